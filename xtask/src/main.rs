@@ -1,1 +1,96 @@
-fn main() {}
+//! The project's own chores: `cargo xtask setup` and `cargo xtask test`.
+//!
+//! `setup` installs what the tests need, `checks` is the list of steps that must pass, `command` starts programs.
+//! Nothing here is part of the product.
+
+mod checks;
+mod command;
+mod setup;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+The project's own chores.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents
+  test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, build, tests,
+                   doc tests, rustdoc. ARGS go to the test runner (nextest if there, else cargo test)
+  help             Show this text
+
+Examples:
+  cargo xtask test                       All of it, as the continuous integration does
+  cargo xtask test -- -p towline-core    The same, with the tests of one package only
+  cargo xtask test -- resume             The same, with the tests whose name contains `resume`
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    if asks_for_help(arguments) {
+        return std::io::stdout().write_all(HELP.as_bytes()).context("cannot write the help text");
+    }
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["setup"] => setup::install(&Places::find()?),
+        ["setup", first, ..] => bail!("`cargo xtask setup` takes no arguments, and got `{first}`"),
+        ["test"] => checks::run_all(&Places::find()?, &[]),
+        ["test", "--", for_runner @ ..] => checks::run_all(&Places::find()?, for_runner),
+        ["test", rest @ ..] => {
+            let rest = rest.join(" ");
+            bail!(
+                "`cargo xtask test` has no options; for the test runner, write `cargo xtask test -- {rest}`"
+            )
+        }
+        [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
+        [] => unreachable!("an empty command line asks for help"),
+    }
+}
+
+/// Help is asked for by an empty command line too, but not by what stands after `--`.
+fn asks_for_help(arguments: &[String]) -> bool {
+    let mut own = arguments.iter().take_while(|argument| *argument != "--");
+    arguments.is_empty() || own.any(|argument| ["help", "--help", "-h"].contains(&argument.as_str()))
+}
+
+/// Where things are in this checkout.
+struct Places {
+    /// The workspace's root.
+    root: PathBuf,
+    /// Where the agent CLIs are installed.
+    agents: PathBuf,
+}
+
+impl Places {
+    fn find() -> Result<Self> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = manifest.parent().context("xtask has no folder above it")?.to_path_buf();
+        let metadata =
+            command::output(command::cargo(&root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let metadata: serde_json::Value = serde_json::from_slice(&metadata)
+            .context("`cargo metadata` printed something that is not JSON")?;
+        let target =
+            metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
+        Ok(Self { root, agents: Path::new(target).join("agents") })
+    }
+}
+
+/// Prints a line for the person who waits. A terminal that is gone is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,104 @@
+//! Everything that must pass before a change lands, in the order in which a failure is cheapest.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::{Places, command, say, setup};
+
+/// One thing that must pass.
+struct Step {
+    name: &'static str,
+    command: Command,
+}
+
+/// Runs set-up and all steps; stops at the first that fails.
+pub(crate) fn run_all(places: &Places, runner_arguments: &[&str]) -> Result<()> {
+    let mut times = Vec::new();
+    let begun = Instant::now();
+    setup::install(places)?;
+    times.push(("setup", begun.elapsed()));
+
+    for mut step in steps(places, runner_arguments) {
+        let shown = command::shown(&step.command);
+        say(&format!("\n==> {}: {shown}", step.name));
+        let begun = Instant::now();
+        let status = command::status(&mut step.command)?;
+        let took = begun.elapsed();
+        if !status.success() {
+            bail!("step `{}` failed after {} ({status}); to repeat it: {shown}", step.name, seconds(took));
+        }
+        say(&format!("==> {} passed in {}", step.name, seconds(took)));
+        times.push((step.name, took));
+    }
+    say(&summary(&times));
+    Ok(())
+}
+
+fn steps(places: &Places, runner_arguments: &[&str]) -> Vec<Step> {
+    let cargo = |arguments: &[&str]| {
+        let mut command = command::cargo(&places.root);
+        command.args(arguments);
+        command
+    };
+    let mut tests = cargo(test_runner(places));
+    if !runner_arguments.iter().any(|argument| chooses_packages(argument)) {
+        tests.arg("--workspace");
+    }
+    tests.args(runner_arguments).env("TOWLINE_TEST_AGENTS_DIR", &places.agents);
+    let mut docs = cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+
+    vec![
+        Step { name: "format", command: cargo(&["fmt", "--all", "--check"]) },
+        Step {
+            name: "clippy",
+            command: cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ]),
+        },
+        // Before the tests, because some start programs of other packages from the target folder.
+        Step { name: "build", command: cargo(&["build", "--workspace", "--all-features"]) },
+        Step { name: "tests", command: tests },
+        Step { name: "doc tests", command: cargo(&["test", "--workspace", "--all-features", "--doc"]) },
+        Step { name: "docs", command: docs },
+    ]
+}
+
+/// Nextest when it is installed; both run everything but the doc tests.
+fn test_runner(places: &Places) -> &'static [&'static str] {
+    if command::is_there(command::cargo(&places.root).arg("nextest")) {
+        &["nextest", "run", "--all-features"]
+    } else {
+        &["test", "--tests", "--all-features"]
+    }
+}
+
+/// Whether an argument already says which packages are meant.
+fn chooses_packages(argument: &str) -> bool {
+    argument.starts_with("-p") || argument.starts_with("--package") || argument == "--workspace"
+}
+
+fn summary(times: &[(&str, Duration)]) -> String {
+    let mut lines = vec!["\nall passed:".to_owned()];
+    let total = times.iter().map(|(_, took)| *took).sum();
+    lines.extend(
+        times
+            .iter()
+            .copied()
+            .chain([("total", total)])
+            .map(|(name, took)| format!("  {name:<10} {:>8}", seconds(took))),
+    );
+    lines.join("\n")
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1} s", took.as_secs_f64())
+}
