@@ -1,1 +1,10 @@
-//! Placeholder.
+//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLI, and agents
+//! that misbehave.
+//!
+//! Other crates name this one under `[dev-dependencies]` only; nothing here ships to users. Every helper panics
+//! with what it waited for or missed, since its callers are tests.
+
+pub mod claude;
+pub mod hostile;
+pub mod model;
+pub mod scratch;

@@ -1,0 +1,172 @@
+//! What the scripted model answers to one request.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::Value;
+
+use super::Usage;
+
+/// One answer: a message, an HTTP error or silence, with the way it is delivered.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub(super) kind: Kind,
+    pub(super) headers: HeaderMap,
+    pub(super) delay: Duration,
+}
+
+/// What the client gets to see.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Message(Message),
+    Error { status: StatusCode, message: String },
+    Silence,
+}
+
+/// A message of the assistant, and how much of its stream is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) text: Option<String>,
+    pub(super) tools: Vec<ToolCall>,
+    pub(super) usage: Usage,
+    pub(super) cut_after: Option<usize>,
+}
+
+/// A tool the model asks its client to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The tool's name as the client knows it, `Bash` for one.
+    pub name: String,
+    /// Its arguments.
+    pub input: Value,
+}
+
+impl ToolCall {
+    /// A call of the tool `name` with `input`.
+    pub fn new(name: impl Into<String>, input: Value) -> Self {
+        Self { name: name.into(), input }
+    }
+}
+
+impl Reply {
+    /// A message that ends the turn.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::message(Some(text.into()), Vec::new())
+    }
+
+    /// One tool call. The rule's next reply answers the request that brings its result.
+    pub fn tool(name: impl Into<String>, input: Value) -> Self {
+        Self::tools([ToolCall::new(name, input)])
+    }
+
+    /// Several tool calls in one message.
+    pub fn tools(calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        Self::message(None, calls.into_iter().collect())
+    }
+
+    /// An HTTP error with the API's error body.
+    ///
+    /// # Panics
+    /// When `status` is not one that HTTP knows.
+    pub fn error(status: u16, message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(status)
+            .unwrap_or_else(|_| panic!("a scripted reply has the status {status}, which is none of HTTP's"));
+        Self::of(Kind::Error { status, message: message.into() })
+    }
+
+    /// 401: the key is not accepted.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::error(401, "scripted: invalid x-api-key")
+    }
+
+    /// 429: a limit is reached. Add `retry-after` and the other headers with [`Reply::header`].
+    #[must_use]
+    pub fn rate_limited() -> Self {
+        Self::error(429, "scripted: rate limit reached")
+    }
+
+    /// 500: the API failed.
+    #[must_use]
+    pub fn server_error() -> Self {
+        Self::error(500, "scripted: internal server error")
+    }
+
+    /// 529: the API is overloaded.
+    #[must_use]
+    pub fn overloaded() -> Self {
+        Self::error(529, "scripted: overloaded")
+    }
+
+    /// No byte of an answer, with the connection kept open.
+    #[must_use]
+    pub fn silence() -> Self {
+        Self::of(Kind::Silence)
+    }
+
+    /// Puts a text block before the tool calls.
+    ///
+    /// # Panics
+    /// On a reply that is not a message.
+    #[must_use]
+    pub fn saying(mut self, text: impl Into<String>) -> Self {
+        self.expect_message("saying").text = Some(text.into());
+        self
+    }
+
+    /// Reports these counts instead of [`Usage::DEFAULT_REPLY`].
+    ///
+    /// # Panics
+    /// On a reply that is not a message.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.expect_message("usage").usage = usage;
+        self
+    }
+
+    /// Breaks the connection off after `events` events of the stream.
+    ///
+    /// # Panics
+    /// On a reply that is not a message.
+    #[must_use]
+    pub fn cut_after(mut self, events: usize) -> Self {
+        self.expect_message("cut_after").cut_after = Some(events);
+        self
+    }
+
+    /// Waits before each event of the stream; before the whole answer when it is not a stream.
+    #[must_use]
+    pub fn slow(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Sets a response header, such as `retry-after` or `anthropic-ratelimit-unified-status`.
+    ///
+    /// # Panics
+    /// When HTTP does not allow the name or the value.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        match (HeaderName::try_from(name), HeaderValue::try_from(&value)) {
+            (Ok(name), Ok(value)) => self.headers.insert(name, value),
+            _ => panic!("a scripted reply has a header that HTTP does not allow: {name:?}: {value:?}"),
+        };
+        self
+    }
+
+    fn message(text: Option<String>, tools: Vec<ToolCall>) -> Self {
+        Self::of(Kind::Message(Message { text, tools, usage: Usage::DEFAULT_REPLY, cut_after: None }))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, headers: HeaderMap::new(), delay: Duration::ZERO }
+    }
+
+    fn expect_message(&mut self, what: &str) -> &mut Message {
+        match &mut self.kind {
+            Kind::Message(message) => message,
+            other => panic!("Reply::{what} is for messages, and this reply is {other:?}"),
+        }
+    }
+}

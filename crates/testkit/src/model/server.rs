@@ -1,0 +1,319 @@
+//! The scripted model's HTTP side: a server on a thread of its own, so that plain tests can use it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::serve::ListenerExt;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::reply::{Kind, Message};
+use super::script::Playing;
+use super::wire::{self, Names, StreamEvent};
+use super::{Reply, Request, Script, Usage};
+
+/// A larger request is refused with 413, as the real API does with its own limit.
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
+
+/// Past this many bytes the log keeps requests without their bodies.
+const MAX_LOG_BYTES: usize = 512 * 1024 * 1024;
+
+/// A scripted Messages API on a free port of 127.0.0.1. It stops, and breaks off its connections, when dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ModelServer {
+    /// Starts a server that plays `script`.
+    ///
+    /// # Panics
+    /// When no port can be bound or no thread started.
+    #[must_use]
+    pub fn start(script: impl Into<Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .unwrap_or_else(|error| panic!("the scripted model cannot bind a port on 127.0.0.1: {error}"));
+        let address = listener
+            .local_addr()
+            .unwrap_or_else(|error| panic!("the scripted model cannot read its own address: {error}"));
+        let shared = Arc::new(Shared::new(script.into()));
+        let (stop, stopped) = oneshot::channel();
+        let serving = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("scripted-model".into())
+            .spawn(move || serve(listener, serving, stopped))
+            .unwrap_or_else(|error| panic!("the scripted model cannot start its thread: {error}"));
+        Self { address, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// The base URL to give to a client, `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, in the order of their arrival.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests_that(|_| true)
+    }
+
+    /// The requests of real turns so far: messages asked for with tools to call.
+    #[must_use]
+    pub fn turns(&self) -> Vec<Request> {
+        self.shared.requests_that(Request::is_turn)
+    }
+
+    /// Waits until `n` requests of any kind have arrived, and returns all.
+    ///
+    /// # Panics
+    /// When they have not arrived in time.
+    pub fn wait_for_requests(&self, n: usize, timeout: Duration) -> Vec<Request> {
+        self.shared.wait_for(n, timeout, "requests", |_| true)
+    }
+
+    /// Waits until `n` requests of real turns have arrived, and returns those.
+    ///
+    /// # Panics
+    /// When they have not arrived in time.
+    pub fn wait_for_turns(&self, n: usize, timeout: Duration) -> Vec<Request> {
+        self.shared.wait_for(n, timeout, "turns", Request::is_turn)
+    }
+
+    /// The sum of all usage that was sent to clients. A stream that was cut has reported what it got to.
+    #[must_use]
+    pub fn reported_usage(&self) -> Usage {
+        self.shared.lock().log.iter().map(|request| request.reported).sum()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the scripted model's thread panicked; its message is above");
+        }
+    }
+}
+
+/// Runs until the sender of `stopped` is dropped; leaving the runtime breaks off what is still open.
+fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<Infallible>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap_or_else(|error| panic!("the scripted model cannot start its runtime: {error}"));
+    let served: io::Result<()> = runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        // Small frames leave at once; one that cannot be told so is merely slower.
+        let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        let router = Router::new().fallback(answer).with_state(shared);
+        tokio::select! {
+            served = axum::serve(listener, router) => served,
+            _ = stopped => Ok(()),
+        }
+    });
+    served.unwrap_or_else(|error| panic!("the scripted model cannot serve: {error}"));
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<PlayState>,
+    grew: Condvar,
+    started: Instant,
+}
+
+#[derive(Debug)]
+struct PlayState {
+    playing: Playing,
+    log: Vec<Request>,
+    log_bytes: usize,
+}
+
+impl Shared {
+    fn new(script: Script) -> Self {
+        let state = PlayState { playing: Playing::new(script), log: Vec::new(), log_bytes: 0 };
+        Self { state: Mutex::new(state), grew: Condvar::new(), started: Instant::now() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PlayState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests_that(&self, count: fn(&Request) -> bool) -> Vec<Request> {
+        self.lock().log.iter().filter(|request| count(request)).cloned().collect()
+    }
+
+    /// Logs a request and returns it as the script is to see it.
+    fn record(&self, parts: &Parts, body: &Bytes) -> Request {
+        let parsed = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let mut state = self.lock();
+        let mut request = Request {
+            number: state.log.len() + 1,
+            turn: None,
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            headers: headers_of(parts),
+            body: Arc::new(parsed),
+            at: self.started.elapsed(),
+            reported: Usage::default(),
+        };
+        if request.asks_for_message() && request.has_tools() {
+            request.turn = Some(state.log.iter().filter(|earlier| earlier.is_turn()).count() + 1);
+        }
+        state.log_bytes = state.log_bytes.saturating_add(body.len());
+        let mut kept = request.clone();
+        if state.log_bytes > MAX_LOG_BYTES {
+            kept.body = Arc::new(Value::Null);
+        }
+        state.log.push(kept);
+        self.grew.notify_all();
+        request
+    }
+
+    /// Decides the answer, and names it so that the result of its tools is known again.
+    fn choose(&self, request: &Request) -> (Reply, Names) {
+        let mut state = self.lock();
+        let chosen = state.playing.choose(request);
+        let model = request.body["model"].as_str().unwrap_or("scripted-model");
+        let names = match &chosen.reply.kind {
+            Kind::Message(message) => Names::new(request.number, message, model),
+            Kind::Error { .. } | Kind::Silence => Names::default(),
+        };
+        state.playing.made_calls(&chosen, &names.tool_ids);
+        (chosen.reply, names)
+    }
+
+    fn report(&self, number: usize, usage: Usage) {
+        if let Some(request) = self.lock().log.get_mut(number - 1) {
+            request.reported = usage;
+        }
+    }
+
+    fn wait_for(&self, n: usize, timeout: Duration, what: &str, count: fn(&Request) -> bool) -> Vec<Request> {
+        let missing = |state: &mut PlayState| state.log.iter().filter(|request| count(request)).count() < n;
+        let (mut state, _) = self
+            .grew
+            .wait_timeout_while(self.lock(), timeout, missing)
+            .unwrap_or_else(PoisonError::into_inner);
+        if missing(&mut state) {
+            let seen: Vec<_> = state.log.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
+            drop(state);
+            panic!("waited {timeout:?} for {n} {what} at the scripted model; it got {seen:?}");
+        }
+        state.log.iter().filter(|request| count(request)).cloned().collect()
+    }
+}
+
+fn headers_of(parts: &Parts) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: axum::extract::Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, MAX_REQUEST_BYTES).await else {
+        shared.record(&parts, &Bytes::new());
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than the scripted model takes");
+    };
+    let request = shared.record(&parts, &body);
+    match (request.method.as_str(), request.path.as_str()) {
+        ("POST", "/v1/messages") => {
+            let (reply, names) = shared.choose(&request);
+            deliver(shared, &request, reply, names).await
+        }
+        // Four bytes to a token is near enough: nothing that is tested depends on this count.
+        ("POST", "/v1/messages/count_tokens") => json_response(StatusCode::OK, &json!({"input_tokens": body.len() / 4})),
+        (method, path) => error(StatusCode::NOT_FOUND, &format!("the scripted model does not serve {method} {path}")),
+    }
+}
+
+async fn deliver(shared: Arc<Shared>, request: &Request, reply: Reply, names: Names) -> Response {
+    let mut response = match reply.kind {
+        Kind::Silence => std::future::pending().await,
+        Kind::Error { status, message } => {
+            pause(reply.delay).await;
+            error(status, &message)
+        }
+        Kind::Message(message) if request.body["stream"] == true => {
+            streamed(shared, request.number, &message, &names, reply.delay)
+        }
+        Kind::Message(message) => {
+            pause(reply.delay).await;
+            shared.report(request.number, message.usage);
+            json_response(StatusCode::OK, &wire::whole_message(&message, &names))
+        }
+    };
+    response.headers_mut().extend(reply.headers);
+    response
+}
+
+/// Waits only when there is something to wait for: the timer's grain would slow every stream down.
+async fn pause(delay: Duration) {
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// What is left of a stream.
+struct Sending {
+    shared: Arc<Shared>,
+    number: usize,
+    /// Ends in an error where the script cuts: then the body is not terminated, and the client sees the
+    /// connection break off.
+    events: VecDeque<io::Result<StreamEvent>>,
+    delay: Duration,
+}
+
+fn streamed(shared: Arc<Shared>, number: usize, message: &Message, names: &Names, delay: Duration) -> Response {
+    let mut events: VecDeque<_> = wire::stream_events(message, names).into_iter().map(Ok).collect();
+    if let Some(sent) = message.cut_after {
+        events.truncate(sent);
+        events.push_back(Err(io::Error::other("cut by the script")));
+    }
+    let frames = futures::stream::unfold(Sending { shared, number, events, delay }, |mut sending| async move {
+        let event = sending.events.pop_front()?;
+        pause(sending.delay).await;
+        let frame = event.map(|event| {
+            if let Some(usage) = event.reports {
+                sending.shared.report(sending.number, usage);
+            }
+            event.frame()
+        });
+        Some((frame, sending))
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    let event_stream = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, event_stream);
+    response
+}
+
+fn error(status: StatusCode, message: &str) -> Response {
+    json_response(status, &wire::error_body(status.as_u16(), message))
+}
+
+fn json_response(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
