@@ -1,1 +1,41 @@
-//! Placeholder.
+//! The pure heart of Towline: what a goal is, what can happen to it, and what follows.
+//!
+//! Neighbours: every other crate speaks in these words. Nothing here does I/O, reads a clock, or looks at the
+//! environment: time is an argument, and what is to be done comes back as [`Effect`] values.
+
+mod agent_event;
+mod budget;
+mod clock;
+mod duration;
+mod effect;
+mod end;
+mod event;
+mod goal;
+mod ids;
+mod phase;
+mod policy;
+mod prompt;
+mod state;
+mod step;
+mod units;
+mod verdict;
+
+pub use agent_event::{
+    AgentEvent, Limit, LimitStatus, Outcome, PlanEntry, Role, SessionStarted, ToolKind, ToolStatus, ToolUse,
+    TurnEnd, TurnStop,
+};
+pub use budget::{Amount, Axis, Budget, BudgetChange, BudgetError};
+pub use clock::{Clock, ClockLimits, Clocks};
+pub use duration::{BadDuration, parse_duration, show_duration};
+pub use effect::{Effect, Launch, SessionPlan};
+pub use end::{End, LaunchProblem, Refusal};
+pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp};
+pub use goal::{Check, CheckKind, Goal, Origin, WorkspaceSpec};
+pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
+pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
+pub use policy::Policy;
+pub use prompt::{Briefing, Conversation, Prompt, Section};
+pub use state::{Attempt, GoalState, SessionBinding, WorkspaceBinding};
+pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
+pub use units::{MicroUsd, Tokens, Usage};
+pub use verdict::{CheckResult, Verdict};

@@ -1,0 +1,231 @@
+//! What may be spent on a goal.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::{parse_duration, show_duration};
+use crate::{MicroUsd, Tokens};
+
+/// Limits; an axis that is left out has none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Prompts given to agents.
+    pub turns: Option<u64>,
+    /// Attempts that count.
+    pub attempts: Option<u64>,
+    /// Time since the goal was first taken up.
+    pub wall: Option<Duration>,
+    /// Tokens of every kind.
+    pub tokens: Option<Tokens>,
+    /// Money.
+    pub usd: Option<MicroUsd>,
+    /// Bad endings in a row.
+    pub errors: Option<u64>,
+    /// Refused permissions in a row.
+    pub denials: Option<u64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { turns: None, attempts: Some(10), wall: None, tokens: None, usd: None, errors: Some(5), denials: Some(5) }
+    }
+}
+
+impl Budget {
+    /// Applies a change as a retry asks for it. Adding to an axis without a limit leaves it without one.
+    pub fn apply(&mut self, change: &BudgetChange) {
+        let value = |old: Option<u64>| match change.amount {
+            Amount::Set(value) => Some(value),
+            Amount::Add(more) => old.map(|old| old.saturating_add(more)),
+        };
+        match change.axis {
+            Axis::Turns => self.turns = value(self.turns),
+            Axis::Attempts => self.attempts = value(self.attempts),
+            Axis::Wall => self.wall = value(self.wall.map(|wall| wall.as_secs())).map(Duration::from_secs),
+            Axis::Tokens => self.tokens = value(self.tokens.map(|tokens| tokens.0)).map(Tokens),
+            Axis::Usd => self.usd = value(self.usd.map(|usd| usd.0)).map(MicroUsd),
+            Axis::Errors => self.errors = value(self.errors),
+            Axis::Denials => self.denials = value(self.denials),
+        }
+    }
+}
+
+/// One thing that is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    /// Prompts given to agents.
+    Turns,
+    /// Attempts that count.
+    Attempts,
+    /// Time since the goal was first taken up.
+    Wall,
+    /// Tokens of every kind.
+    Tokens,
+    /// Money.
+    Usd,
+    /// Bad endings in a row.
+    Errors,
+    /// Refused permissions in a row.
+    Denials,
+}
+
+impl Axis {
+    /// All of them, in the order people see them.
+    pub const ALL: [Self; 7] =
+        [Self::Turns, Self::Attempts, Self::Wall, Self::Tokens, Self::Usd, Self::Errors, Self::Denials];
+
+    /// The name used in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::Attempts => "attempts",
+            Self::Wall => "wall",
+            Self::Tokens => "tokens",
+            Self::Usd => "usd",
+            Self::Errors => "errors",
+            Self::Denials => "denials",
+        }
+    }
+
+    /// A sensible amount to add when it is spent, as the command line takes it.
+    pub const fn suggestion(self) -> &'static str {
+        match self {
+            Self::Wall => "wall=+1h",
+            Self::Tokens => "tokens=+1000000",
+            Self::Usd => "usd=+5",
+            Self::Turns => "turns=+20",
+            Self::Attempts => "attempts=+5",
+            Self::Errors => "errors=+5",
+            Self::Denials => "denials=+5",
+        }
+    }
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A change of one limit: `usd=5` sets it, `usd=+5` adds to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetChange {
+    /// Which limit.
+    pub axis: Axis,
+    /// By how much, in the axis's own unit: seconds for `wall`, micro-dollars for `usd`.
+    pub amount: Amount,
+}
+
+/// How a limit changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    /// To this.
+    Set(u64),
+    /// By this much more.
+    Add(u64),
+}
+
+/// A budget that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// No `=`.
+    #[error("budget `{0}` has no value; write it like `attempts=5`, `usd=2.50` or `wall=+1h`")]
+    NoValue(String),
+    /// Not one of ours.
+    #[error("`{0}` is not a budget; use one of turns, attempts, wall, tokens, usd, errors, denials")]
+    UnknownAxis(String),
+    /// The value does not fit the axis.
+    #[error("budget `{axis}` cannot be `{value}`; write it like `{axis}={example}`")]
+    BadValue {
+        /// The axis.
+        axis: Axis,
+        /// What was given.
+        value: String,
+        /// What it should look like.
+        example: &'static str,
+    },
+}
+
+impl FromStr for BudgetChange {
+    type Err = BudgetError;
+
+    fn from_str(text: &str) -> Result<Self, BudgetError> {
+        let (name, value) = text.split_once('=').ok_or_else(|| BudgetError::NoValue(text.to_owned()))?;
+        let axis = Axis::ALL
+            .into_iter()
+            .find(|axis| axis.name() == name.trim())
+            .ok_or_else(|| BudgetError::UnknownAxis(name.to_owned()))?;
+        let value = value.trim();
+        let amount = match value.strip_prefix('+') {
+            Some(more) => Amount::Add(parse_amount(axis, more)?),
+            None => Amount::Set(parse_amount(axis, value)?),
+        };
+        Ok(Self { axis, amount })
+    }
+}
+
+/// Reads an amount in the way people write it for this axis.
+fn parse_amount(axis: Axis, value: &str) -> Result<u64, BudgetError> {
+    let (parsed, example) = match axis {
+        Axis::Wall => (parse_duration(value).ok().map(|wall| wall.as_secs()), "4h"),
+        Axis::Usd => {
+            (value.parse().ok().and_then(MicroUsd::from_dollars).map(|usd| usd.0), "2.50")
+        }
+        _ => (value.replace('_', "").parse().ok(), "5"),
+    };
+    parsed.ok_or_else(|| BudgetError::BadValue { axis, value: value.to_owned(), example })
+}
+
+impl fmt::Display for BudgetChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, value) = match self.amount {
+            Amount::Set(value) => ("", value),
+            Amount::Add(value) => ("+", value),
+        };
+        match self.axis {
+            Axis::Wall => write!(f, "wall={sign}{}", show_duration(Duration::from_secs(value))),
+            Axis::Usd => write!(f, "usd={sign}{}", MicroUsd(value).dollars()),
+            axis => write!(f, "{axis}={sign}{value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_in_the_unit_of_their_axis() {
+        for (text, axis, amount) in [
+            ("attempts=3", Axis::Attempts, Amount::Set(3)),
+            ("usd=+0.004", Axis::Usd, Amount::Add(4_000)),
+            ("wall=+1h", Axis::Wall, Amount::Add(3_600)),
+            ("tokens=2_000_000", Axis::Tokens, Amount::Set(2_000_000)),
+        ] {
+            assert_eq!(text.parse(), Ok(BudgetChange { axis, amount }), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_budgets_are_refused_with_the_fix() {
+        for text in ["attempts", "money=3", "attempts=many", "wall=4", "usd=-1", "usd=NaN"] {
+            let error = text.parse::<BudgetChange>().expect_err(text).to_string();
+            assert!(error.contains("write it like") || error.contains("use one of"), "{error}");
+        }
+    }
+
+    #[test]
+    fn adding_to_a_limit_raises_it_and_setting_replaces_it() {
+        let mut budget = Budget { usd: Some(MicroUsd(1)), ..Budget::default() };
+        for change in ["attempts=+5", "usd=2", "turns=+3"] {
+            budget.apply(&change.parse().expect(change));
+        }
+        let expected = Budget { attempts: Some(15), usd: Some(MicroUsd(2_000_000)), ..Budget::default() };
+        assert_eq!(budget, expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! What is to be done: the entries of the outbox.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentName, AttemptId, AttemptNo, SessionId};
+
+/// Something the engine is to do. Stored together with the state that asked for it, carried out only from there,
+/// and safe to carry out again: each has a key, and the executor looks before it acts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Effect {
+    /// Make the workspace and run the setup in it.
+    Prepare,
+    /// Start an agent, or take up the one that was started under this attempt before.
+    Launch(Launch),
+    /// Run the checks on what the attempt left.
+    RunChecks {
+        /// The attempt.
+        attempt: AttemptNo,
+    },
+    /// End whatever runs for the goal, the whole tree of it.
+    Stop {
+        /// The attempt; none while the workspace is being made.
+        attempt: Option<AttemptNo>,
+    },
+}
+
+impl Effect {
+    /// The key under which it is carried out at most once.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Prepare => "prepare".to_owned(),
+            Self::Launch(launch) => launch_key(launch.attempt),
+            Self::RunChecks { attempt } => checks_key(*attempt),
+            Self::Stop { attempt } => stop_key(*attempt),
+        }
+    }
+}
+
+pub(crate) fn launch_key(attempt: AttemptNo) -> String {
+    format!("launch/{attempt}")
+}
+
+pub(crate) fn checks_key(attempt: AttemptNo) -> String {
+    format!("checks/{attempt}")
+}
+
+pub(crate) fn stop_key(attempt: Option<AttemptNo>) -> String {
+    match attempt {
+        Some(attempt) => format!("stop/{attempt}"),
+        None => "stop/setup".to_owned(),
+    }
+}
+
+/// Everything that starting an attempt needs beyond the agent's own settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The attempt's number.
+    pub attempt: AttemptNo,
+    /// The attempt's id.
+    pub id: AttemptId,
+    /// The agent.
+    pub agent: AgentName,
+    /// The model, when the goal names one.
+    pub model: Option<String>,
+    /// The conversation to start or to go on with.
+    pub session: SessionPlan,
+    /// The first prompt.
+    pub prompt: String,
+}
+
+/// Which conversation an attempt holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "plan", content = "id", rename_all = "snake_case")]
+pub enum SessionPlan {
+    /// A new one, by this id where the agent lets us choose.
+    Fresh(SessionId),
+    /// An earlier one.
+    Resume(SessionId),
+}

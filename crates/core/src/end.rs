@@ -1,0 +1,144 @@
+//! How an attempt can end: one enum, every ending named.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Clock;
+
+/// The classified end of an attempt. An end that is not understood is [`End::Crashed`], never a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum End {
+    /// A terminal frame without error: the agent says that it is done with its turn.
+    Completed,
+    /// The provider's quota is used up.
+    RateLimited {
+        /// When it opens again, when the provider said so.
+        until: Option<Timestamp>,
+    },
+    /// The provider is overloaded or has an error of its own.
+    ServerError {
+        /// The HTTP status, when known.
+        status: Option<u16>,
+        /// What the agent printed about it.
+        message: String,
+    },
+    /// The credentials were refused.
+    Auth {
+        /// What the agent printed about it.
+        message: String,
+    },
+    /// The conversation no longer fits the model's context.
+    ContextOverflow,
+    /// The session could not be resumed.
+    ResumeRefused {
+        /// Why, by type.
+        why: Refusal,
+    },
+    /// The agent's own cap on turns was reached.
+    MaxTurns,
+    /// The agent's own cap on cost was reached.
+    MaxBudget,
+    /// The model refused to do the work.
+    Declined {
+        /// Its words.
+        message: String,
+    },
+    /// A clock of ours ran out and the tree was ended.
+    TimedOut {
+        /// Which clock.
+        clock: Clock,
+    },
+    /// A signal or an exit before any terminal frame, or a terminal frame with an error of no known kind.
+    Crashed {
+        /// What is known: exit code, signal, the error's text, the end of stderr.
+        message: String,
+    },
+    /// The agent could not be started.
+    SpawnFailed {
+        /// What was in the way.
+        problem: LaunchProblem,
+    },
+    /// The operator said so.
+    Cancelled,
+    /// A budget was spent while the attempt ran.
+    OverBudget,
+}
+
+impl End {
+    /// The name used in JSON and on screens.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::RateLimited { .. } => "rate-limited",
+            Self::ServerError { .. } => "server-error",
+            Self::Auth { .. } => "auth",
+            Self::ContextOverflow => "context-overflow",
+            Self::ResumeRefused { .. } => "resume-refused",
+            Self::MaxTurns => "max-turns",
+            Self::MaxBudget => "max-budget",
+            Self::Declined { .. } => "declined",
+            Self::TimedOut { .. } => "timed-out",
+            Self::Crashed { .. } => "crashed",
+            Self::SpawnFailed { .. } => "spawn-failed",
+            Self::Cancelled => "cancelled",
+            Self::OverBudget => "over-budget",
+        }
+    }
+
+    /// What the agent or the system said about it, when there is something to say.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::ServerError { message, .. }
+            | Self::Auth { message }
+            | Self::Declined { message }
+            | Self::Crashed { message } => (!message.is_empty()).then(|| message.clone()),
+            Self::ResumeRefused { why } => Some(why.to_string()),
+            Self::TimedOut { clock } => Some(format!("{clock} clock")),
+            Self::SpawnFailed { problem } => Some(problem.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Why an agent would not resume a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// It has no conversation by that id, at least not for this directory.
+    #[error("the agent knows no conversation by this id in this directory")]
+    NotFound,
+    /// Another process holds it, or the id was used before.
+    #[error("the session id is already in use")]
+    InUse,
+}
+
+/// Why an agent could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "snake_case")]
+pub enum LaunchProblem {
+    /// No such program.
+    #[error("`{program}` was not found; install it, or set `command` of the agent")]
+    NotFound {
+        /// The first word of the command.
+        program: String,
+    },
+    /// It is there, but may not be executed.
+    #[error("`{program}` is not executable; check its permissions")]
+    NotExecutable {
+        /// The first word of the command.
+        program: String,
+    },
+    /// Its directory is gone.
+    #[error("the workspace {path} does not exist")]
+    NoDirectory {
+        /// The directory it was to run in.
+        path: String,
+    },
+    /// Anything else the system said.
+    #[error("{message}")]
+    Other {
+        /// The system's words.
+        message: String,
+    },
+}

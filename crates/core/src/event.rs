@@ -1,0 +1,213 @@
+//! What can happen to a goal: the entries of its log.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentEvent, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId, Outcome, Phase, Seq,
+    Verdict, WorkspaceBinding,
+};
+
+/// An entry of a goal's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The goal.
+    pub goal: GoalId,
+    /// Its place in the goal's log.
+    pub seq: Seq,
+    /// When Towline recorded it.
+    pub at: Timestamp,
+    /// The attempt it belongs to.
+    pub attempt: Option<AttemptNo>,
+    /// Who did it.
+    pub source: Source,
+    /// The tool call of a subagent that it happened below.
+    pub parent: Option<String>,
+    /// The raw bytes it was read from.
+    pub raw: Option<RawRef>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Who did something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The agent.
+    Agent,
+    /// Towline.
+    Towline,
+    /// A person, or a program in their place.
+    Operator,
+}
+
+/// Where in an attempt's output an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawRef {
+    /// Offset in `stdout.log`.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+}
+
+/// Who speaks for which attempt under which lease: what makes stale news recognisable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The lease generation the sender worked under.
+    pub generation: Generation,
+    /// The attempt it speaks about, if any.
+    pub attempt: Option<AttemptNo>,
+}
+
+/// News on its way into [`crate::step`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incoming {
+    /// Who speaks for which attempt.
+    pub stamp: Stamp,
+    /// Who did it.
+    pub source: Source,
+    /// The tool call of a subagent that it happened below.
+    pub parent: Option<String>,
+    /// The raw bytes it was read from.
+    pub raw: Option<RawRef>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// The goal was created.
+    Created,
+    /// A worker holds the goal's lease from now on.
+    Claimed {
+        /// The worker.
+        worker: String,
+    },
+    /// The goal has a slot.
+    Dispatched,
+    /// The workspace is ready.
+    Prepared {
+        /// Where it is and what it starts from.
+        workspace: WorkspaceBinding,
+        /// What the operator should know about it.
+        warnings: Vec<String>,
+    },
+    /// The workspace could not be made.
+    PrepareFailed {
+        /// What went wrong and what to do.
+        error: String,
+    },
+    /// The agent's process runs.
+    AttemptStarted,
+    /// The agent said or did something.
+    Agent {
+        /// What.
+        event: AgentEvent,
+    },
+    /// The attempt is over and its tree is verified gone.
+    AttemptEnded {
+        /// The classified end.
+        end: End,
+        /// How the process ended.
+        exit: Exit,
+    },
+    /// One of our clocks ran out.
+    ClockRanOut {
+        /// Which one.
+        clock: Clock,
+    },
+    /// A check begins.
+    CheckStarted {
+        /// Its name.
+        name: String,
+    },
+    /// A check is over.
+    CheckFinished {
+        /// How it went.
+        result: CheckResult,
+    },
+    /// All checks ran.
+    VerdictReached {
+        /// What they found.
+        verdict: Verdict,
+    },
+    /// The checks could not be run, which says nothing about the work.
+    ChecksFailed {
+        /// What went wrong and what to do.
+        error: String,
+    },
+    /// Work that was under way was ended on request, and nothing of it is left.
+    Stopped,
+    /// A timer that the goal waited for.
+    Woken,
+    /// The operator wants the goal ended.
+    CancelRequested,
+    /// The operator opens an ended goal again.
+    RetryRequested {
+        /// Budgets to raise first.
+        budget: Vec<BudgetChange>,
+    },
+    /// The goal moved on; follows from the event before it.
+    PhaseChanged {
+        /// The new phase.
+        phase: Phase,
+    },
+    /// Something the operator should know that changes nothing.
+    Notice {
+        /// What.
+        text: String,
+    },
+}
+
+impl Event {
+    /// The name used in JSON and in messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Claimed { .. } => "claimed",
+            Self::Dispatched => "dispatched",
+            Self::Prepared { .. } => "prepared",
+            Self::PrepareFailed { .. } => "prepare_failed",
+            Self::AttemptStarted => "attempt_started",
+            Self::Agent { .. } => "agent",
+            Self::AttemptEnded { .. } => "attempt_ended",
+            Self::ClockRanOut { .. } => "clock_ran_out",
+            Self::CheckStarted { .. } => "check_started",
+            Self::CheckFinished { .. } => "check_finished",
+            Self::VerdictReached { .. } => "verdict_reached",
+            Self::ChecksFailed { .. } => "checks_failed",
+            Self::Stopped => "stopped",
+            Self::Woken => "woken",
+            Self::CancelRequested => "cancel",
+            Self::RetryRequested { .. } => "retry",
+            Self::PhaseChanged { .. } => "phase_changed",
+            Self::Notice { .. } => "notice",
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Its exit code, when it exited.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The end of what it printed to stderr.
+    pub stderr_tail: String,
+}
+
+/// An answer to a permission request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The tool that asked.
+    pub tool: String,
+    /// Allowed or not.
+    pub outcome: Outcome,
+    /// Who decided: `rule`, a person, a timeout.
+    pub by: String,
+    /// The rule that decided, or what would allow it.
+    pub rule: Option<String>,
+}

@@ -1,0 +1,112 @@
+//! What is to be true, and how that is checked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{AgentName, Budget, Commit, GoalId};
+
+/// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Its id.
+    pub id: GoalId,
+    /// One line for people.
+    pub title: String,
+    /// What is to be done, in the words of whoever wants it.
+    pub prompt: String,
+    /// How it is checked. Frozen here: later changes of the configuration do not reach it.
+    pub checks: Vec<Check>,
+    /// What may be spent on it at first; a retry may raise it.
+    pub budget: Budget,
+    /// The agents that may work on it, in order.
+    pub agents: Vec<AgentName>,
+    /// The model to use instead of the agent's own setting.
+    pub model: Option<String>,
+    /// Globs of paths that stay as in the base, whatever the agent does to them.
+    pub protect: Vec<String>,
+    /// Where the work happens.
+    pub workspace: WorkspaceSpec,
+    /// Whether the first prompt explains unattended work.
+    pub briefing: bool,
+    /// Free words to find it by.
+    pub labels: Vec<String>,
+    /// Free data for programs.
+    pub metadata: BTreeMap<String, Value>,
+    /// Where it came from.
+    pub origin: Origin,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl Goal {
+    /// A hash of the check list, so that anyone can see that the list a verdict speaks of is the one the goal was
+    /// created with.
+    pub fn checks_hash(&self) -> String {
+        let mut hasher = Sha256::new();
+        // Serialising these plain structs cannot fail; an empty hash would only ever compare unequal.
+        hasher.update(serde_json::to_vec(&self.checks).unwrap_or_default());
+        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// One acceptance criterion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name, unique within the goal.
+    pub name: String,
+    /// What is run.
+    pub kind: CheckKind,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// The kinds of checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CheckKind {
+    /// A command that must exit with 0, run by `sh -c` in the clean checkout.
+    Command {
+        /// The command line.
+        run: String,
+        /// A pattern that its standard output must also match.
+        stdout: Option<String>,
+    },
+}
+
+impl Check {
+    /// What a person would type to run it.
+    pub fn command(&self) -> &str {
+        match &self.kind {
+            CheckKind::Command { run, .. } => run,
+        }
+    }
+}
+
+/// Where the work happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceSpec {
+    /// The repository the goal belongs to.
+    pub repository: String,
+    /// The commit the work starts from.
+    pub base: Commit,
+    /// Commands that make a fresh checkout ready.
+    pub setup: Vec<String>,
+    /// Ignored files that a checkout needs.
+    pub copy: Vec<String>,
+}
+
+/// Where a goal came from and who sent it, so that answers can go back there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The surface: `cli`, `http`.
+    pub channel: String,
+    /// The conversation on that surface.
+    pub thread: Option<String>,
+    /// Who.
+    pub by: Option<String>,
+}

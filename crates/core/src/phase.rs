@@ -1,0 +1,219 @@
+//! Where a goal stands.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{AttemptNo, Axis, Clock};
+
+/// Where a goal stands. A cache of its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// Waits for a slot.
+    Queued,
+    /// Its workspace is being made.
+    Preparing,
+    /// An attempt is alive.
+    Running {
+        /// Which one.
+        attempt: AttemptNo,
+    },
+    /// Something is being ended; nothing else may start.
+    Stopping(Stopping),
+    /// Towline runs the checks.
+    Checking {
+        /// The attempt whose work is checked.
+        attempt: AttemptNo,
+    },
+    /// Waits by itself before it goes on.
+    Sleeping {
+        /// Until when.
+        until: Timestamp,
+        /// What for.
+        reason: String,
+    },
+    /// The provider's quota is used up.
+    Limited {
+        /// Until when.
+        until: Timestamp,
+        /// Whether the time is a guess of ours instead of the provider's word.
+        guessed: bool,
+    },
+    /// Towline will not go on alone.
+    Escalated {
+        /// Why, and what to do.
+        reason: EscalationReason,
+    },
+    /// The checks passed on the candidate.
+    Done,
+    /// The agent says done, and the goal has no checks.
+    Unproven,
+    /// It ended without success.
+    Failed {
+        /// Why.
+        reason: FailureReason,
+    },
+    /// The operator ended it.
+    Cancelled,
+}
+
+/// What is being ended, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopping {
+    /// The attempt whose agent or checks are being ended; none while the workspace is being made.
+    pub attempt: Option<AttemptNo>,
+    /// Why.
+    pub why: StopWhy,
+}
+
+/// Why a tree is being ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum StopWhy {
+    /// The operator cancelled the goal.
+    Cancel,
+    /// The credentials were refused again and again.
+    Auth {
+        /// What the agent said.
+        message: String,
+    },
+    /// A budget is spent.
+    Budget {
+        /// Which one.
+        axis: Axis,
+    },
+    /// A clock ran out.
+    Clock {
+        /// Which one.
+        clock: Clock,
+    },
+}
+
+/// Why a person is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum EscalationReason {
+    /// The agent's credentials are refused.
+    Auth {
+        /// The agent.
+        agent: String,
+        /// What it said.
+        message: String,
+    },
+    /// The agent cannot be started.
+    SpawnFailed {
+        /// What was in the way, with the fix.
+        problem: String,
+    },
+    /// The agent died several times before it had a session.
+    NeverStarted {
+        /// What it printed.
+        message: String,
+    },
+    /// The same files fail the same checks again and again.
+    NoProgress {
+        /// How often in a row.
+        times: u32,
+    },
+    /// The model refuses to do the work.
+    Declined {
+        /// Its words.
+        message: String,
+    },
+    /// The checks cannot be run.
+    ChecksFailed {
+        /// What went wrong and what to do.
+        error: String,
+    },
+}
+
+impl fmt::Display for EscalationReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auth { agent, message } => write!(f, "agent `{agent}` is not signed in ({message})"),
+            Self::SpawnFailed { problem } => write!(f, "the agent cannot be started: {problem}"),
+            Self::NeverStarted { message } => {
+                write!(f, "the agent ended several times before it began to work: {message}")
+            }
+            Self::NoProgress { times } => {
+                write!(f, "no progress: the same files failed the same checks {times} times in a row")
+            }
+            Self::Declined { message } => write!(f, "the model declined: {message}"),
+            Self::ChecksFailed { error } => write!(f, "the checks could not be run: {error}"),
+        }
+    }
+}
+
+/// Why a goal failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum FailureReason {
+    /// A budget is spent.
+    Budget {
+        /// Which one.
+        axis: Axis,
+    },
+    /// The workspace could not be made.
+    Setup {
+        /// What went wrong and what to do.
+        error: String,
+    },
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget { axis } => write!(f, "budget: {axis}"),
+            Self::Setup { error } => write!(f, "setup: {error}"),
+        }
+    }
+}
+
+impl Phase {
+    /// The name used in JSON, on screens and in filters.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Preparing => "preparing",
+            Self::Running { .. } => "running",
+            Self::Stopping(_) => "stopping",
+            Self::Checking { .. } => "checking",
+            Self::Sleeping { .. } => "sleeping",
+            Self::Limited { .. } => "limited",
+            Self::Escalated { .. } => "escalated",
+            Self::Done => "done",
+            Self::Unproven => "unproven",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Why it stands there, where there is more to say than the name.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Sleeping { reason, .. } => Some(reason.clone()),
+            Self::Limited { guessed: true, .. } => Some("the reset time is a guess".to_owned()),
+            Self::Escalated { reason } => Some(reason.to_string()),
+            Self::Failed { reason } => Some(reason.to_string()),
+            _ => None,
+        }
+    }
+
+    /// When it goes on by itself.
+    pub const fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Sleeping { until, .. } | Self::Limited { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing happens any more unless the operator says so.
+    pub const fn is_settled(&self) -> bool {
+        matches!(
+            self,
+            Self::Escalated { .. } | Self::Done | Self::Unproven | Self::Failed { .. } | Self::Cancelled
+        )
+    }
+}

@@ -1,0 +1,153 @@
+//! What an agent is told: typed sections, put together by rules and only then turned into text.
+
+use crate::{Check, CheckResult, Goal, GoalState};
+
+/// A prompt in sections, in the order they are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The sections.
+    pub sections: Vec<Section>,
+}
+
+/// A part of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Section {
+    /// How unattended work goes.
+    Briefing(Briefing),
+    /// What is wanted.
+    Goal(String),
+    /// How it will be checked: names and commands.
+    Checks(Vec<(String, String)>),
+    /// The attempt before ended in the middle of its work; the words say how.
+    Interrupted(String),
+    /// The checks that failed on the work so far, with their commands and evidence.
+    FailedChecks(Vec<(CheckResult, String)>),
+    /// Protected paths that were put back.
+    Restored(Vec<String>),
+}
+
+/// The text that explains unattended work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Briefing;
+
+impl Briefing {
+    const TEXT: &'static str = "\
+You are working unattended: nobody reads along or can answer while you work, so decide what you can decide \
+yourself and say in your last message what you assumed. Work only in the current directory, which is a git \
+worktree of your own. When you believe that the goal is reached, end your turn with a short summary. Then the \
+checks are run on a clean checkout of everything you left that git does not ignore; if one fails, you will be \
+given its output. Leave nothing running in the background.";
+}
+
+impl Prompt {
+    /// The prompt for a goal's next attempt.
+    pub fn next(goal: &Goal, state: &GoalState, conversation: Conversation) -> Self {
+        let mut sections = Vec::new();
+        if conversation == Conversation::New {
+            if goal.briefing {
+                sections.push(Section::Briefing(Briefing));
+            }
+            sections.push(Section::Goal(goal.prompt.clone()));
+            if !goal.checks.is_empty() {
+                let checks = goal.checks.iter();
+                sections.push(Section::Checks(
+                    checks.map(|check| (check.name.clone(), check.command().to_owned())).collect(),
+                ));
+            }
+        }
+        sections.extend(news(goal, state, conversation));
+        Self { sections }
+    }
+
+    /// The text as the agent reads it.
+    pub fn render(&self) -> String {
+        let parts: Vec<String> = self.sections.iter().map(Section::render).collect();
+        parts.join("\n\n")
+    }
+}
+
+/// Whether the agent already knows what was said before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversation {
+    /// It knows nothing.
+    New,
+    /// It goes on with the session that has heard everything up to the last attempt.
+    Resumed,
+}
+
+/// What the agent has not heard yet. A resumed session was told of every verdict before the last attempt's; a new
+/// one was told of none.
+fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
+    let Some(last) = state.last_attempt() else { return Vec::new() };
+    let mut sections = Vec::new();
+    if last.verdict.is_none()
+        && let Some(end) = &last.end
+    {
+        sections.push(Section::Interrupted(end.name().replace('-', " ")));
+    }
+    let verdict = match conversation {
+        Conversation::New => state.last_verdict(),
+        Conversation::Resumed => last.verdict.as_ref(),
+    };
+    if let Some(verdict) = verdict {
+        let failed = verdict.failed().map(|result| (result.clone(), command_of(&goal.checks, &result.name)));
+        sections.push(Section::FailedChecks(failed.collect()));
+        if !verdict.restored.is_empty() {
+            sections.push(Section::Restored(verdict.restored.clone()));
+        }
+    }
+    sections
+}
+
+fn command_of(checks: &[Check], name: &str) -> String {
+    checks.iter().find(|check| check.name == name).map_or_else(String::new, |check| check.command().to_owned())
+}
+
+impl Section {
+    fn render(&self) -> String {
+        match self {
+            Self::Briefing(Briefing) => Briefing::TEXT.to_owned(),
+            Self::Goal(text) => format!("# Goal\n\n{text}"),
+            Self::Checks(checks) => {
+                let lines: Vec<String> =
+                    checks.iter().map(|(name, command)| format!("- {name}: `{command}`")).collect();
+                format!("# How it will be checked\n\n{}", lines.join("\n"))
+            }
+            Self::Interrupted(end) => format!(
+                "# Interrupted\n\nThe last turn did not come to its end ({end}). What you changed is still in the \
+                 directory. Look at it, then go on."
+            ),
+            Self::FailedChecks(failed) => {
+                let parts: Vec<String> = failed.iter().map(|(result, command)| failure(result, command)).collect();
+                format!("# Checks that failed on your work\n\n{}", parts.join("\n\n"))
+            }
+            Self::Restored(paths) => format!(
+                "# Protected paths\n\nThese are protected and were put back as they were; changes to them do not \
+                 count:\n{}",
+                paths.iter().map(|path| format!("- {path}")).collect::<Vec<_>>().join("\n")
+            ),
+        }
+    }
+}
+
+fn failure(result: &CheckResult, command: &str) -> String {
+    let how = match (&result.problem, result.exit_code) {
+        (Some(problem), _) => problem.clone(),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => "it did not exit".to_owned(),
+    };
+    let evidence = result.evidence.trim_end();
+    // A fence longer than any in the evidence keeps the two apart.
+    let fence = "`".repeat(longest_run(evidence, '`').max(2) + 1);
+    format!("## {}\n\nCommand: `{command}`\nResult: {how}\n\n{fence}\n{evidence}\n{fence}", result.name)
+}
+
+fn longest_run(text: &str, wanted: char) -> usize {
+    let mut longest = 0;
+    let mut current = 0;
+    for found in text.chars() {
+        current = if found == wanted { current + 1 } else { 0 };
+        longest = longest.max(current);
+    }
+    longest
+}

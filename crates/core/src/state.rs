@@ -1,0 +1,196 @@
+//! What has become of a goal so far: the fold of its log.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, Phase, SessionId,
+    Tokens, Usage, Verdict,
+};
+
+/// What has become of a goal so far. Stored with every step; always equal to replaying the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GoalState {
+    /// Where it stands.
+    pub phase: Phase,
+    /// The generation of the lease under which it was last moved.
+    pub generation: Generation,
+    /// The limits in force: the goal's, raised by retries.
+    pub budget: Budget,
+    /// When it was first taken up; wall time counts from there.
+    pub taken_up_at: Option<Timestamp>,
+    /// Its workspace, once made.
+    pub workspace: Option<WorkspaceBinding>,
+    /// The conversation that the next attempt goes on with.
+    pub session: Option<SessionBinding>,
+    /// Every attempt so far.
+    pub attempts: Vec<Attempt>,
+    /// The last commit that was checked.
+    pub candidate: Option<Commit>,
+    /// Bad endings in a row.
+    pub errors_in_row: u32,
+    /// Attempts in a row that died before they had a session.
+    pub failed_starts_in_row: u32,
+    /// Verdicts in a row that showed the same failure on the same files.
+    pub same_failure_in_row: u32,
+    /// Refused permissions in a row.
+    pub denials_in_row: u32,
+    /// Refused credentials in a row, within the living attempt.
+    pub auth_failures_in_row: u32,
+}
+
+impl GoalState {
+    /// The state of a goal that was just created.
+    pub fn new(goal: &Goal) -> Self {
+        Self {
+            phase: Phase::Queued,
+            generation: Generation::default(),
+            budget: goal.budget.clone(),
+            taken_up_at: None,
+            workspace: None,
+            session: None,
+            attempts: Vec::new(),
+            candidate: None,
+            errors_in_row: 0,
+            failed_starts_in_row: 0,
+            same_failure_in_row: 0,
+            denials_in_row: 0,
+            auth_failures_in_row: 0,
+        }
+    }
+
+    /// The newest attempt.
+    pub fn last_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last()
+    }
+
+    /// The attempt with this number.
+    pub fn attempt(&self, number: AttemptNo) -> Option<&Attempt> {
+        self.attempts.get(number.index())
+    }
+
+    /// The newest verdict.
+    pub fn last_verdict(&self) -> Option<&Verdict> {
+        self.attempts.iter().rev().find_map(|attempt| attempt.verdict.as_ref())
+    }
+
+    /// What all attempts used.
+    pub fn usage(&self) -> Usage {
+        self.attempts.iter().fold(Usage::default(), |sum, attempt| sum + attempt.usage)
+    }
+
+    /// Attempts that count against the budget.
+    pub fn attempts_spent(&self) -> u64 {
+        self.attempts.iter().filter(|attempt| attempt.counts).count() as u64
+    }
+
+    /// Turns of all attempts.
+    pub fn turns(&self) -> u64 {
+        self.attempts.iter().map(|attempt| u64::from(attempt.turns)).sum()
+    }
+
+    /// When the goal's wall time is up.
+    pub fn wall_ends(&self) -> Option<Timestamp> {
+        Some(crate::clock::later(self.taken_up_at?, self.budget.wall?))
+    }
+
+    /// The first axis on which nothing is left for another attempt.
+    pub fn spent_axis(&self, now: Timestamp) -> Option<Axis> {
+        let used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        let budget = &self.budget;
+        if used_up(budget.attempts, self.attempts_spent()) {
+            return Some(Axis::Attempts);
+        }
+        if used_up(budget.turns, self.turns()) {
+            return Some(Axis::Turns);
+        }
+        if self.wall_ends().is_some_and(|ends| now >= ends) {
+            return Some(Axis::Wall);
+        }
+        self.over_budget()
+    }
+
+    /// The first axis that is spent although an attempt is still alive.
+    pub fn over_budget(&self) -> Option<Axis> {
+        let used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        let (budget, usage) = (&self.budget, self.usage());
+        let axes = [
+            (Axis::Tokens, used_up(budget.tokens.map(|tokens| tokens.0), usage.tokens().0)),
+            (Axis::Usd, used_up(budget.usd.map(|usd| usd.0), usage.cost.0)),
+            (Axis::Errors, used_up(budget.errors, u64::from(self.errors_in_row))),
+            (Axis::Denials, used_up(budget.denials, u64::from(self.denials_in_row))),
+        ];
+        axes.into_iter().find_map(|(axis, spent)| spent.then_some(axis))
+    }
+}
+
+/// Where a goal's work happens. The path never changes: agents find their sessions by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceBinding {
+    /// The directory.
+    pub path: String,
+    /// The branch that is checked out there.
+    pub branch: String,
+    /// The commit it started from.
+    pub base: Commit,
+}
+
+/// A conversation that can be gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionBinding {
+    /// The agent that holds it.
+    pub agent: AgentName,
+    /// Its id there.
+    pub native_id: SessionId,
+    /// The model it was held with.
+    pub model: Option<String>,
+    /// The directory it belongs to.
+    pub directory: String,
+    /// When it began.
+    pub since: Timestamp,
+}
+
+/// One process tree of one agent, from its start to its classified end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its number within the goal.
+    pub n: AttemptNo,
+    /// Its id.
+    pub id: AttemptId,
+    /// The agent.
+    pub agent: AgentName,
+    /// The model, once the agent has named it.
+    pub model: Option<String>,
+    /// The conversation, once the agent has named it.
+    pub session: Option<SessionId>,
+    /// Whether that conversation goes on with an earlier one.
+    pub resumed: bool,
+    /// When it was decided to start it.
+    pub started_at: Timestamp,
+    /// When its tree was verified gone.
+    pub ended_at: Option<Timestamp>,
+    /// Prompts it took.
+    pub turns: u32,
+    /// How it ended.
+    pub end: Option<End>,
+    /// How its process ended.
+    pub exit: Option<Exit>,
+    /// Until when the provider limits us, by the attempt's end.
+    pub limit_until: Option<Timestamp>,
+    /// The agent's last message.
+    pub text: String,
+    /// What it used.
+    pub usage: Usage,
+    /// Tokens in the model's context after the last message, and how many fit.
+    pub context: Option<(Tokens, Option<Tokens>)>,
+    /// Permission requests and their answers.
+    pub decisions: Vec<Decision>,
+    /// What Towline found when it checked the work.
+    pub verdict: Option<Verdict>,
+    /// Frames that were not understood.
+    pub unrecognised: u64,
+    /// Whether it counts against the budget of attempts.
+    pub counts: bool,
+    /// How much of its output has been turned into events: where reading goes on after a restart.
+    pub read_to: u64,
+}

@@ -1,0 +1,336 @@
+//! The transition table: what follows from each thing that can happen in each phase.
+//!
+//! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
+//! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
+//! `observe`, what follows an attempt's end in `aftermath`.
+
+mod aftermath;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+
+use crate::effect::{checks_key, launch_key, stop_key};
+use crate::{
+    AttemptNo, Axis, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming, Phase, StopWhy, Stopping,
+};
+
+/// The state after a step, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Step {
+    /// The state; unchanged unless the outcome is [`StepOutcome::Moved`].
+    pub state: GoalState,
+    /// What came of it.
+    pub outcome: StepOutcome,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum StepOutcome {
+    /// It is part of the goal's story now.
+    Moved(Moved),
+    /// It speaks of something that is over.
+    Stale(Stale),
+    /// It cannot happen here.
+    Illegal(Illegal),
+}
+
+/// What follows from an event.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moved {
+    /// Events that follow, to be recorded after it.
+    pub events: Vec<Event>,
+    /// What is to be done.
+    pub effects: Vec<Effect>,
+    /// Keys of effects that are over with this.
+    pub settled: Vec<String>,
+}
+
+/// Why news is stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stale {
+    /// It was sent under a lease that somebody else holds by now.
+    #[error("sent under an older lease")]
+    Generation,
+    /// It speaks of an attempt that is over.
+    #[error("about an attempt that is over")]
+    Attempt,
+}
+
+/// Why an event is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    /// The event has no meaning in this phase.
+    #[error("`{event}` cannot happen while the goal is {phase}")]
+    WrongPhase {
+        /// The phase.
+        phase: &'static str,
+        /// The event.
+        event: &'static str,
+    },
+    /// The goal is opened again, but a budget is still spent.
+    #[error("the budget `{axis}` is spent; raise it: --budget {}", axis.suggestion())]
+    StillSpent {
+        /// The budget.
+        axis: Axis,
+    },
+}
+
+/// Works out what follows from `incoming`.
+pub fn step(goal: &Goal, state: GoalState, incoming: &Incoming, now: Timestamp) -> Step {
+    if let Some(stale) = staleness(&state, incoming) {
+        return Step { state, outcome: StepOutcome::Stale(stale) };
+    }
+    // Agent events are by far the most frequent and change little: they take the short way, without a copy to
+    // return to.
+    let mut stepper = Stepper { goal, before: state.phase.clone(), state, now, moved: Moved::default() };
+    match stepper.apply(incoming) {
+        Ok(()) => stepper.finish(),
+        Err(illegal) => Step { state: stepper.state, outcome: StepOutcome::Illegal(illegal) },
+    }
+}
+
+fn staleness(state: &GoalState, incoming: &Incoming) -> Option<Stale> {
+    let sent = incoming.stamp.generation;
+    let taken_over = matches!(incoming.event, Event::Claimed { .. }) && sent > state.generation;
+    if sent != state.generation && !taken_over {
+        return Some(Stale::Generation);
+    }
+    let newest = state.last_attempt().map(|attempt| attempt.n);
+    match incoming.stamp.attempt {
+        Some(attempt) if Some(attempt) != newest => Some(Stale::Attempt),
+        Some(_) if is_attempt_news(&incoming.event) && !attempt_lives(state) => Some(Stale::Attempt),
+        _ => None,
+    }
+}
+
+/// Whether the event speaks of the agent's process, and so means nothing once that is gone.
+fn is_attempt_news(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::AttemptStarted | Event::Agent { .. } | Event::AttemptEnded { .. } | Event::ClockRanOut { .. }
+    )
+}
+
+fn attempt_lives(state: &GoalState) -> bool {
+    state.last_attempt().is_some_and(|attempt| attempt.end.is_none())
+}
+
+/// A step under way. Methods change the state only once they know that the event is legal.
+struct Stepper<'a> {
+    goal: &'a Goal,
+    before: Phase,
+    state: GoalState,
+    now: Timestamp,
+    moved: Moved,
+}
+
+impl Stepper<'_> {
+    fn apply(&mut self, incoming: &Incoming) -> Result<(), Illegal> {
+        match (self.before.clone(), &incoming.event) {
+            (_, Event::Notice { .. }) => Ok(()),
+            (_, Event::Claimed { .. }) => {
+                self.state.generation = incoming.stamp.generation;
+                Ok(())
+            }
+            (Phase::Queued, Event::Dispatched) => {
+                self.dispatch();
+                Ok(())
+            }
+            (Phase::Preparing, Event::Prepared { workspace, .. }) => {
+                self.settle("prepare".to_owned());
+                self.state.workspace = Some(workspace.clone());
+                self.begin_attempt();
+                Ok(())
+            }
+            (Phase::Preparing, Event::PrepareFailed { error }) => {
+                self.settle("prepare".to_owned());
+                self.fail(FailureReason::Setup { error: error.clone() });
+                Ok(())
+            }
+            (Phase::Running { .. }, Event::AttemptStarted) => Ok(()),
+            (Phase::Running { attempt }, Event::Agent { event }) => {
+                self.observe(event, incoming);
+                self.stop_if_needed(attempt);
+                Ok(())
+            }
+            (Phase::Running { attempt }, Event::ClockRanOut { clock }) => {
+                self.stop(Some(attempt), why_of(*clock));
+                Ok(())
+            }
+            (Phase::Running { attempt }, Event::AttemptEnded { end, exit }) => {
+                self.record_end(attempt, end.clone(), exit.clone());
+                self.after_end(attempt, end);
+                Ok(())
+            }
+            (Phase::Checking { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
+            (Phase::Checking { attempt }, Event::VerdictReached { verdict }) => {
+                self.settle(checks_key(attempt));
+                self.after_verdict(attempt, verdict);
+                Ok(())
+            }
+            (Phase::Checking { attempt }, Event::ChecksFailed { error }) => {
+                self.settle(checks_key(attempt));
+                self.escalate(crate::EscalationReason::ChecksFailed { error: error.clone() });
+                Ok(())
+            }
+            (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
+            (Phase::Sleeping { until, .. } | Phase::Limited { until, .. }, Event::Woken) if self.now >= until => {
+                self.state.phase = Phase::Queued;
+                Ok(())
+            }
+            (_, Event::CancelRequested) => self.cancel(),
+            (_, Event::RetryRequested { budget }) => self.retry(budget),
+            (_, event) => Err(self.wrong_phase(event)),
+        }
+    }
+
+    /// While something is being ended, only news of it counts; nothing else may start.
+    fn apply_while_stopping(
+        &mut self,
+        stopping: &Stopping,
+        event: &Event,
+        incoming: &Incoming,
+    ) -> Result<(), Illegal> {
+        match event {
+            Event::AttemptStarted | Event::ClockRanOut { .. } => Ok(()),
+            Event::CheckStarted { .. } | Event::CheckFinished { .. } => Ok(()),
+            // What a dying agent still used is paid for, too.
+            Event::Agent { event } => {
+                self.observe(event, incoming);
+                Ok(())
+            }
+            Event::CancelRequested => {
+                let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
+                self.state.phase = Phase::Stopping(stopping);
+                Ok(())
+            }
+            Event::AttemptEnded { end, exit } => {
+                if let Some(attempt) = stopping.attempt {
+                    self.record_end(attempt, end_of(&stopping.why, end), exit.clone());
+                }
+                self.after_stop(stopping);
+                Ok(())
+            }
+            Event::Prepared { workspace, .. } => {
+                self.state.workspace = Some(workspace.clone());
+                self.after_stop(stopping);
+                Ok(())
+            }
+            Event::PrepareFailed { .. }
+            | Event::VerdictReached { .. }
+            | Event::ChecksFailed { .. }
+            | Event::Stopped => {
+                self.after_stop(stopping);
+                Ok(())
+            }
+            event => Err(self.wrong_phase(event)),
+        }
+    }
+
+    fn dispatch(&mut self) {
+        self.state.taken_up_at.get_or_insert(self.now);
+        if self.state.workspace.is_some() {
+            self.begin_attempt();
+        } else {
+            self.state.phase = Phase::Preparing;
+            self.moved.effects.push(Effect::Prepare);
+        }
+    }
+
+    fn cancel(&mut self) -> Result<(), Illegal> {
+        match &self.before {
+            Phase::Queued | Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Escalated { .. } => {
+                self.state.phase = Phase::Cancelled;
+            }
+            Phase::Preparing => self.stop(None, StopWhy::Cancel),
+            Phase::Running { attempt } | Phase::Checking { attempt } => self.stop(Some(*attempt), StopWhy::Cancel),
+            _ => return Err(self.wrong_phase(&Event::CancelRequested)),
+        }
+        Ok(())
+    }
+
+    fn retry(&mut self, changes: &[crate::BudgetChange]) -> Result<(), Illegal> {
+        let reopens =
+            matches!(self.before, Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven);
+        if !reopens {
+            return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
+        }
+        let mut reopened = self.state.clone();
+        changes.iter().for_each(|change| reopened.budget.apply(change));
+        reopened.errors_in_row = 0;
+        reopened.failed_starts_in_row = 0;
+        reopened.same_failure_in_row = 0;
+        reopened.denials_in_row = 0;
+        if let Some(axis) = reopened.spent_axis(self.now) {
+            return Err(Illegal::StillSpent { axis });
+        }
+        reopened.phase = Phase::Queued;
+        self.state = reopened;
+        Ok(())
+    }
+
+    fn stop(&mut self, attempt: Option<AttemptNo>, why: StopWhy) {
+        self.state.phase = Phase::Stopping(Stopping { attempt, why });
+        self.moved.effects.push(Effect::Stop { attempt });
+    }
+
+    fn record_end(&mut self, attempt: AttemptNo, end: End, exit: crate::Exit) {
+        self.settle(launch_key(attempt));
+        let now = self.now;
+        if let Some(attempt) = self.state.attempts.last_mut() {
+            attempt.ended_at = Some(now);
+            attempt.exit = Some(exit);
+            attempt.end = Some(end);
+        }
+    }
+
+    fn settle(&mut self, key: String) {
+        self.moved.settled.push(key);
+    }
+
+    fn settle_stop(&mut self, attempt: Option<AttemptNo>) {
+        match attempt {
+            Some(attempt) => {
+                self.settle(launch_key(attempt));
+                self.settle(checks_key(attempt));
+            }
+            None => self.settle("prepare".to_owned()),
+        }
+        self.settle(stop_key(attempt));
+    }
+
+    fn wrong_phase(&self, event: &Event) -> Illegal {
+        Illegal::WrongPhase { phase: self.before.name(), event: event.name() }
+    }
+
+    fn finish(mut self) -> Step {
+        if self.state.phase != self.before {
+            self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
+        }
+        Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }
+    }
+}
+
+/// Why a tree is ended when this clock runs out.
+fn why_of(clock: Clock) -> StopWhy {
+    match clock {
+        Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
+        clock => StopWhy::Clock { clock },
+    }
+}
+
+/// How an attempt ended that we ended: by our reason, whatever its last words were.
+fn end_of(why: &StopWhy, found: &End) -> End {
+    match why {
+        StopWhy::Cancel => End::Cancelled,
+        StopWhy::Auth { message } => End::Auth { message: message.clone() },
+        StopWhy::Budget { .. } => End::OverBudget,
+        // It may have finished in the moment in which the clock ran out: then that is what happened.
+        StopWhy::Clock { .. } if *found == End::Completed => End::Completed,
+        StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
+    }
+}

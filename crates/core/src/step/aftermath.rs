@@ -1,0 +1,206 @@
+//! What follows when an attempt, a verdict or a stop is over.
+
+use super::Stepper;
+use crate::prompt::Conversation;
+use crate::{
+    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy, Prompt,
+    SessionPlan, StopWhy, Stopping, Usage, Verdict,
+};
+use crate::clock::later;
+
+impl Stepper<'_> {
+    /// Starts the next attempt, unless a budget is spent.
+    pub(super) fn begin_attempt(&mut self) {
+        if let Some(axis) = self.state.spent_axis(self.now) {
+            return self.fail(FailureReason::Budget { axis });
+        }
+        let Some(agent) = self.goal.agents.first().cloned() else {
+            return self.escalate(EscalationReason::SpawnFailed { problem: "the goal names no agent".to_owned() });
+        };
+        let n = AttemptNo::after(self.state.attempts.len());
+        let id = AttemptId::of(self.goal.id, n);
+        let session = match self.resumable(&agent) {
+            Some(native_id) => SessionPlan::Resume(native_id),
+            None => SessionPlan::Fresh(id.fresh_session()),
+        };
+        let conversation = match session {
+            SessionPlan::Resume(_) => Conversation::Resumed,
+            SessionPlan::Fresh(_) => Conversation::New,
+        };
+        let prompt = Prompt::next(self.goal, &self.state, conversation).render();
+        self.state.auth_failures_in_row = 0;
+        self.state.attempts.push(Attempt {
+            n,
+            id,
+            agent: agent.clone(),
+            model: self.goal.model.clone(),
+            session: None,
+            resumed: false,
+            started_at: self.now,
+            ended_at: None,
+            turns: 0,
+            end: None,
+            exit: None,
+            limit_until: None,
+            text: String::new(),
+            usage: Usage::default(),
+            context: None,
+            decisions: Vec::new(),
+            verdict: None,
+            unrecognised: 0,
+            counts: true,
+            read_to: 0,
+        });
+        self.state.phase = Phase::Running { attempt: n };
+        let model = self.goal.model.clone();
+        self.moved.effects.push(Effect::Launch(Launch { attempt: n, id, agent, model, session, prompt }));
+    }
+
+    /// The session to go on with: the same agent's, in the same directory.
+    fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
+        let (session, workspace) = (self.state.session.as_ref()?, self.state.workspace.as_ref()?);
+        let fits = session.agent == *agent && session.directory == workspace.path;
+        fits.then(|| session.native_id.clone())
+    }
+
+    /// What follows an attempt that ended by itself.
+    pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
+        let had_session = self.state.last_attempt().is_some_and(|attempt| attempt.session.is_some());
+        match end {
+            End::Completed => {
+                self.state.errors_in_row = 0;
+                self.check_or_leave_unproven(attempt);
+            }
+            // The agent's own cap says nothing about the work: the checks and our budget decide.
+            End::MaxTurns | End::MaxBudget => self.check_or_try_again(attempt),
+            End::RateLimited { until } => {
+                self.spend_no_attempt();
+                let announced = until.or_else(|| self.state.last_attempt().and_then(|last| last.limit_until));
+                let (until, guessed) = Policy::limited_until(announced, self.now);
+                if let Some(last) = self.state.attempts.last_mut() {
+                    last.limit_until = Some(until);
+                }
+                self.state.phase = Phase::Limited { until, guessed };
+            }
+            End::Auth { message } => self.escalate_auth(message),
+            End::SpawnFailed { problem } => {
+                self.spend_no_attempt();
+                self.escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
+            }
+            End::Declined { message } => self.escalate(EscalationReason::Declined { message: message.clone() }),
+            // The id is of no use any more; the next prompt carries everything, so nothing is lost with it.
+            End::ResumeRefused { .. } => {
+                self.spend_no_attempt();
+                self.state.session = None;
+                self.pause_after_error(end);
+            }
+            End::ContextOverflow => {
+                self.state.session = None;
+                self.pause_after_error(end);
+            }
+            End::Crashed { message } if !had_session => self.after_failed_start(message, end),
+            End::TimedOut { .. } if !had_session => {
+                let message = end.detail().unwrap_or_default();
+                self.after_failed_start(&message, end);
+            }
+            End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => self.pause_after_error(end),
+            // Both are ends that only we bring about, in the phase `stopping`; met here, they are no success.
+            End::Cancelled | End::OverBudget => self.pause_after_error(end),
+        }
+    }
+
+    /// What follows when a tree that we ended is gone.
+    pub(super) fn after_stop(&mut self, stopping: &Stopping) {
+        self.settle_stop(stopping.attempt);
+        match &stopping.why {
+            StopWhy::Cancel => self.state.phase = Phase::Cancelled,
+            StopWhy::Auth { message } => self.escalate_auth(message),
+            StopWhy::Budget { axis } => self.fail(FailureReason::Budget { axis: *axis }),
+            StopWhy::Clock { .. } => {
+                let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
+                if let Some((attempt, Some(end))) = last {
+                    self.after_end(attempt, &end);
+                }
+            }
+        }
+    }
+
+    /// What follows a verdict.
+    pub(super) fn after_verdict(&mut self, attempt: AttemptNo, verdict: &Verdict) {
+        let same = self.state.last_verdict().is_some_and(|last| last.same_failure(verdict));
+        self.state.same_failure_in_row = if same { self.state.same_failure_in_row + 1 } else { 1 };
+        self.state.candidate = Some(verdict.candidate.clone());
+        if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
+            attempt.verdict = Some(verdict.clone());
+        }
+        if verdict.met() {
+            self.state.phase = Phase::Done;
+        } else if self.state.same_failure_in_row >= Policy::NO_PROGRESS && self.state.spent_axis(self.now).is_none() {
+            self.escalate(EscalationReason::NoProgress { times: self.state.same_failure_in_row });
+        } else {
+            self.begin_attempt();
+        }
+    }
+
+    fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
+        if self.goal.checks.is_empty() {
+            self.state.phase = Phase::Unproven;
+        } else {
+            self.check(attempt);
+        }
+    }
+
+    fn check_or_try_again(&mut self, attempt: AttemptNo) {
+        if self.goal.checks.is_empty() {
+            self.begin_attempt();
+        } else {
+            self.check(attempt);
+        }
+    }
+
+    fn check(&mut self, attempt: AttemptNo) {
+        self.state.phase = Phase::Checking { attempt };
+        self.moved.effects.push(Effect::RunChecks { attempt });
+    }
+
+    fn after_failed_start(&mut self, message: &str, end: &End) {
+        self.spend_no_attempt();
+        self.state.failed_starts_in_row += 1;
+        if self.state.failed_starts_in_row >= Policy::FAILED_STARTS {
+            self.escalate(EscalationReason::NeverStarted { message: message.to_owned() });
+        } else {
+            self.pause_after_error(end);
+        }
+    }
+
+    /// Waits a while before the next attempt, longer with each bad ending in a row.
+    fn pause_after_error(&mut self, end: &End) {
+        self.state.errors_in_row += 1;
+        if let Some(axis) = self.state.spent_axis(self.now) {
+            return self.fail(FailureReason::Budget { axis });
+        }
+        let until = later(self.now, Policy::backoff(self.state.errors_in_row));
+        let reason = format!("the agent ended badly: {}", end.name().replace('-', " "));
+        self.state.phase = Phase::Sleeping { until, reason };
+    }
+
+    fn escalate_auth(&mut self, message: &str) {
+        self.spend_no_attempt();
+        let agent = self.state.last_attempt().map_or_else(String::new, |attempt| attempt.agent.to_string());
+        self.escalate(EscalationReason::Auth { agent, message: message.to_owned() });
+    }
+
+    fn spend_no_attempt(&mut self) {
+        if let Some(attempt) = self.state.attempts.last_mut() {
+            attempt.counts = false;
+        }
+    }
+
+    pub(super) fn fail(&mut self, reason: FailureReason) {
+        self.state.phase = Phase::Failed { reason };
+    }
+
+    pub(super) fn escalate(&mut self, reason: EscalationReason) {
+        self.state.phase = Phase::Escalated { reason };
+    }
+}

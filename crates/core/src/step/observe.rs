@@ -1,0 +1,85 @@
+//! What a living attempt's own words change: usage, session, decisions, and reasons to stop it.
+
+use super::Stepper;
+use crate::{
+    AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Policy, SessionBinding, SessionStarted, StopWhy, TurnStop,
+};
+
+impl Stepper<'_> {
+    /// Takes note of what the agent said or did.
+    pub(super) fn observe(&mut self, event: &AgentEvent, incoming: &Incoming) {
+        if let (Some(raw), Some(attempt)) = (incoming.raw, self.state.attempts.last_mut()) {
+            attempt.read_to = attempt.read_to.max(raw.offset + raw.length);
+        }
+        match event {
+            AgentEvent::SessionStarted(session) => self.bind_session(session),
+            AgentEvent::TurnStarted => self.with_attempt(|attempt| attempt.turns += 1),
+            AgentEvent::Usage { used, context_used, context_size, .. } => {
+                self.state.auth_failures_in_row = 0;
+                self.with_attempt(|attempt| {
+                    attempt.usage += *used;
+                    if let Some(used) = context_used {
+                        attempt.context = Some((*used, *context_size));
+                    }
+                });
+            }
+            AgentEvent::Retrying { status: Some(401 | 403), .. } => self.state.auth_failures_in_row += 1,
+            AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
+                self.with_attempt(|attempt| attempt.limit_until = limit.resets_at);
+            }
+            AgentEvent::Decided(decision) => {
+                match decision.outcome {
+                    Outcome::Allow => self.state.denials_in_row = 0,
+                    Outcome::Deny => self.state.denials_in_row += 1,
+                }
+                self.with_attempt(|attempt| attempt.decisions.push(decision.clone()));
+            }
+            AgentEvent::TurnEnded(end) => {
+                self.with_attempt(|attempt| attempt.text.clone_from(&end.text));
+                if let TurnStop::Failed { status: Some(401 | 403), .. } = end.stop {
+                    self.state.auth_failures_in_row += 1;
+                }
+            }
+            AgentEvent::Unrecognised { .. } => self.with_attempt(|attempt| attempt.unrecognised += 1),
+            _ => {}
+        }
+    }
+
+    /// Ends the attempt when what was observed says that going on only costs.
+    pub(super) fn stop_if_needed(&mut self, attempt: AttemptNo) {
+        if self.state.auth_failures_in_row >= Policy::AUTH_FAILURES {
+            let message = "the provider refused the credentials twice in a row".to_owned();
+            self.stop(Some(attempt), StopWhy::Auth { message });
+        } else if let Some(axis) = self.state.over_budget() {
+            self.stop(Some(attempt), StopWhy::Budget { axis });
+        }
+    }
+
+    fn bind_session(&mut self, session: &SessionStarted) {
+        self.state.failed_starts_in_row = 0;
+        let directory = self.state.workspace.as_ref().map_or_else(String::new, |workspace| workspace.path.clone());
+        let Some(attempt) = self.state.attempts.last_mut() else { return };
+        attempt.session = Some(session.native_id.clone());
+        attempt.resumed = session.resumed;
+        if session.model.is_some() {
+            attempt.model.clone_from(&session.model);
+        }
+        let since = match &self.state.session {
+            Some(bound) if bound.native_id == session.native_id => bound.since,
+            _ => self.now,
+        };
+        self.state.session = Some(SessionBinding {
+            agent: attempt.agent.clone(),
+            native_id: session.native_id.clone(),
+            model: attempt.model.clone(),
+            directory,
+            since,
+        });
+    }
+
+    fn with_attempt(&mut self, change: impl FnOnce(&mut crate::Attempt)) {
+        if let Some(attempt) = self.state.attempts.last_mut() {
+            change(attempt);
+        }
+    }
+}

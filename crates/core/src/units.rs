@@ -1,0 +1,131 @@
+//! Money and tokens, counted exactly.
+
+use std::fmt;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Dollars in millionths: the smallest unit any provider bills in, so that nothing is rounded away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    /// From a number of dollars as providers and people write it; rounded to the millionth. Negative and
+    /// non-finite numbers are no amount.
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        let micro = (dollars * 1e6).round();
+        // The upper bound keeps the conversion exact; nobody's budget is above nine billion dollars.
+        (micro.is_finite() && (0.0..9e15).contains(&micro)).then_some(Self(micro as u64))
+    }
+
+    /// As a number of dollars, for JSON.
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// What is left of it after `spent`.
+    #[must_use]
+    pub fn saturating_sub(self, spent: Self) -> Self {
+        Self(self.0.saturating_sub(spent.0))
+    }
+}
+
+impl fmt::Display for MicroUsd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl Add for MicroUsd {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+/// A number of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tokens(pub u64);
+
+impl Add for Tokens {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What was used, every kind of token counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input that no cache served.
+    pub input: Tokens,
+    /// What the model wrote.
+    pub output: Tokens,
+    /// Input served from a cache.
+    pub cache_read: Tokens,
+    /// Input written to a cache.
+    pub cache_write: Tokens,
+    /// What it cost, as far as the agent has said.
+    pub cost: MicroUsd,
+}
+
+impl Usage {
+    /// All tokens of every kind.
+    pub fn tokens(&self) -> Tokens {
+        self.input + self.output + self.cache_read + self.cache_write
+    }
+
+    /// Whether nothing at all was used.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_keep_six_places() {
+        assert_eq!(MicroUsd::from_dollars(0.004), Some(MicroUsd(4_000)));
+        assert_eq!(MicroUsd::from_dollars(0.003_075_000_000_000_000_5), Some(MicroUsd(3_075)));
+        assert_eq!(MicroUsd(3_075).to_string(), "$0.003075");
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for dollars in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(MicroUsd::from_dollars(dollars), None, "{dollars}");
+        }
+    }
+}
