@@ -1,1 +1,15 @@
-//! Placeholder.
+//! How Towline speaks with each agent: what to start, and what the bytes mean.
+//!
+//! One module per agent. Everything here is sans-IO: lines go in, actions come out, so that live runs, replays and
+//! tests on recordings run the same code. Neighbours: the engine feeds it from the process shim and carries out
+//! its actions. Nothing here starts a process, sleeps, or reads files or the environment.
+
+mod claude;
+mod environment;
+mod permission;
+mod protocol;
+mod script;
+mod settings;
+
+pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer, agent};
+pub use settings::{AgentSettings, Kind, McpServer, Permission};

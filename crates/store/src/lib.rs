@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Where goals are kept.
+//!
+//! [`Store`] speaks in domain words; [`SqliteStore`] is the implementation inside the binary. One conformance
+//! suite (feature `conformance`) holds for every implementation. Business rules are not here: what a state means
+//! is the core's, and when to write is the engine's.
+
+mod sqlite;
+mod store;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+pub use sqlite::SqliteStore;
+pub use store::{Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName};

@@ -1,0 +1,121 @@
+//! The one way in which the engine sees agents.
+
+use std::collections::BTreeMap;
+
+use towline_core::{AgentEvent, End, LaunchProblem, SessionPlan};
+
+use crate::settings::{AgentSettings, Kind};
+
+/// A kind of agent: how it is started and how it is understood.
+pub trait Agent: Send + Sync {
+    /// The process to start: the same builder for fresh and resumed sessions.
+    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan;
+
+    /// The conversation with that process.
+    fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol>;
+
+    /// The command that signs a person in, for when the credentials are refused.
+    fn sign_in_hint(&self, settings: &AgentSettings) -> String;
+}
+
+/// The agent of this kind.
+pub fn agent(kind: Kind) -> &'static dyn Agent {
+    match kind {
+        Kind::Claude => &crate::claude::Claude,
+        Kind::Script => &crate::script::Script,
+    }
+}
+
+/// What one attempt needs beyond the agent's settings.
+#[derive(Debug, Clone)]
+pub struct LaunchContext<'a> {
+    /// The conversation to start or to go on with.
+    pub session: &'a SessionPlan,
+    /// The first prompt.
+    pub prompt: &'a str,
+    /// The model, when the goal names one.
+    pub model: Option<&'a str>,
+    /// The environment Towline itself was started with; the agent gets what it is allowed of it.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Towline's own variables for this attempt (`TOWLINE_GOAL` and the like).
+    pub towline: &'a BTreeMap<String, String>,
+}
+
+/// A process to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchPlan {
+    /// Program and arguments; never the prompt, never a secret.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A conversation with a running agent.
+pub trait Protocol: Send {
+    /// What to write as soon as the process runs.
+    fn start(&mut self) -> Vec<Action>;
+
+    /// What a line of its standard output means.
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action>;
+
+    /// How to pass on what the operator wants.
+    fn on_steer(&mut self, steer: Steer) -> Vec<Action>;
+
+    /// What its end means: last events, and the classified end.
+    fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End);
+}
+
+/// A piece of the agent's standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// A line without its line end.
+    Line(&'a [u8]),
+    /// A line beyond the cap: kept on disk, not read.
+    TooLong {
+        /// Its length in bytes.
+        length: u64,
+    },
+}
+
+/// What a protocol wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Record this.
+    Emit {
+        /// What happened.
+        event: AgentEvent,
+        /// The tool call of a subagent that it happened below.
+        parent: Option<String>,
+    },
+    /// Write this to the agent's standard input.
+    Write(Vec<u8>),
+    /// Close the agent's standard input.
+    CloseStdin,
+}
+
+impl Action {
+    /// Records what the agent itself did.
+    pub const fn emit(event: AgentEvent) -> Self {
+        Self::Emit { event, parent: None }
+    }
+}
+
+/// What the operator wants of a running agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Steer {
+    /// Stop what you are doing.
+    Interrupt,
+}
+
+/// How the agent's process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The end of what it printed to stderr.
+    pub stderr_tail: String,
+    /// Why it could not even be started.
+    pub spawn: Option<LaunchProblem>,
+}

@@ -1,0 +1,88 @@
+//! What a person can set for an agent: `[agents.NAME]`, already read and checked.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::time::Duration;
+
+use towline_core::ClockLimits;
+
+/// The kinds of agents this version can drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Claude Code.
+    Claude,
+    /// The scripted agent inside the binary.
+    Script,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Claude, Self::Script];
+
+    /// The name used in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Script => "script",
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(())
+    }
+}
+
+/// What happens when the agent asks to use a tool that no rule speaks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// It may do what the user may.
+    Bypass,
+    /// Only what `allow` names.
+    Deny,
+}
+
+/// An agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// How it is spoken with.
+    pub kind: Kind,
+    /// Program and first arguments.
+    pub command: Vec<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// What it may do beyond the lists.
+    pub permission: Permission,
+    /// Tools it may use: `Edit`, `Bash(git *)`.
+    pub allow: Vec<String>,
+    /// Tools it may not use; stronger than `allow`.
+    pub deny: Vec<String>,
+    /// Added to its system prompt.
+    pub system_append: Option<String>,
+    /// Further directories it may read.
+    pub dirs: Vec<String>,
+    /// Its own cap on turns.
+    pub max_turns: Option<u32>,
+    /// MCP servers it is given.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Further arguments, after all of ours.
+    pub args: Vec<String>,
+    /// Variables set for it.
+    pub env: BTreeMap<String, String>,
+    /// Variables passed on to it, by name.
+    pub pass_env: Vec<String>,
+    /// How long things may take.
+    pub clocks: ClockLimits,
+    /// Between asking it to end and ending it.
+    pub stop_grace: Duration,
+}
+
+/// An MCP server that an agent is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// Program and arguments.
+    pub command: Vec<String>,
+}

@@ -1,0 +1,196 @@
+//! The store in domain words.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use towline_core::{
+    AttemptNo, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq, Source,
+};
+
+/// The name of a process that can hold leases.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerName(pub String);
+
+/// A goal with everything that is known about it now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GoalRecord {
+    /// The goal as created.
+    pub goal: Goal,
+    /// What has become of it.
+    pub state: GoalState,
+    /// The last event's place in its log; also the version that the next append must expect.
+    pub last_seq: Seq,
+    /// Who holds it, if anybody does.
+    pub lease: Option<Lease>,
+    /// When it was last moved.
+    pub updated_at: Timestamp,
+}
+
+/// A worker's right to drive a goal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The goal.
+    pub goal: GoalId,
+    /// The holder.
+    pub worker: WorkerName,
+    /// Grows with every new holder; never used twice for a goal.
+    pub generation: Generation,
+    /// Until when it holds unless renewed.
+    pub until: Timestamp,
+}
+
+/// An event on its way into the log; the store gives it its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The attempt it belongs to.
+    pub attempt: Option<AttemptNo>,
+    /// Who did it.
+    pub source: Source,
+    /// The tool call of a subagent that it happened below.
+    pub parent: Option<String>,
+    /// The raw bytes it was read from.
+    pub raw: Option<RawRef>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// One transition: events, the state after them, and what is to be done, written together or not at all.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The goal.
+    pub goal: GoalId,
+    /// The lease under which it is written; refused when somebody else holds the goal by now.
+    pub generation: Generation,
+    /// The last event the writer knows of; refused when there are newer ones.
+    pub expected: Seq,
+    /// The events, in order.
+    pub events: Vec<NewEvent>,
+    /// The state after them.
+    pub state: GoalState,
+    /// New entries of the outbox.
+    pub effects: Vec<Effect>,
+    /// Keys of entries of the outbox that are over.
+    pub settled: Vec<String>,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// What an append gave the events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The events as they stand in the log.
+    pub events: Vec<Envelope>,
+    /// The last one's place.
+    pub last_seq: Seq,
+}
+
+/// An entry of the outbox that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingEffect {
+    /// The effect's key.
+    pub key: String,
+    /// What is to be done.
+    pub effect: Effect,
+}
+
+/// Why the store did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No goal by this id.
+    #[error("there is no goal {0}")]
+    NotFound(GoalId),
+    /// There is one already.
+    #[error("goal {0} exists already")]
+    Exists(GoalId),
+    /// Somebody wrote in between.
+    #[error("goal {goal} moved on: expected its log to end at {expected}, it ends at {found}")]
+    Conflict {
+        /// The goal.
+        goal: GoalId,
+        /// What the writer knew.
+        expected: Seq,
+        /// What is there.
+        found: Seq,
+    },
+    /// The lease is somebody else's by now.
+    #[error("goal {goal} is driven by another process now (lease {held}, ours was {ours})")]
+    Fenced {
+        /// The goal.
+        goal: GoalId,
+        /// The writer's generation.
+        ours: Generation,
+        /// The generation in force.
+        held: Generation,
+    },
+    /// The lease is held and has not run out.
+    #[error("goal {goal} is held by {} until {until}", worker.0)]
+    Held {
+        /// The goal.
+        goal: GoalId,
+        /// The holder.
+        worker: WorkerName,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Nothing more can be written: the disk is full.
+    #[error("no space left for {path}; free some and try again: nothing that was stored is lost")]
+    NoSpace {
+        /// The database.
+        path: String,
+    },
+    /// The database was written by a newer version.
+    #[error("{path} was written by a newer version of Towline; use that version, or another TOWLINE_HOME")]
+    TooNew {
+        /// The database.
+        path: String,
+    },
+    /// Anything else the database said.
+    #[error("{path}: {message}")]
+    Database {
+        /// The database.
+        path: String,
+        /// Its words.
+        message: String,
+    },
+}
+
+/// Where goals are kept. Every method is one transaction.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Records a new goal with its first event.
+    async fn create(&self, goal: &Goal, state: &GoalState, created: NewEvent) -> Result<GoalRecord, StoreError>;
+
+    /// The goal by its id.
+    async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError>;
+
+    /// All goals, the newest first.
+    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError>;
+
+    /// Records one transition.
+    async fn append(&self, append: Append) -> Result<Appended, StoreError>;
+
+    /// Events after `after`, at most `limit`, in order.
+    async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError>;
+
+    /// Entries of the outbox that are not over, in the order they were written.
+    async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError>;
+
+    /// Takes the goal's lease. Refused while another worker's holds, unless that worker is `proven_dead`.
+    async fn claim(
+        &self,
+        goal: GoalId,
+        worker: &WorkerName,
+        now: Timestamp,
+        until: Timestamp,
+        proven_dead: Option<&WorkerName>,
+    ) -> Result<Lease, StoreError>;
+
+    /// Moves the end of a lease that is still ours.
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError>;
+
+    /// Gives a lease back. Giving back one that is not ours any more changes nothing.
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+}
