@@ -158,7 +158,10 @@ impl Script {
     /// When the rule has no reply.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
-        assert!(!rule.replies.is_empty(), "a rule without a reply: call Rule::reply before the script takes it");
+        assert!(
+            !rule.replies.is_empty(),
+            "a rule without a reply: call Rule::reply before the script takes it"
+        );
         self.rules.push(rule);
         self
     }
@@ -205,7 +208,8 @@ impl Playing {
     }
 
     pub(super) fn choose(&mut self, request: &Request) -> Chosen {
-        let rule = self.rule_awaiting(request).or_else(|| self.rules.iter().position(|rule| rule.wants(request)));
+        let rule =
+            self.rule_awaiting(request).or_else(|| self.rules.iter().position(|rule| rule.wants(request)));
         let Some(rule) = rule else {
             return Chosen { reply: Reply::text(BLAND_ANSWER), rule: None };
         };

@@ -216,7 +216,8 @@ impl Shared {
             .wait_timeout_while(self.lock(), timeout, missing)
             .unwrap_or_else(PoisonError::into_inner);
         if missing(&mut state) {
-            let seen: Vec<_> = state.log.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
+            let seen: Vec<_> =
+                state.log.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
             drop(state);
             panic!("waited {timeout:?} for {n} {what} at the scripted model; it got {seen:?}");
         }
@@ -231,6 +232,7 @@ fn headers_of(parts: &Parts) -> Vec<(String, String)> {
 
 async fn answer(State(shared): State<Arc<Shared>>, request: axum::extract::Request) -> Response {
     let (parts, body) = request.into_parts();
+    // Too long, or the client went away in the middle of it and reads no answer.
     let Ok(body) = axum::body::to_bytes(body, MAX_REQUEST_BYTES).await else {
         shared.record(&parts, &Bytes::new());
         return error(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than the scripted model takes");
@@ -242,8 +244,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: axum::extract::Reque
             deliver(shared, &request, reply, names).await
         }
         // Four bytes to a token is near enough: nothing that is tested depends on this count.
-        ("POST", "/v1/messages/count_tokens") => json_response(StatusCode::OK, &json!({"input_tokens": body.len() / 4})),
-        (method, path) => error(StatusCode::NOT_FOUND, &format!("the scripted model does not serve {method} {path}")),
+        ("POST", "/v1/messages/count_tokens") => {
+            json_response(StatusCode::OK, &json!({"input_tokens": body.len() / 4}))
+        }
+        (method, path) => {
+            error(StatusCode::NOT_FOUND, &format!("the scripted model does not serve {method} {path}"))
+        }
     }
 }
 
@@ -284,23 +290,36 @@ struct Sending {
     delay: Duration,
 }
 
-fn streamed(shared: Arc<Shared>, number: usize, message: &Message, names: &Names, delay: Duration) -> Response {
+impl Sending {
+    async fn next(&mut self) -> Option<io::Result<String>> {
+        let event = self.events.pop_front()?;
+        pause(self.delay).await;
+        // Lets what came before leave first: a body that fails takes along what is still in the buffer.
+        tokio::task::yield_now().await;
+        Some(event.map(|event| {
+            if let Some(usage) = event.reports {
+                self.shared.report(self.number, usage);
+            }
+            event.frame()
+        }))
+    }
+}
+
+fn streamed(
+    shared: Arc<Shared>,
+    number: usize,
+    message: &Message,
+    names: &Names,
+    delay: Duration,
+) -> Response {
     let mut events: VecDeque<_> = wire::stream_events(message, names).into_iter().map(Ok).collect();
     if let Some(sent) = message.cut_after {
         events.truncate(sent);
         events.push_back(Err(io::Error::other("cut by the script")));
     }
-    let frames = futures::stream::unfold(Sending { shared, number, events, delay }, |mut sending| async move {
-        let event = sending.events.pop_front()?;
-        pause(sending.delay).await;
-        let frame = event.map(|event| {
-            if let Some(usage) = event.reports {
-                sending.shared.report(sending.number, usage);
-            }
-            event.frame()
-        });
-        Some((frame, sending))
-    });
+    let sending = Sending { shared, number, events, delay };
+    let frames =
+        futures::stream::unfold(sending, |mut sending| async { Some((sending.next().await?, sending)) });
     let mut response = Response::new(Body::from_stream(frames));
     let event_stream = HeaderValue::from_static("text/event-stream; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, event_stream);

@@ -46,10 +46,8 @@ pub(super) fn stream_events(message: &Message, names: &Names) -> Vec<StreamEvent
     let start = Usage { output: message.usage.output.min(1), ..message.usage };
     let mut opened = skeleton(names);
     opened["usage"] = start.to_json();
-    let mut events = vec![StreamEvent {
-        data: json!({"type": "message_start", "message": opened}),
-        reports: Some(start),
-    }];
+    let mut events =
+        vec![StreamEvent { data: json!({"type": "message_start", "message": opened}), reports: Some(start) }];
     for (index, block) in content(message, names).iter().enumerate() {
         events.extend(block_events(index, block).into_iter().map(|data| StreamEvent { data, reports: None }));
     }
@@ -125,7 +123,9 @@ fn block_events(index: usize, block: &Value) -> Vec<Value> {
     };
     let mut events = vec![json!({"type": "content_block_start", "index": index, "content_block": opened})];
     events.extend(
-        deltas.into_iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta})),
+        deltas
+            .into_iter()
+            .map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta})),
     );
     events.push(json!({"type": "content_block_stop", "index": index}));
     events

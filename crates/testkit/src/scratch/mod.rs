@@ -1,1 +1,16 @@
-//! x
+//! Scratch projects and homes, programs under test, waiting with a deadline, and looking for processes left over.
+//!
+//! Everything lives in temporary folders and is isolated from the user's own configuration.
+
+mod home;
+mod processes;
+mod programs;
+mod project;
+mod wait;
+
+pub use home::Home;
+pub use processes::{Found, process_tree_gone, processes_with, wait_until_process_tree_gone};
+pub use programs::{clean_command, shim_program, towline_program};
+pub(crate) use programs::{search_path, target_directory};
+pub use project::Project;
+pub use wait::{wait_for, wait_for_some};
