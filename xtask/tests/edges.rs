@@ -1,0 +1,143 @@
+//! The allowed edges between our crates, as docs/architecture.md draws them.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The longest chain of our crates, counted in crates.
+const MAX_DEPTH: usize = 5;
+
+/// Only tests may use it.
+const TEST_ONLY: &str = "towline-testkit";
+
+/// Each crate, and those of ours that it may use. A crate that is not listed may not exist.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("towline-core", &[]),
+    ("towline-agent", &["towline-core"]),
+    ("towline-config", &["towline-core", "towline-agent"]),
+    ("towline-process", &[]),
+    ("towline-workspace", &["towline-core"]),
+    ("towline-check", &["towline-core", "towline-workspace", "towline-process"]),
+    ("towline-store", &["towline-core"]),
+    (
+        "towline-engine",
+        &[
+            "towline-core",
+            "towline-agent",
+            "towline-process",
+            "towline-workspace",
+            "towline-check",
+            "towline-store",
+        ],
+    ),
+    ("towline-api", &["towline-core"]),
+    ("towline-server", &["towline-api", "towline-engine", "towline-store"]),
+    ("towline-builtin", &["towline-core"]),
+    // It puts the parts together, and the one binary is the shim as well: so it may name what the engine takes.
+    (
+        "towline-cli",
+        &[
+            "towline-api",
+            "towline-server",
+            "towline-engine",
+            "towline-builtin",
+            "towline-config",
+            "towline-core",
+            "towline-agent",
+            "towline-process",
+            "towline-store",
+            "towline-workspace",
+        ],
+    ),
+    (TEST_ONLY, &[]),
+    ("xtask", &[]),
+];
+
+/// For each of our packages, those of ours that it uses outside its tests.
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+#[expect(clippy::disallowed_methods, reason = "cargo knows the edges, and this test asks it")]
+fn metadata() -> Value {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+/// Ours are the dependencies by path.
+fn edges(metadata: &Value) -> Edges {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let name = |value: &Value| value["name"].as_str().expect("packages have names").to_owned();
+    let ours = |package: &Value| {
+        let shipped = list(&package["dependencies"])
+            .into_iter()
+            .filter(|dependency| dependency["path"].is_string() && dependency["kind"] != "dev");
+        shipped.map(|dependency| name(&dependency)).collect()
+    };
+    list(&metadata["packages"]).iter().map(|package| (name(package), ours(package))).collect()
+}
+
+/// Every edge that the table does not allow, and every crate that it does not list.
+fn violations(edges: &Edges) -> Vec<String> {
+    let mut found = Vec::new();
+    for (package, uses) in edges {
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == package) else {
+            found.push(format!("{package} is not in the table"));
+            continue;
+        };
+        let forbidden = uses.iter().filter(|used| !allowed.contains(&used.as_str()));
+        found.extend(forbidden.map(|used| format!("{package} may not use {used}")));
+    }
+    found
+}
+
+/// The number of crates on the longest way down from `package`.
+fn depth(edges: &Edges, package: &str) -> usize {
+    1 + edges[package].iter().map(|used| depth(edges, used)).max().unwrap_or(0)
+}
+
+#[test]
+fn crates_use_only_what_the_architecture_allows() {
+    let edges = edges(&metadata());
+    assert!(
+        edges.contains_key("towline-core") && edges.contains_key("xtask"),
+        "cargo lists our crates: {edges:?}"
+    );
+    assert_eq!(violations(&edges), Vec::<String>::new());
+}
+
+#[test]
+fn no_chain_of_crates_is_too_long() {
+    let edges = edges(&metadata());
+    let deep: Vec<_> = edges
+        .keys()
+        .map(|package| (package, depth(&edges, package)))
+        .filter(|(_, depth)| *depth > MAX_DEPTH)
+        .collect();
+    assert_eq!(deep, []);
+}
+
+#[test]
+fn a_forbidden_edge_is_noticed_whatever_its_kind() {
+    let dependency = |name: &str, kind: Value| serde_json::json!({"name": name, "kind": kind, "path": "/x"});
+    let package = |name: &str, dependencies: Vec<Value>| serde_json::json!({"name": name, "dependencies": dependencies});
+    let metadata = serde_json::json!({"packages": [
+        package("towline-core", vec![dependency(TEST_ONLY, "dev".into())]),
+        package("towline-agent", vec![dependency("towline-store", Value::Null)]),
+        package("towline-store", vec![dependency(TEST_ONLY, "build".into())]),
+        package("towline-new", vec![serde_json::json!({"name": "serde", "kind": null, "path": null})]),
+    ]});
+    assert_eq!(
+        violations(&edges(&metadata)),
+        [
+            "towline-agent may not use towline-store",
+            "towline-new is not in the table",
+            "towline-store may not use towline-testkit",
+        ]
+    );
+}

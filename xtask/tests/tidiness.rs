@@ -1,0 +1,125 @@
+//! What must not be in a committed file: too many lines, a path of someone's machine, a thing left for later.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_LINES: usize = 800;
+
+/// Folders that exist on one machine only. Written in two parts, so that this file passes its own test.
+const MACHINE_FOLDERS: [&str; 3] = [concat!("/", "work"), concat!("/", "root"), concat!("/", "home")];
+
+/// Homes that belong to nobody, in recordings and examples.
+const PLACEHOLDERS: [&str; 2] = [concat!("/home", "/user"), concat!("/home", "/you")];
+
+/// Words that say that something is not finished.
+const LEFT_FOR_LATER: [&str; 3] = [concat!("todo", "!"), concat!("FIX", "ME"), concat!("unimplemented", "!")];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_path_buf()
+}
+
+/// All committed text files that exist, with their content.
+#[expect(clippy::disallowed_methods, reason = "git knows what is committed, and this test asks it")]
+fn committed_texts() -> Vec<(String, String)> {
+    let output = std::process::Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root())
+        .output()
+        .expect("git starts");
+    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).expect("names are UTF-8");
+    let texts: Vec<_> = names
+        .split_terminator('\0')
+        .filter_map(|name| Some((name.to_owned(), fs::read_to_string(root().join(name)).ok()?)))
+        .collect();
+    assert!(texts.iter().any(|(name, _)| name == "Cargo.toml"), "the walk finds the workspace's files");
+    texts
+}
+
+/// `file:line: why` for each line of `texts` that `why` has something against.
+fn complaints(texts: &[(String, String)], why: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, text) in texts {
+        let lines = text.lines().enumerate();
+        found.extend(lines.filter_map(|(index, line)| Some(format!("{name}:{}: {}", index + 1, why(line)?))));
+    }
+    found
+}
+
+/// A folder counts where an absolute path begins with it, and not inside a longer path, word or address.
+fn machine_folder(line: &str) -> Option<String> {
+    MACHINE_FOLDERS.iter().find_map(|folder| {
+        line.match_indices(folder).find_map(|(start, _)| {
+            let (before, rest) = line.split_at(start);
+            let after = rest[folder.len()..].chars().next();
+            let inside = before.ends_with(|last: char| last.is_alphanumeric() || "._-/*}".contains(last));
+            let longer = after.is_some_and(|next| next.is_alphanumeric() || "_-.".contains(next));
+            let placeholder = PLACEHOLDERS.iter().any(|known| rest.starts_with(known));
+            (!inside && !longer && !placeholder).then(|| format!("a path of one machine: {folder}"))
+        })
+    })
+}
+
+fn left_for_later(line: &str) -> Option<String> {
+    LEFT_FOR_LATER.iter().find(|word| line.contains(*word)).map(|word| format!("left for later: {word}"))
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let texts = committed_texts();
+    let sources =
+        texts.iter().filter(|(name, _)| Path::new(name).extension().is_some_and(|kind| kind == "rs"));
+    let long: Vec<_> = sources
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| *lines > MAX_LINES)
+        .collect();
+    assert_eq!(long, []);
+}
+
+#[test]
+fn no_file_names_a_folder_of_one_machine() {
+    assert_eq!(complaints(&committed_texts(), machine_folder), Vec::<String>::new());
+}
+
+#[test]
+fn no_file_leaves_things_for_later() {
+    assert_eq!(complaints(&committed_texts(), left_for_later), Vec::<String>::new());
+}
+
+#[test]
+fn machine_folders_are_told_from_other_paths() {
+    let [first, second, third] = MACHINE_FOLDERS;
+    for bad in [
+        format!("cd {first}"),
+        format!("\"{first}/main\""),
+        format!("={second}/.npm"),
+        format!("{third}/jo/x"),
+    ] {
+        assert!(machine_folder(&bad).is_some(), "{bad}");
+    }
+    let user = PLACEHOLDERS[0];
+    for good in [
+        format!("{first}space/a"),
+        format!("target{first}/x"),
+        format!("http://x{third}/"),
+        format!("{user}/x"),
+    ] {
+        assert_eq!(machine_folder(&good), None, "{good}");
+    }
+}
+
+#[test]
+fn the_pinned_agents_have_hashes_and_no_addresses() {
+    let lock = fs::read_to_string(root().join("agents/package-lock.json")).expect("the lock file is there");
+    let lock: serde_json::Value = serde_json::from_str(&lock).expect("it is JSON");
+    let packages = lock["packages"].as_object().expect("it lists packages");
+    let installed: Vec<_> = packages.iter().filter(|(path, _)| !path.is_empty()).collect();
+    assert!(!installed.is_empty());
+    for (path, package) in installed {
+        let hash = package["integrity"].as_str().unwrap_or_default();
+        assert!(hash.starts_with("sha512-"), "{path} has no hash");
+        assert!(package.get("resolved").is_none(), "{path} names the registry it came from");
+    }
+}
