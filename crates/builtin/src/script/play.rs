@@ -1,0 +1,258 @@
+//! Plays one turn: the whole life of one process of the scripted agent.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use towline_core::{
+    AgentEvent, MicroUsd, Role, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage,
+};
+
+use super::format::{Step, Turn};
+use super::session::{Memory, Progress};
+use super::{Script, ScriptError, ScriptSession, command};
+
+/// Where progress is kept when nobody says otherwise: beside the script.
+const STATE_FOLDER: &str = ".towline-script";
+
+/// What the scripted agent is started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptArgs {
+    /// The script's file.
+    pub script: PathBuf,
+    /// The conversation to hold.
+    pub session: ScriptSession,
+    /// The folder that remembers how far conversations are; `None` for `.towline-script` beside the script.
+    pub state: Option<PathBuf>,
+}
+
+/// How the turn went, and so how the process is to exit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Played {
+    /// To its end.
+    Done,
+    /// The script said that it fails.
+    Failed,
+    /// The script said to exit with this code in mid-turn.
+    Exited(u8),
+}
+
+impl Played {
+    /// The process's exit code.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Exited(code) => code,
+        }
+    }
+}
+
+/// Reads the prompt, plays the next turn of the conversation in `cwd`, and prints each event as it happens. On an
+/// error the caller prints it to standard error and exits with 1.
+pub fn main(
+    args: &ScriptArgs,
+    stdin: impl Read,
+    stdout: impl Write,
+    cwd: &Path,
+) -> Result<Played, ScriptError> {
+    let script = Script::load(&args.script)?;
+    let state = args.state.clone().unwrap_or_else(|| args.script.with_file_name(STATE_FOLDER));
+    let memory = Memory::new(&state, args.session.id())?;
+    let before = progress_of(&args.session, &memory)?;
+    let prompt = read_prompt(stdin)?;
+
+    let turn = script.turn_for(&prompt, before.next);
+    let after = Progress {
+        played: before.played.saturating_add(1),
+        next: turn.map_or(before.next, |(place, _)| before.next.max(place + 1)),
+    };
+    // Kept before anything is said: whoever has heard of the conversation can resume it, whatever happens next.
+    memory.keep(after)?;
+
+    let mut stage = Stage { stdout, cwd, turn: after.played, last_said: String::new(), cost: None };
+    stage.emit(&AgentEvent::SessionStarted(SessionStarted {
+        native_id: args.session.id().clone(),
+        resumed: matches!(args.session, ScriptSession::Resume(_)),
+        model: None,
+        agent_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+    }))?;
+    stage.emit(&AgentEvent::TurnStarted)?;
+    match turn {
+        Some((_, turn)) => stage.play(turn),
+        None => stage.fail("no turn of the script fits this prompt"),
+    }
+}
+
+fn progress_of(session: &ScriptSession, memory: &Memory) -> Result<Progress, ScriptError> {
+    match session {
+        ScriptSession::Fresh(_) => Ok(Progress::default()),
+        ScriptSession::Resume(id) => {
+            memory.recall()?.ok_or_else(|| ScriptError::NoConversation { session: id.to_string() })
+        }
+    }
+}
+
+fn read_prompt(stdin: impl Read) -> Result<String, ScriptError> {
+    #[derive(Deserialize)]
+    struct Input {
+        prompt: String,
+    }
+    let no_prompt = |reason: String| ScriptError::NoPrompt { reason };
+    let mut line = String::new();
+    BufReader::new(stdin).read_line(&mut line).map_err(|error| no_prompt(error.to_string()))?;
+    serde_json::from_str(&line).map(|input: Input| input.prompt).map_err(|error| no_prompt(error.to_string()))
+}
+
+/// A turn being played.
+struct Stage<'a, W> {
+    stdout: W,
+    cwd: &'a Path,
+    /// The number of this turn in the conversation.
+    turn: u32,
+    last_said: String,
+    cost: Option<MicroUsd>,
+}
+
+/// A tool call before anything has come of it.
+struct Call {
+    tool: ToolKind,
+    name: &'static str,
+    title: String,
+    input: Value,
+    paths: Vec<String>,
+}
+
+/// What came of a tool call.
+struct Outcome {
+    status: ToolStatus,
+    output: Option<String>,
+    exit_code: Option<i32>,
+}
+
+impl<W: Write> Stage<'_, W> {
+    fn play(&mut self, turn: &Turn) -> Result<Played, ScriptError> {
+        for (place, step) in turn.steps.iter().enumerate() {
+            let id = format!("call-{}-{}", self.turn, place + 1);
+            match step {
+                Step::Say(text) => self.say(text)?,
+                Step::Think(text) => self.emit(&AgentEvent::Thought { text: text.clone() })?,
+                Step::Write(write) => {
+                    let input = json!({"path": write.path.as_str(), "text": write.text});
+                    let call =
+                        edit("write", format!("Write {}", write.path.as_str()), input, write.path.as_str());
+                    self.call(id, call, |cwd| write.path.write(cwd, &write.text).into())?;
+                }
+                Step::Replace(change) => {
+                    let path = change.path.as_str();
+                    let input = json!({"path": path, "from": change.from, "to": change.to});
+                    let call = edit("replace", format!("Edit {path}"), input, path);
+                    self.call(id, call, |cwd| change.path.replace(cwd, &change.from, &change.to).into())?;
+                }
+                Step::Run(command) => self.run(id, command)?,
+                Step::Sleep(pause) => thread::sleep(*pause),
+                Step::Usage(used) => self.use_up(*used)?,
+                Step::Raw(line) => self.print(line.as_bytes())?,
+                Step::Fail(reason) => return self.fail(reason),
+                Step::Exit(code) => return Ok(Played::Exited(*code)),
+            }
+        }
+        self.end_turn(TurnStop::Done)?;
+        Ok(Played::Done)
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), ScriptError> {
+        self.last_said = text.to_owned();
+        self.emit(&AgentEvent::Message { role: Role::Assistant, text: text.to_owned() })
+    }
+
+    fn run(&mut self, id: String, command: &str) -> Result<(), ScriptError> {
+        let call = Call {
+            tool: ToolKind::Execute,
+            name: "run",
+            title: command.to_owned(),
+            input: json!({ "command": command }),
+            paths: Vec::new(),
+        };
+        self.call(id, call, |cwd| match command::run(command, cwd) {
+            Ok(end) => Outcome {
+                status: if end.code == Some(0) { ToolStatus::Ok } else { ToolStatus::Failed },
+                output: Some(end.output),
+                exit_code: end.code,
+            },
+            Err(error) => Err(error).into(),
+        })
+    }
+
+    /// Announces a call, makes it, and says what came of it.
+    fn call(
+        &mut self,
+        id: String,
+        call: Call,
+        make: impl FnOnce(&Path) -> Outcome,
+    ) -> Result<(), ScriptError> {
+        let mut tool = ToolUse {
+            id,
+            tool: call.tool,
+            name: call.name.to_owned(),
+            title: call.title,
+            status: ToolStatus::Running,
+            input: Some(call.input),
+            output: None,
+            exit_code: None,
+            paths: call.paths,
+        };
+        self.emit(&AgentEvent::Tool(tool.clone()))?;
+        Outcome { status: tool.status, output: tool.output, exit_code: tool.exit_code } = make(self.cwd);
+        self.emit(&AgentEvent::Tool(tool))
+    }
+
+    fn use_up(&mut self, used: Usage) -> Result<(), ScriptError> {
+        self.cost = Some(self.cost.unwrap_or_default() + used.cost);
+        self.emit(&AgentEvent::Usage { model: None, used, context_used: None, context_size: None })
+    }
+
+    fn fail(&mut self, reason: &str) -> Result<Played, ScriptError> {
+        self.end_turn(TurnStop::Failed { status: None, reason: reason.to_owned() })?;
+        Ok(Played::Failed)
+    }
+
+    fn end_turn(&mut self, stop: TurnStop) -> Result<(), ScriptError> {
+        self.emit(&AgentEvent::TurnEnded(TurnEnd {
+            stop,
+            text: self.last_said.clone(),
+            structured: None,
+            inner_turns: None,
+            reported_cost: self.cost,
+        }))
+    }
+
+    fn emit(&mut self, event: &AgentEvent) -> Result<(), ScriptError> {
+        let line = serde_json::to_vec(event).map_err(|error| ScriptError::Output(error.into()))?;
+        self.print(&line)
+    }
+
+    /// Flushed line by line, so that whoever follows sees each one when it happens.
+    fn print(&mut self, line: &[u8]) -> Result<(), ScriptError> {
+        let written = self.stdout.write_all(&[line, b"\n"].concat()).and_then(|()| self.stdout.flush());
+        written.map_err(ScriptError::Output)
+    }
+}
+
+fn edit(name: &'static str, title: String, input: Value, path: &str) -> Call {
+    Call { tool: ToolKind::Edit, name, title, input, paths: vec![path.to_owned()] }
+}
+
+impl From<io::Result<()>> for Outcome {
+    fn from(result: io::Result<()>) -> Self {
+        match result {
+            Ok(()) => Self { status: ToolStatus::Ok, output: None, exit_code: None },
+            Err(error) => {
+                Self { status: ToolStatus::Failed, output: Some(error.to_string()), exit_code: None }
+            }
+        }
+    }
+}
