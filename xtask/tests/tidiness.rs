@@ -11,7 +11,7 @@ const MAX_LINES: usize = 800;
 const MACHINE_FOLDERS: [&str; 3] = [concat!("/", "work"), concat!("/", "root"), concat!("/", "home")];
 
 /// Homes that belong to nobody, in recordings and examples.
-const PLACEHOLDERS: [&str; 2] = [concat!("/home", "/user"), concat!("/home", "/you")];
+const PLACEHOLDERS: [&str; 2] = [concat!("/", "home/user"), concat!("/", "home/you")];
 
 /// Words that say that something is not finished.
 const LEFT_FOR_LATER: [&str; 3] = [concat!("todo", "!"), concat!("FIX", "ME"), concat!("unimplemented", "!")];

@@ -26,7 +26,7 @@ fn a_project_is_a_repository_of_its_own_with_one_commit() {
 }
 
 #[test]
-#[should_panic(expected = "`git rev-parse --verify nowhere` failed")]
+#[should_panic(expected = "\"git\" \"rev-parse\" \"--verify\" \"nowhere\" failed")]
 fn a_git_command_that_fails_says_so() {
     Project::new().git(["rev-parse", "--verify", "nowhere"]);
 }

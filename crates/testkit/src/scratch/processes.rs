@@ -54,7 +54,8 @@ pub(super) fn kill_processes_with(marker: &str) {
     }
 }
 
-/// The processes, without this one, that have `marker` in their environment or command line.
+/// The processes, without this one, that have `marker` in their environment or command line. One that has ended
+/// and is not reaped yet has neither, and is not found.
 ///
 /// # Panics
 /// When `marker` is empty, or there is no `/proc`.

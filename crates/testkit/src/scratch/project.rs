@@ -1,5 +1,6 @@
 //! A scratch git repository.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -84,8 +85,9 @@ impl Project {
     ///
     /// # Panics
     /// When git is missing or fails.
-    pub fn git<const N: usize>(&self, arguments: [&str; N]) -> String {
-        let output = clean_command("git")
+    pub fn git(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+        let mut git = clean_command("git");
+        let output = git
             .args(arguments)
             .current_dir(&self.path)
             .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1"), ("LC_ALL", "C")])
@@ -94,8 +96,7 @@ impl Project {
             .unwrap_or_else(|error| panic!("cannot start git: {error}; install it"));
         assert!(
             output.status.success(),
-            "`git {}` failed ({}): {}",
-            arguments.join(" "),
+            "{git:?} failed ({}): {}",
             output.status,
             String::from_utf8_lossy(&output.stderr)
         );

@@ -1,0 +1,150 @@
+//! `cargo xtask setup` and the command line, with an npm that only pretends.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Installs a file where the agent's binary would be, and writes down its arguments.
+const PRETENDING_NPM: &str = r#"#!/bin/sh
+echo "$@" >> npm.log
+[ "$1" = ci ] || exit 0
+mkdir -p node_modules/@anthropic-ai/claude-code-some-platform
+: > node_modules/@anthropic-ai/claude-code-some-platform/claude
+"#;
+
+/// A machine with the programs in `bin` and an empty target folder.
+struct Machine {
+    folder: PathBuf,
+}
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("bin")).expect("created");
+        let machine = Self { folder };
+        for program in ["sh", "git", "mkdir"] {
+            let path = std::env::var_os("PATH").expect("a PATH");
+            let found =
+                std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+            symlink(found.expect("the program is installed"), machine.folder.join("bin").join(program))
+                .expect("linked");
+        }
+        machine
+    }
+
+    fn with_npm(self, script: &str) -> Self {
+        let npm = self.folder.join("bin/npm");
+        fs::write(&npm, script).expect("written");
+        fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).expect("made executable");
+        self
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
+    fn xtask(&self, arguments: &[&str]) -> Output {
+        let toolchain = Path::new(env!("CARGO")).parent().expect("cargo is in a folder");
+        let path = std::env::join_paths([self.folder.join("bin"), toolchain.to_path_buf()]).expect("a PATH");
+        Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .args(arguments)
+            .env("PATH", path)
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_TARGET_DIR", self.folder.join("target"))
+            .output()
+            .expect("xtask starts")
+    }
+
+    fn agents(&self) -> PathBuf {
+        self.folder.join("target/agents")
+    }
+
+    /// What npm was asked to do, apart from telling its version.
+    fn installs(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.agents().join("npm.log")).unwrap_or_default();
+        log.lines().filter(|line| line.starts_with("ci")).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Left-overs are below the target folder and harm nobody.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn error_of(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn agents_are_installed_once_and_again_when_the_lock_or_the_binary_changes() {
+    let machine = Machine::new("installs").with_npm(PRETENDING_NPM);
+    let install = "ci --no-audit --no-fund --ignore-scripts";
+    let setup = || {
+        let output = machine.xtask(&["setup"]);
+        assert!(output.status.success(), "{output:?}");
+        machine.installs().len()
+    };
+
+    assert_eq!([setup(), setup()], [1, 1]);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents");
+    for file in ["package.json", "package-lock.json"] {
+        let read = |folder: &Path| fs::read(folder.join(file)).expect("read");
+        assert_eq!(read(&machine.agents()), read(&committed), "{file}");
+    }
+
+    fs::write(machine.agents().join("installed-package-lock.json"), "another lock").expect("written");
+    assert_eq!([setup(), setup()], [2, 2]);
+    fs::remove_dir_all(machine.agents().join("node_modules")).expect("removed");
+    assert_eq!([setup(), setup()], [3, 3]);
+    assert_eq!(machine.installs(), [install; 3]);
+}
+
+#[test]
+fn a_machine_without_npm_is_told_what_to_install() {
+    let error = error_of(&Machine::new("no-npm").xtask(&["setup"]));
+    assert_eq!(error, "error: `npm` was not found, and the tests need it: install Node 20+ and npm\n");
+}
+
+#[test]
+fn an_install_that_fails_is_tried_again_the_next_time() {
+    let machine = Machine::new("failing").with_npm("#!/bin/sh\n[ \"$1\" != ci ] || exit 7\n");
+    for _ in 0..2 {
+        let error = error_of(&machine.xtask(&["setup"]));
+        assert!(error.contains("`npm ci --no-audit --no-fund --ignore-scripts` in "), "{error}");
+        assert!(error.contains("failed (exit status: 7)"), "{error}");
+    }
+}
+
+#[test]
+fn a_platform_without_a_binary_is_an_error() {
+    let machine = Machine::new("no-binary").with_npm("#!/bin/sh\nexit 0\n");
+    let error = error_of(&machine.xtask(&["setup"]));
+    assert!(error.contains("no Claude Code binary for this platform"), "{error}");
+}
+
+#[test]
+fn the_command_line_teaches() {
+    let machine = Machine::new("teaches");
+    for arguments in [&[][..], &["help"], &["--help"], &["test", "--help"]] {
+        let output = machine.xtask(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("cargo xtask test -- -p towline-core"),
+            "{output:?}"
+        );
+    }
+    let cases = [
+        (&["tets"][..], "error: `tets` is no command of xtask; `cargo xtask help` shows them\n"),
+        (
+            &["test", "-p", "towline-core"],
+            "error: `cargo xtask test` has no options; for the test runner, write `cargo xtask test -- -p towline-core`\n",
+        ),
+        (&["setup", "now"], "error: `cargo xtask setup` takes no arguments, and got `now`\n"),
+    ];
+    for (arguments, error) in cases {
+        assert_eq!(error_of(&machine.xtask(arguments)), error);
+    }
+}
