@@ -1,0 +1,127 @@
+//! Candidates: the commit of all of an agent's work that a verdict speaks about, with protected paths as in
+//! the base. Taking the snapshot is `private_index`'s part, matching paths `protect`'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use towline_core::Commit;
+
+use crate::git::{records, shown};
+use crate::private_index::PrivateIndex;
+use crate::worktrees::from_bytes;
+use crate::{Protect, Repository, Workspace, WorkspaceError};
+
+/// The exact commit that is checked, and merged when the checks pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The commit; its parent is the HEAD of the agent's worktree, or it is that HEAD.
+    pub commit: Commit,
+    /// The commit's tree: two candidates with the same tree hold the same work.
+    pub tree: String,
+    /// Protected paths that had been changed, deleted or added, and are as in the base here.
+    pub restored: Vec<String>,
+    /// What a person should know about how the candidate came to be.
+    pub warnings: Vec<String>,
+}
+
+impl Workspace {
+    /// Makes candidate number `n`: everything in the worktree that is not ignored, committed or not, with
+    /// protected paths as in the base. The agent's index, HEAD, branch and files stay as they are. The commit
+    /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
+    pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
+        let (parent, mut warnings) = self.parent()?;
+        let snapshot = self.snapshot(&parent)?;
+        let restored = restore(&snapshot.index, self.base(), protect)?;
+        warnings.extend(snapshot.warnings);
+
+        let repo = self.repository();
+        let tree = snapshot.index.write_tree()?;
+        let reference = format!("refs/towline/{}/candidates/{n}", self.goal());
+        let commit = if restored.is_empty() && tree == repo.tree_of(&parent)? {
+            parent
+        } else if let Some(made_before) = same_commit(repo, &reference, &tree, &parent)? {
+            made_before
+        } else {
+            repo.commit_tree(&tree, &parent, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
+        };
+        repo.keep(&reference, &commit)?;
+        Ok(Candidate { commit, tree, restored, warnings })
+    }
+}
+
+/// The commit under the ref, if it has this tree and this parent: a call that is repeated after a crash.
+fn same_commit(
+    repo: &Repository,
+    reference: &str,
+    tree: &str,
+    parent: &Commit,
+) -> Result<Option<Commit>, WorkspaceError> {
+    let Some(commit) = repo.find_commit(reference)? else { return Ok(None) };
+    let about = repo.git().command("log").args(["-1", "--format=%T %P", commit.as_str()]).line()?;
+    Ok((about == format!("{tree} {parent}")).then_some(commit))
+}
+
+/// Gives protected paths in the index the content they have in the base; returns their names.
+fn restore(index: &PrivateIndex, base: &Commit, protect: &Protect) -> Result<Vec<String>, WorkspaceError> {
+    let changes = changes_since(index, base)?;
+    let touched: BTreeSet<&[u8]> =
+        changes.keys().map(Vec::as_slice).filter(|path| protect.covers(from_bytes(path))).collect();
+    // A file or link where the base has a directory with protected paths stands in their way.
+    let in_the_way: BTreeSet<&[u8]> = touched
+        .iter()
+        .filter(|path| changes[**path].is_some())
+        .flat_map(|path| parents(path))
+        .filter_map(|parent| changes.get_key_value(parent).map(|(path, _)| path.as_slice()))
+        .collect();
+    let restored: BTreeSet<&[u8]> = touched.union(&in_the_way).copied().collect();
+    if restored.is_empty() {
+        return Ok(Vec::new());
+    }
+
+    // Removals first, so that nothing stands where a restored path goes.
+    index.forget(restored.iter().copied())?;
+    let mut entries = Vec::new();
+    for path in &touched {
+        if let Some(entry) = &changes[*path] {
+            entries.extend_from_slice(&[entry.as_slice(), b"\t", path, b"\0"].concat());
+        }
+    }
+    if !entries.is_empty() {
+        index
+            .git()
+            .command("update-index")
+            .args(["--add", "--replace", "-z", "--index-info"])
+            .input(entries)
+            .run()?;
+    }
+    Ok(restored.into_iter().map(shown).collect())
+}
+
+/// All paths in which the index differs from the base; each with its `mode hash` in the base, if it is there.
+fn changes_since(
+    index: &PrivateIndex,
+    base: &Commit,
+) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, WorkspaceError> {
+    let listing = index
+        .git()
+        .command("diff-index")
+        .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", base.as_str()])
+        .run()?;
+    // Records come in pairs: `:oldmode newmode oldhash newhash status`, then the path.
+    let mut changes = BTreeMap::new();
+    let mut records = records(&listing);
+    while let (Some(about), Some(path)) = (records.next(), records.next()) {
+        let fields: Vec<&[u8]> = about.split(|byte| *byte == b' ').collect();
+        let in_base = match fields.as_slice() {
+            [b":000000", ..] => None,
+            [mode, _, hash, ..] => Some([mode.strip_prefix(b":").unwrap_or(mode), b" ", hash].concat()),
+            _ => None,
+        };
+        changes.insert(path.to_vec(), in_base);
+    }
+    Ok(changes)
+}
+
+/// The directories a path lies in.
+fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}

@@ -1,0 +1,219 @@
+//! Making a goal's workspace, in a way that can be repeated after a crash at any point.
+//!
+//! Order of the steps, each of which the next call can see: the ref that keeps the base, the branch, git's
+//! record of the worktree, its files, the copied files, and last a mark in the record that says all is there.
+//! Without the mark no agent has run in it, so tracked files may be written again; nothing else ever is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use towline_core::Commit;
+
+use crate::copy::CopyPlan;
+use crate::embedded;
+use crate::git::Git;
+use crate::repository::find_commit;
+use crate::workspace::removed_ref;
+use crate::worktrees::{self, Linked, Place, settle};
+use crate::{Repository, Workspace, WorkspaceError};
+
+/// The mark in git's record of a finished workspace; it holds the goal's id.
+const READY: &str = "towline-ready";
+
+/// What a workspace is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspacePlan {
+    /// The goal's id, used in the names of private refs.
+    pub goal: String,
+    /// The branch to make, like `towline/1a2b3c4d-fix-login`.
+    pub branch: String,
+    /// The directory to make.
+    pub path: PathBuf,
+    /// The commit to start from.
+    pub base: Commit,
+    /// Ignored files and directories to copy from the user's checkout, relative to its root.
+    pub copy: Vec<String>,
+}
+
+/// Makes the workspace, or takes up the one an earlier call made or half made for the same goal. Work that is
+/// in it is never deleted; a place or a branch that belongs to something else is refused.
+pub fn create(repo: &Repository, plan: &WorkspacePlan) -> Result<Workspace, WorkspaceError> {
+    check_names(repo, plan)?;
+    repo.require(&plan.base)?;
+    let files = CopyPlan::new(repo.root(), &plan.copy)?;
+    let maker = Maker { repo, plan, path: settle(&plan.path), files };
+    let made_from = repo.find_commit(&maker.base_ref())?;
+    match (worktrees::find(repo, &maker.path)?, made_from) {
+        (None, made_from) => maker.add(made_from),
+        (Some(_), None) => Err(maker.taken("it is a worktree that was not made for this goal")),
+        (Some(_), Some(made_from)) if made_from != plan.base => Err(maker.other_base(&made_from)),
+        (Some(linked), Some(made_from)) => maker.take_up(linked, made_from),
+    }
+}
+
+struct Maker<'a> {
+    repo: &'a Repository,
+    plan: &'a WorkspacePlan,
+    path: PathBuf,
+    files: CopyPlan,
+}
+
+impl Maker<'_> {
+    fn base_ref(&self) -> String {
+        format!("refs/towline/{}/base", self.plan.goal)
+    }
+
+    /// There is a record of a worktree at this place.
+    fn take_up(self, linked: Linked, made_from: Commit) -> Result<Workspace, WorkspaceError> {
+        let git = Git::at(&linked.record, self.repo.root());
+        let head = find_commit(&git, "HEAD")?;
+        if worktrees::look_at(&self.path)? == Place::Free {
+            // Somebody deleted the directory. The commits in it are kept before git forgets them.
+            if let Some(head) = &head {
+                self.repo.keep(&removed_ref(&self.plan.goal), head)?;
+            }
+            worktrees::remove(self.repo, &linked)?;
+            return self.add(Some(made_from));
+        }
+        match linked.mark(READY)? {
+            Some(goal) if goal == self.plan.goal => Ok(self.workspace(linked, Vec::new())),
+            Some(_) => Err(self.taken("it is the workspace of another goal")),
+            None if head.is_some() => self.check_out_again(linked),
+            None if worktrees::look_at(&self.path)? == Place::HalfMade => {
+                worktrees::remove(self.repo, &linked)?;
+                self.add(Some(made_from))
+            }
+            None => {
+                Err(WorkspaceError::Broken { path: self.path, what: "its HEAD cannot be read".to_owned() })
+            }
+        }
+    }
+
+    /// Git was killed while it wrote the files: no agent has been here, so they are written once more.
+    fn check_out_again(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
+        for leftover in ["index.lock", "locked"] {
+            let file = linked.record.join(leftover);
+            if file.exists() {
+                fs::remove_file(&file).map_err(WorkspaceError::io("remove", &file))?;
+            }
+        }
+        let git = Git::at(&linked.record, &self.path);
+        git.command("read-tree").args(["--reset", "-u", "HEAD"]).run()?;
+        self.finish(linked)
+    }
+
+    /// There is no worktree at this place yet.
+    fn add(self, made_from: Option<Commit>) -> Result<Workspace, WorkspaceError> {
+        match worktrees::look_at(&self.path)? {
+            Place::Free => {}
+            Place::HalfMade => {
+                let dot_git = self.path.join(".git");
+                fs::remove_file(&dot_git).map_err(WorkspaceError::io("remove", &dot_git))?;
+            }
+            Place::Taken => return Err(self.taken("it exists and is not the workspace of this goal")),
+        }
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
+        }
+        self.prepare_branch(made_from)?;
+        self.repo.git().command("worktree").arg("add").arg(&self.path).arg(&self.plan.branch).run()?;
+        match worktrees::find(self.repo, &self.path)? {
+            Some(linked) => self.finish(linked),
+            None => {
+                Err(WorkspaceError::Broken { path: self.path, what: "git has no record of it".to_owned() })
+            }
+        }
+    }
+
+    /// Makes the branch, or finds it as an earlier call for this goal has left it.
+    fn prepare_branch(&self, made_from: Option<Commit>) -> Result<(), WorkspaceError> {
+        let WorkspacePlan { branch, base, .. } = self.plan;
+        if let Some(path) = worktrees::checkout_of(self.repo, branch)? {
+            return Err(WorkspaceError::BranchInUse { branch: branch.clone(), path });
+        }
+        let reference = format!("refs/heads/{branch}");
+        match (self.repo.find_commit(&reference)?, made_from) {
+            (Some(_), Some(made_from)) if made_from != *base => return Err(self.other_base(&made_from)),
+            (Some(at), None) if at != *base => {
+                return Err(WorkspaceError::BranchTaken { branch: branch.clone(), at: at.to_string() });
+            }
+            (Some(_), _) => self.repo.keep(&self.base_ref(), base)?,
+            (None, _) => {
+                self.refuse_branch_in_place_of_directory()?;
+                self.repo.keep(&self.base_ref(), base)?;
+                let update = self.repo.git();
+                let absent = "0".repeat(base.as_str().len());
+                update.command("update-ref").args([&reference, base.as_str(), &absent]).run()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// With a branch `towline`, git cannot make a branch `towline/x`.
+    fn refuse_branch_in_place_of_directory(&self) -> Result<(), WorkspaceError> {
+        for (slash, _) in self.plan.branch.match_indices('/') {
+            let branch = &self.plan.branch[..slash];
+            if let Some(at) = self.repo.find_commit(&format!("refs/heads/{branch}"))? {
+                return Err(WorkspaceError::BranchTaken { branch: branch.to_owned(), at: at.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The last steps: copied files, and the mark that all is there.
+    fn finish(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
+        self.refuse_unignored(&linked)?;
+        let warnings = self.files.carry_out(&self.path)?;
+        linked.set_mark(READY, &self.plan.goal)?;
+        Ok(self.workspace(linked, warnings))
+    }
+
+    /// A copied file that is not ignored would be committed with the agent's work, secrets and all.
+    fn refuse_unignored(&self, linked: &Linked) -> Result<(), WorkspaceError> {
+        let names: Vec<Vec<u8>> = self.files.names_absent_in(&self.path);
+        let git = Git::at(&linked.record, &self.path);
+        let ignored = embedded::ignored(&git, names.iter().map(Vec::as_slice))?;
+        match names.into_iter().find(|name| !ignored.contains(name)) {
+            Some(name) => Err(WorkspaceError::NotIgnored { path: crate::git::shown(&name) }),
+            None => Ok(()),
+        }
+    }
+
+    fn workspace(self, linked: Linked, warnings: Vec<String>) -> Workspace {
+        let WorkspacePlan { goal, branch, base, .. } = self.plan;
+        Workspace::from_parts(self.repo, goal, branch, base, linked, warnings)
+    }
+
+    fn taken(&self, what: &str) -> WorkspaceError {
+        WorkspaceError::PathTaken { path: self.path.clone(), what: what.to_owned() }
+    }
+
+    fn other_base(&self, made_from: &Commit) -> WorkspaceError {
+        WorkspaceError::OtherBase {
+            path: self.path.clone(),
+            made_from: made_from.to_string(),
+            asked: self.plan.base.to_string(),
+        }
+    }
+}
+
+fn check_names(repo: &Repository, plan: &WorkspacePlan) -> Result<(), WorkspaceError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if plan.goal.is_empty() || !plan.goal.bytes().all(plain) {
+        return Err(WorkspaceError::BadName {
+            name: plan.goal.clone(),
+            role: "a goal id",
+            reason: "only letters, digits, `-` and `_` may be in it".to_owned(),
+        });
+    }
+    let reference = format!("refs/heads/{}", plan.branch);
+    let allowed = repo.git().command("check-ref-format").arg(reference).query()?;
+    if allowed.is_none() || plan.branch.starts_with('-') {
+        return Err(WorkspaceError::BadName {
+            name: plan.branch.clone(),
+            role: "a branch",
+            reason: "git does not allow it".to_owned(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a goal changed, as text and in numbers. Reads only.
+
+use std::fmt;
+
+use towline_core::Commit;
+
+use crate::git::{GitCommand, shown};
+use crate::{Workspace, WorkspaceError};
+
+/// The lines that changed in one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    /// The file, by its new name.
+    pub path: String,
+    /// Lines added; none are counted in binary files.
+    pub added: Option<u64>,
+    /// Lines removed; none are counted in binary files.
+    pub removed: Option<u64>,
+}
+
+/// The changes of a goal in numbers. Displays as one line per file and a total.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiffStat {
+    /// The files, in the order of their paths.
+    pub files: Vec<FileStat>,
+}
+
+impl DiffStat {
+    /// Lines added in all files.
+    pub fn added(&self) -> u64 {
+        self.files.iter().filter_map(|file| file.added).sum()
+    }
+
+    /// Lines removed in all files.
+    pub fn removed(&self) -> u64 {
+        self.files.iter().filter_map(|file| file.removed).sum()
+    }
+}
+
+impl fmt::Display for DiffStat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for file in &self.files {
+            match (file.added, file.removed) {
+                (Some(added), Some(removed)) => writeln!(f, "{} +{added} -{removed}", file.path)?,
+                _ => writeln!(f, "{} (binary)", file.path)?,
+            }
+        }
+        write!(f, "{} files, +{} -{}", self.files.len(), self.added(), self.removed())
+    }
+}
+
+impl Workspace {
+    /// The patch from the base to a candidate, or to the working tree as it is now (untracked files too).
+    pub fn diff(&self, candidate: Option<&Commit>) -> Result<String, WorkspaceError> {
+        let patch = self.with_diff(candidate, |diff| diff.args(["--patch", "--find-renames"]).run())?;
+        Ok(shown(&patch))
+    }
+
+    /// The same as numbers.
+    pub fn diff_stat(&self, candidate: Option<&Commit>) -> Result<DiffStat, WorkspaceError> {
+        let listing =
+            self.with_diff(candidate, |diff| diff.args(["--numstat", "--find-renames", "-z"]).run())?;
+        Ok(parse_numstat(&listing))
+    }
+
+    fn with_diff<T>(
+        &self,
+        candidate: Option<&Commit>,
+        run: impl FnOnce(GitCommand<'_>) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        let to = match candidate {
+            Some(commit) => commit.to_string(),
+            None => self.snapshot(&self.parent()?.0)?.index.write_tree()?,
+        };
+        let git = self.repository().git();
+        let options = ["-r", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"];
+        // Options may follow the two trees; the closing `--` would make them paths, so it is left out.
+        run(git.command("diff-tree").args(options).args([self.base().as_str(), &to]))
+    }
+}
+
+/// Reads `added<tab>removed<tab>path<nul>`; a renamed file has an empty path there and both names after it.
+fn parse_numstat(listing: &[u8]) -> DiffStat {
+    let mut files = Vec::new();
+    let mut records = listing.split(|byte| *byte == 0);
+    while let Some(record) = records.next() {
+        let mut fields = record.splitn(3, |byte| *byte == b'\t').map(shown);
+        let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let path = if path.is_empty() { records.nth(1).map(shown).unwrap_or_default() } else { path };
+        files.push(FileStat { path, added: added.parse().ok(), removed: removed.parse().ok() });
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    DiffStat { files }
+}

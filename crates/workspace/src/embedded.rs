@@ -1,0 +1,161 @@
+//! Git repositories inside a working tree: submodules, clones, `git init` in a subdirectory, worktrees.
+//!
+//! Git would record such a directory as a bare commit id, or refuse it, and its files would be missing from
+//! every checkout. So the files of a stray repository are taken in as plain files; declared submodules stay
+//! what they are; other worktrees of the same repository are left out. Whatever happens is said in a warning.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use towline_core::Commit;
+
+use crate::git::{Git, records, shown};
+use crate::private_index::{PrivateIndex, joined};
+use crate::worktrees::from_bytes;
+use crate::{Repository, WorkspaceError};
+
+/// What a snapshot does with stray repositories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nested {
+    /// Their files become plain files of the snapshot.
+    AsFiles,
+    /// They are no part of it.
+    LeftOut,
+}
+
+/// What is in a working tree but in no index, ignored paths aside.
+#[derive(Debug, Default)]
+pub(crate) struct Untracked {
+    /// Files and links.
+    pub(crate) files: BTreeSet<Vec<u8>>,
+    /// Directories that are git repositories, without a slash at the end.
+    pub(crate) nested: BTreeSet<Vec<u8>>,
+}
+
+/// Lists what git would have to add.
+pub(crate) fn untracked(git: &Git) -> Result<Untracked, WorkspaceError> {
+    let listing = git.command("ls-files").args(["--others", "--exclude-standard", "-z"]).run()?;
+    let mut found = Untracked::default();
+    for path in records(&listing) {
+        match path.strip_suffix(b"/") {
+            Some(directory) => found.nested.insert(directory.to_vec()),
+            None => found.files.insert(path.to_vec()),
+        };
+    }
+    Ok(found)
+}
+
+/// The submodules that `.gitmodules` declares or that the base already had.
+pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    let mut declared = BTreeSet::new();
+    let file = git.directory().join(".gitmodules");
+    if fs::symlink_metadata(&file).is_ok_and(|about| about.is_file()) {
+        let listing = git
+            .command("config")
+            .args(["-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"])
+            .query()?;
+        // Each record is the key, a newline and the value.
+        for record in records(&listing.unwrap_or_default()) {
+            declared.extend(record.split(|byte| *byte == b'\n').nth(1).map(<[u8]>::to_vec));
+        }
+    }
+    let listing = git.command("ls-tree").args(["-r", "-z", base.as_str()]).run()?;
+    for entry in records(&listing).filter(|entry| entry.starts_with(b"160000 ")) {
+        declared.extend(entry.splitn(2, |byte| *byte == b'\t').nth(1).map(<[u8]>::to_vec));
+    }
+    Ok(declared)
+}
+
+/// Takes the files of a stray repository into an index, and says so.
+pub(crate) fn take_in(
+    repo: &Repository,
+    index: &PrivateIndex,
+    git_dir: &Path,
+    directory: &[u8],
+) -> Result<String, WorkspaceError> {
+    let name = shown(directory);
+    if is_worktree_of(repo, &index.git().directory().join(from_bytes(directory))) {
+        return Ok(format!("{name} is another worktree of this repository; its files are not taken along"));
+    }
+    if let Some(tree) = tree_of_files(repo, index.git(), git_dir, directory)? {
+        index.graft(directory, &tree)?;
+    }
+    Ok(format!(
+        "{name} is a git repository of its own; its files are taken along as plain files, its history is not"
+    ))
+}
+
+/// A tree of what is in the directory and not ignored, by its own rules or by those of the working tree `top`.
+fn tree_of_files(
+    repo: &Repository,
+    top: &Git,
+    git_dir: &Path,
+    directory: &[u8],
+) -> Result<Option<String>, WorkspaceError> {
+    let place = top.directory().join(from_bytes(directory));
+    let index = PrivateIndex::empty(&top.with_work_tree(&place), git_dir)?;
+    let found = untracked(index.git())?;
+    let mut files = not_ignored(top, directory, found.files)?;
+    files.extend(tracked_inside(&place));
+    let nested = not_ignored(top, directory, found.nested)?;
+    if files.is_empty() && nested.is_empty() {
+        return Ok(None);
+    }
+    index.update(&["--add"], files.iter().map(Vec::as_slice))?;
+    for inner in &nested {
+        if is_worktree_of(repo, &place.join(from_bytes(inner))) {
+            continue;
+        }
+        if let Some(tree) = tree_of_files(repo, top, git_dir, &[directory, b"/", inner].concat())? {
+            index.graft(inner, &tree)?;
+        }
+    }
+    index.write_tree().map(Some)
+}
+
+/// Drops the paths below `directory` that the rules of the working tree `top` ignore.
+fn not_ignored(
+    top: &Git,
+    directory: &[u8],
+    paths: BTreeSet<Vec<u8>>,
+) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    let full = |path: &Vec<u8>| [directory, b"/", path].concat();
+    let all: Vec<Vec<u8>> = paths.iter().map(full).collect();
+    let ignored = ignored(top, all.iter().map(Vec::as_slice))?;
+    Ok(paths.into_iter().filter(|path| !ignored.contains(&full(path))).collect())
+}
+
+/// Those of the paths that ignore rules match. A directory is given with a slash at its end.
+pub(crate) fn ignored<'a>(
+    git: &Git,
+    paths: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    let input = joined(paths);
+    if input.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let matched = git.command("check-ignore").args(["--no-index", "-z", "--stdin"]).input(input).query()?;
+    Ok(records(&matched.unwrap_or_default()).map(<[u8]>::to_vec).collect())
+}
+
+/// Files that the inner repository tracks although rules ignore them. A damaged one tracks nothing.
+fn tracked_inside(place: &Path) -> BTreeSet<Vec<u8>> {
+    let listing = Git::discovering(place).command("ls-files").args(["--cached", "-z"]).run();
+    records(&listing.unwrap_or_default())
+        .filter(|path| fs::symlink_metadata(place.join(from_bytes(path))).is_ok_and(|about| !about.is_dir()))
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+/// Whether the directory is a worktree of our own repository, by what its `.git` file points to.
+fn is_worktree_of(repo: &Repository, directory: &Path) -> bool {
+    let Ok(text) = fs::read(directory.join(".git")) else { return false };
+    let Some(target) = text.strip_prefix(b"gitdir: ") else { return false };
+    let target = directory.join(from_bytes(target.trim_ascii_end()));
+    let records = repo.worktree_records();
+    match (target.canonicalize(), records.canonicalize()) {
+        (Ok(target), Ok(records)) => target.starts_with(records),
+        _ => false,
+    }
+}

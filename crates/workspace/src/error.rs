@@ -1,0 +1,212 @@
+//! Everything that can go wrong here, each with what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a repository, a workspace or a checkout could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkspaceError {
+    /// The directory is in no git repository.
+    #[error(
+        "{} is not inside a git repository; run `git init` there and make a first commit, \
+         or start from a directory that is in one",
+        path.display()
+    )]
+    NotARepository {
+        /// Where the search started.
+        path: PathBuf,
+    },
+    /// A repository without a working tree, or the inside of a `.git` directory.
+    #[error("{} has no working tree; start from a checkout of the repository, not from a bare one", path.display())]
+    NoWorkingTree {
+        /// Where the search started.
+        path: PathBuf,
+    },
+    /// Git does not trust the repository because somebody else owns it.
+    #[error(
+        "git refuses {}, because another user owns it ({detail}); if you trust it, run \
+         `git config --global --add safe.directory {}`", path.display(), path.display()
+    )]
+    Untrusted {
+        /// The directory git was asked about.
+        path: PathBuf,
+        /// Git's own words.
+        detail: String,
+    },
+    /// There is nothing to start from yet.
+    #[error(
+        "the repository {} has no commits yet; make a first one: `git add -A && git commit -m start`",
+        root.display()
+    )]
+    NoCommits {
+        /// The repository's working tree.
+        root: PathBuf,
+    },
+    /// The base is neither a branch, a tag nor a commit.
+    #[error("there is no branch, tag or commit `{base}` in {}{}", root.display(), suggestion(similar))]
+    BaseNotFound {
+        /// What was asked for.
+        base: String,
+        /// The repository's working tree.
+        root: PathBuf,
+        /// Existing names that look like it, the nearest first.
+        similar: Vec<String>,
+    },
+    /// A commit that was stored earlier is gone.
+    #[error("commit {commit} is no longer in the repository {}; fetch or restore it, or start the goal anew", root.display())]
+    CommitGone {
+        /// The missing commit.
+        commit: String,
+        /// The repository's working tree.
+        root: PathBuf,
+    },
+    /// The program `git` cannot be started.
+    #[error("cannot start `git` in {}: {source}; install git 2.36 or newer and make sure it is on PATH", directory.display())]
+    GitNotStarted {
+        /// The directory it was to run in.
+        directory: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A git command failed.
+    #[error("`git {command}` failed in {}: {detail}; {hint}", directory.display())]
+    Git {
+        /// The subcommand.
+        command: String,
+        /// Where it ran.
+        directory: PathBuf,
+        /// The first lines of what git wrote.
+        detail: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Another git process holds a lock, and kept it.
+    #[error(
+        "`git {command}` found a lock in {} that did not go away: {detail}; wait for the other git process, \
+         or, when none is running, delete the lock file", directory.display()
+    )]
+    Locked {
+        /// The subcommand.
+        command: String,
+        /// Where it ran.
+        directory: PathBuf,
+        /// Git's own words; they name the lock file.
+        detail: String,
+    },
+    /// The file system said no.
+    #[error("cannot {action} {}: {source}; check its owner, its permissions and the free space", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A pattern of protected paths cannot be used.
+    #[error(
+        "`{pattern}` is not a usable pattern for protected paths: {reason}; write it relative to the repository's root, like `tests/**`"
+    )]
+    BadGlob {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A goal id or branch name that git would not take.
+    #[error("`{name}` cannot be used as {role}: {reason}; choose another name")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What it was to name.
+        role: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file to copy is not inside the directory it must be inside of.
+    #[error("`{path}` leads out of {} ({reason}); name a file inside it", root.display())]
+    OutsideRoot {
+        /// The path as it was given or found.
+        path: String,
+        /// The directory it must stay in.
+        root: PathBuf,
+        /// How it leads out.
+        reason: String,
+    },
+    /// A file to copy would become part of the agent's work.
+    #[error(
+        "`{path}` is neither tracked nor ignored, so a copy of it would end up in the candidate; \
+         add it to .gitignore or .git/info/exclude, or commit it"
+    )]
+    NotIgnored {
+        /// The path as it was given.
+        path: String,
+    },
+    /// Something else is where a workspace or checkout should go.
+    #[error("{} is in the way: {what}; move it away or choose another place", path.display())]
+    PathTaken {
+        /// The place.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
+    /// The goal's branch is checked out somewhere else.
+    #[error("branch {branch} is checked out in {}; switch that checkout to another branch first", path.display())]
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// Where it is checked out.
+        path: PathBuf,
+    },
+    /// A branch of the goal's name exists and was not made for the goal.
+    #[error(
+        "branch {branch} exists already at {at} and does not belong to this goal; rename it (`git branch -m {branch} NEW`)"
+    )]
+    BranchTaken {
+        /// The branch.
+        branch: String,
+        /// The commit it points to.
+        at: String,
+    },
+    /// The workspace of this goal was made from another commit.
+    #[error("the workspace {} was made from {made_from}, not from {asked}; start a new goal for the other base", path.display())]
+    OtherBase {
+        /// The workspace.
+        path: PathBuf,
+        /// The base it was made from.
+        made_from: String,
+        /// The base that was asked for.
+        asked: String,
+    },
+    /// The workspace, or git's record of it, is gone or damaged.
+    #[error("the workspace {} cannot be used: {what}; `git worktree list` shows what is left, candidates are kept under refs/towline/", path.display())]
+    Broken {
+        /// The workspace.
+        path: PathBuf,
+        /// What is missing.
+        what: String,
+    },
+    /// A workspace with work in it that is in no commit is never removed.
+    #[error("the workspace {} has uncommitted work; commit it or discard it there, then remove it again", path.display())]
+    Dirty {
+        /// The workspace.
+        path: PathBuf,
+    },
+}
+
+impl WorkspaceError {
+    /// Wraps an I/O error with what was tried on what; made for `map_err`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn suggestion(similar: &[String]) -> String {
+    if similar.is_empty() {
+        "; `git branch --all` lists what there is".to_owned()
+    } else {
+        format!("; did you mean {}?", similar.join(" or "))
+    }
+}

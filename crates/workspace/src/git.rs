@@ -1,0 +1,266 @@
+//! The one place that starts the `git` program.
+//!
+//! Every command gets the same clean view: no `GIT_*` variables of the caller, no hooks, no prompts, no
+//! background maintenance, the C locale. Failures become errors that say what to do; lock contention with
+//! other git processes is waited out for a bounded time. What the commands mean is the callers' business.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::WorkspaceError;
+
+/// Settings that hold for every command, over any configuration file. The stat settings undo ones that would
+/// let a changed file pass as unchanged.
+const SETTINGS: [&str; 13] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.safecrlf=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.addEmbeddedRepo=false",
+    "color.ui=false",
+];
+
+/// Variables that only say where the user's configuration and git's own programs are: the same repository must
+/// mean the same to us as to the user.
+const KEPT_VARIABLES: [&str; 4] =
+    ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"];
+
+/// How often a command is tried while another process holds a lock, and the longest pause between tries.
+const LOCK_TRIES: u32 = 24;
+const LOCK_PAUSE_LIMIT: Duration = Duration::from_millis(500);
+
+/// A place to run git in: a directory and, unless it is to be discovered, the repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    directory: PathBuf,
+    git_dir: Option<PathBuf>,
+    index: Option<PathBuf>,
+}
+
+impl Git {
+    /// Git finds the repository upward from `directory`; only for finding it in the first place.
+    pub(crate) fn discovering(directory: &Path) -> Self {
+        Self { directory: directory.to_path_buf(), git_dir: None, index: None }
+    }
+
+    /// The repository is named, so that a damaged or missing `.git` can never make git act on another one.
+    pub(crate) fn at(git_dir: &Path, work_tree: &Path) -> Self {
+        Self { directory: work_tree.to_path_buf(), git_dir: Some(git_dir.to_path_buf()), index: None }
+    }
+
+    /// The same place with another index file.
+    pub(crate) fn with_index(&self, index: &Path) -> Self {
+        Self { index: Some(index.to_path_buf()), ..self.clone() }
+    }
+
+    /// The same repository and index over another working tree.
+    pub(crate) fn with_work_tree(&self, work_tree: &Path) -> Self {
+        Self { directory: work_tree.to_path_buf(), ..self.clone() }
+    }
+
+    /// The working tree.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Starts to put a command together.
+    pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
+        GitCommand { git: self, name, args: Vec::new(), input: Vec::new() }
+    }
+
+    fn not_started(&self, source: io::Error) -> WorkspaceError {
+        let directory = self.directory.clone();
+        // The system reports a missing directory and a missing program alike.
+        if directory.is_dir() {
+            WorkspaceError::GitNotStarted { directory, source }
+        } else {
+            WorkspaceError::Io { action: "enter", path: directory, source }
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this module is the owner of the git program")]
+    fn program(&self) -> Command {
+        let mut program = Command::new("git");
+        for (variable, _) in std::env::vars_os() {
+            let kept = KEPT_VARIABLES.iter().any(|kept| variable == *kept);
+            if variable.as_encoded_bytes().starts_with(b"GIT_") && !kept {
+                program.env_remove(&variable);
+            }
+        }
+        program
+            .current_dir(&self.directory)
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            // Otherwise `git replace` could give the base another content than its id says.
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_AUTHOR_NAME", "Towline")
+            .env("GIT_AUTHOR_EMAIL", "towline@localhost")
+            .env("GIT_COMMITTER_NAME", "Towline")
+            .env("GIT_COMMITTER_EMAIL", "towline@localhost");
+        for setting in SETTINGS {
+            program.arg("-c").arg(setting);
+        }
+        if let Some(git_dir) = &self.git_dir {
+            program.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.directory);
+        }
+        if let Some(index) = &self.index {
+            program.env("GIT_INDEX_FILE", index);
+        }
+        program
+    }
+}
+
+/// One git command, ready to run.
+#[must_use]
+pub(crate) struct GitCommand<'a> {
+    git: &'a Git,
+    name: &'static str,
+    args: Vec<OsString>,
+    input: Vec<u8>,
+}
+
+impl GitCommand<'_> {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// What the command reads from its standard input.
+    pub(crate) fn input(mut self, input: Vec<u8>) -> Self {
+        self.input = input;
+        self
+    }
+
+    /// Runs it; anything but exit code 0 is an error.
+    pub(crate) fn run(self) -> Result<Vec<u8>, WorkspaceError> {
+        let output = self.output()?;
+        if output.status.success() { Ok(output.stdout) } else { Err(self.failure(&output)) }
+    }
+
+    /// Runs it for the one line that it prints.
+    pub(crate) fn line(self) -> Result<String, WorkspaceError> {
+        self.run().map(|out| String::from_utf8_lossy(&out).trim_end_matches('\n').to_owned())
+    }
+
+    /// Runs it for the one path that it prints.
+    pub(crate) fn path(self) -> Result<PathBuf, WorkspaceError> {
+        let mut out = self.run()?;
+        if out.last() == Some(&b'\n') {
+            out.pop();
+        }
+        Ok(PathBuf::from(OsString::from_vec(out)))
+    }
+
+    /// Runs a command whose exit code 1 means "no": `Some(output)` for 0, `None` for 1.
+    pub(crate) fn query(self) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        let output = self.output()?;
+        match output.status.code() {
+            Some(0) => Ok(Some(output.stdout)),
+            Some(1) => Ok(None),
+            _ => Err(self.failure(&output)),
+        }
+    }
+
+    /// Runs it until it does not fail on somebody else's lock, a bounded number of times.
+    fn output(&self) -> Result<Output, WorkspaceError> {
+        let mut pause = Duration::from_millis(20);
+        for _ in 1..LOCK_TRIES {
+            let output = self.output_once()?;
+            if output.status.success() || !is_lock_failure(&output.stderr) {
+                return Ok(output);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOCK_PAUSE_LIMIT);
+        }
+        self.output_once()
+    }
+
+    fn output_once(&self) -> Result<Output, WorkspaceError> {
+        let not_started = |source| self.git.not_started(source);
+        let mut child = self
+            .git
+            .program()
+            .arg(self.name)
+            .args(&self.args)
+            .stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(not_started)?;
+        let stdin = child.stdin.take();
+        std::thread::scope(|scope| {
+            // Written beside the reading, or both sides could wait for each other on a full pipe. A command
+            // that ends early closes its end; its exit code tells, not our write error.
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&self.input)));
+            child.wait_with_output().map_err(not_started)
+        })
+    }
+
+    fn failure(&self, output: &Output) -> WorkspaceError {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let directory = self.git.directory.clone();
+        let command = self.name.to_owned();
+        let detail = first_lines(&text, output.status);
+        if text.contains("dubious ownership") {
+            let detail = text.lines().next().unwrap_or_default().to_owned();
+            return WorkspaceError::Untrusted { path: directory, detail };
+        }
+        if text.contains("not a git repository") && self.git.git_dir.is_none() {
+            return WorkspaceError::NotARepository { path: directory };
+        }
+        if is_lock_failure(&output.stderr) {
+            return WorkspaceError::Locked { command, directory, detail };
+        }
+        let hint = hint(&text, &directory);
+        WorkspaceError::Git { command, directory, detail, hint }
+    }
+}
+
+fn is_lock_failure(stderr: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(stderr);
+    text.contains(".lock': File exists") || text.contains("could not lock config file")
+}
+
+fn first_lines(stderr: &str, status: std::process::ExitStatus) -> String {
+    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).take(4).collect();
+    if lines.is_empty() { format!("it said nothing ({status})") } else { lines.join(" / ") }
+}
+
+fn hint(stderr: &str, directory: &Path) -> String {
+    if stderr.contains("No space left") {
+        "free some space on that disk and try again".to_owned()
+    } else if stderr.contains("Permission denied") || stderr.contains("Read-only file system") {
+        "check the owner and permissions of the path it names".to_owned()
+    } else if stderr.contains("bad object") || stderr.contains("corrupt") || stderr.contains("missing blob") {
+        format!("the repository may be damaged: run `git -C {} fsck`", directory.display())
+    } else {
+        format!("run `git -C {} status` to see the state it met", directory.display())
+    }
+}
+
+/// Splits the output of a `-z` command.
+pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+}
+
+/// A path as people read it; bytes that are not UTF-8 are replaced.
+pub(crate) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

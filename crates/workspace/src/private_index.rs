@@ -1,0 +1,319 @@
+//! Index files of our own: everything in a working tree that is not ignored, as a git tree, without touching
+//! the index that belongs to the tree's user.
+//!
+//! Neighbours: `embedded` deals with repositories inside the working tree, `candidate` restores protected
+//! paths in the result. Nothing here moves a HEAD or a branch, or writes to the working tree.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use towline_core::Commit;
+
+use crate::embedded::{self, Nested};
+use crate::git::{Git, records, shown};
+use crate::{Repository, WorkspaceError};
+
+/// Private index directories that a killed process left behind are removed after this time.
+const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Mode of an entry that stands for a commit of another repository.
+const GITLINK: &[u8] = b"160000";
+
+/// An index file that nobody else uses; it is gone when the value is.
+#[derive(Debug)]
+pub(crate) struct PrivateIndex {
+    git: Git,
+    directory: PathBuf,
+}
+
+impl PrivateIndex {
+    /// An empty index in a fresh directory below git's own.
+    pub(crate) fn empty(git: &Git, git_dir: &Path) -> Result<Self, WorkspaceError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let parent = git_dir.join("towline");
+        fs::create_dir_all(&parent).map_err(WorkspaceError::io("create", &parent))?;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let directory = parent.join(format!("index-{}-{number}", std::process::id()));
+            match fs::create_dir(&directory) {
+                Ok(()) => {
+                    remove_abandoned(&parent, &directory);
+                    return Ok(Self { git: git.with_index(&directory.join("index")), directory });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(WorkspaceError::io("create", &directory)(error)),
+            }
+        }
+    }
+
+    /// A copy of the index that belongs to the working tree: its cached file times spare hashing everything.
+    fn copied(git: &Git, git_dir: &Path) -> Result<Option<Self>, WorkspaceError> {
+        let original = git_dir.join("index");
+        let mut source = match File::open(&original) {
+            Ok(source) => source,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(WorkspaceError::io("read", &original)(error)),
+        };
+        let index = Self::empty(git, git_dir)?;
+        copy_index(&mut source, &index.directory.join("index"))
+            .map_err(WorkspaceError::io("copy", &original))?;
+        Ok(Some(index))
+    }
+
+    /// Git with this index.
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// Writes what the index holds as a tree object.
+    pub(crate) fn write_tree(&self) -> Result<String, WorkspaceError> {
+        self.git.command("write-tree").line()
+    }
+
+    /// Takes paths out of the index.
+    pub(crate) fn forget<'a>(&self, paths: impl IntoIterator<Item = &'a [u8]>) -> Result<(), WorkspaceError> {
+        self.update(&["--force-remove"], paths)
+    }
+
+    /// Runs `update-index` with options on a list of paths, if there are any.
+    pub(crate) fn update<'a>(
+        &self,
+        options: &[&str],
+        paths: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<(), WorkspaceError> {
+        let input = joined(paths);
+        if !input.is_empty() {
+            self.git.command("update-index").args(options).args(["-z", "--stdin"]).input(input).run()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a tree into the index below a directory.
+    pub(crate) fn graft(&self, directory: &[u8], tree: &str) -> Result<(), WorkspaceError> {
+        let mut prefix = std::ffi::OsString::from("--prefix=");
+        prefix.push(crate::worktrees::from_bytes(directory));
+        prefix.push("/");
+        self.git.command("read-tree").arg(prefix).arg(tree).run()?;
+        Ok(())
+    }
+}
+
+fn copy_index(source: &mut File, target: &Path) -> io::Result<()> {
+    let mut target = File::create(target)?;
+    io::copy(source, &mut target)?;
+    // Git takes a file for changed when it is not older than the index. With a younger copy it would overlook
+    // edits of the same size made in the second in which the original was written.
+    target.set_modified(source.metadata()?.modified()?)
+}
+
+impl Drop for PrivateIndex {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed as abandoned by a later call.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Everything in a working tree that is not ignored.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// The index that holds it.
+    pub(crate) index: PrivateIndex,
+    /// What a person should know about how it was taken.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Takes a snapshot of the working tree of `git`, whose own git directory is `git_dir`.
+pub(crate) fn snapshot(
+    repo: &Repository,
+    git: &Git,
+    git_dir: &Path,
+    head: &Commit,
+    base: &Commit,
+    nested: Nested,
+) -> Result<Snapshot, WorkspaceError> {
+    let source = Source { repo, git, git_dir, base, nested };
+    let first = match PrivateIndex::copied(git, git_dir)? {
+        Some(copy) => source.fill(copy),
+        None => source.fill(source.head_index(head)?),
+    };
+    match first {
+        // A damaged index, or files that came and went while git looked: once more, trusting only HEAD.
+        Err(WorkspaceError::Git { .. }) if !is_sparse(git)? => source.fill(source.head_index(head)?),
+        other => other,
+    }
+}
+
+/// What a snapshot is taken of.
+struct Source<'a> {
+    repo: &'a Repository,
+    git: &'a Git,
+    git_dir: &'a Path,
+    base: &'a Commit,
+    nested: Nested,
+}
+
+impl Source<'_> {
+    fn head_index(&self, head: &Commit) -> Result<PrivateIndex, WorkspaceError> {
+        if is_sparse(self.git)? {
+            // Without the flags in the old index, the files it leaves out would count as deleted.
+            return Err(WorkspaceError::Broken {
+                path: self.git.directory().to_path_buf(),
+                what: "its index is gone, and it is a sparse checkout; `git reset` there makes a new one"
+                    .to_owned(),
+            });
+        }
+        let index = PrivateIndex::empty(self.git, self.git_dir)?;
+        index.git.command("read-tree").arg(head.as_str()).run()?;
+        Ok(index)
+    }
+
+    /// Brings an index that starts from an older state up to the working tree.
+    fn fill(&self, index: PrivateIndex) -> Result<Snapshot, WorkspaceError> {
+        let entries = Entries::of(&index)?;
+        let mut warnings = entries.conflict_warning();
+        self.clear_blind_spots(&index, &entries)?;
+
+        let mut inner = self.undeclared(&entries)?;
+        index.forget(inner.iter().map(Vec::as_slice))?;
+        inner.extend(embedded::untracked(index.git())?.nested);
+        add_all_but(index.git(), &inner)?;
+        if self.nested == Nested::AsFiles {
+            for directory in &inner {
+                warnings.push(embedded::take_in(self.repo, &index, self.git_dir, directory)?);
+            }
+        }
+        warnings.extend(submodule_warnings(&index)?);
+        Ok(Snapshot { index, warnings })
+    }
+
+    /// Entries can be flagged so that git does not look at their files. We always look, except at files that
+    /// a sparse checkout has left out.
+    fn clear_blind_spots(&self, index: &PrivateIndex, entries: &Entries) -> Result<(), WorkspaceError> {
+        index.update(&["--no-assume-unchanged"], entries.assumed.iter().map(Vec::as_slice))?;
+        if !entries.skipped.is_empty() && !is_sparse(self.git)? {
+            index.update(&["--no-skip-worktree"], entries.skipped.iter().map(Vec::as_slice))?;
+        }
+        Ok(())
+    }
+
+    /// Commits of other repositories that are no submodules: in a checkout their directories would be empty.
+    fn undeclared(&self, entries: &Entries) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+        let mut links = entries.gitlinks.clone();
+        links.retain(|path| {
+            let directory = self.git.directory().join(crate::worktrees::from_bytes(path));
+            fs::symlink_metadata(directory.join(".git")).is_ok()
+        });
+        if !links.is_empty() {
+            let declared = embedded::submodules(self.git, self.base)?;
+            links.retain(|path| !declared.contains(path));
+        }
+        Ok(links)
+    }
+}
+
+/// What is special about the entries of an index.
+#[derive(Debug, Default)]
+struct Entries {
+    assumed: Vec<Vec<u8>>,
+    skipped: Vec<Vec<u8>>,
+    unmerged: BTreeSet<Vec<u8>>,
+    gitlinks: BTreeSet<Vec<u8>>,
+}
+
+impl Entries {
+    /// Reads lines like `H 100644 <hash> 0<tab>path`.
+    fn of(index: &PrivateIndex) -> Result<Self, WorkspaceError> {
+        let listing = index.git.command("ls-files").args(["-v", "--stage", "-z"]).run()?;
+        let mut entries = Self::default();
+        for line in records(&listing) {
+            let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
+            let (about, path) = (&line[..tab], &line[tab + 1..]);
+            let tag = about.first().copied().unwrap_or_default();
+            if tag.is_ascii_lowercase() {
+                entries.assumed.push(path.to_vec());
+            }
+            if tag.eq_ignore_ascii_case(&b'S') {
+                entries.skipped.push(path.to_vec());
+            }
+            if !about.ends_with(b" 0") {
+                entries.unmerged.insert(path.to_vec());
+            }
+            if about.get(2..8) == Some(GITLINK) {
+                entries.gitlinks.insert(path.to_vec());
+            }
+        }
+        Ok(entries)
+    }
+
+    fn conflict_warning(&self) -> Vec<String> {
+        if self.unmerged.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<String> = self.unmerged.iter().map(|path| shown(path)).collect();
+        vec![format!(
+            "unfinished merge: {} taken as in the working tree, conflict marks and all",
+            names.join(", ")
+        )]
+    }
+}
+
+/// Stages every change of the working tree except below the given directories.
+fn add_all_but(git: &Git, left_out: &BTreeSet<Vec<u8>>) -> Result<(), WorkspaceError> {
+    let add = git.command("add").args(["--all", "--sparse"]);
+    if left_out.is_empty() {
+        add.run()?;
+        return Ok(());
+    }
+    let mut patterns = vec![b":/".to_vec()];
+    patterns.extend(left_out.iter().map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()));
+    add.args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+        .input(joined(patterns.iter().map(Vec::as_slice)))
+        .run()?;
+    Ok(())
+}
+
+/// Names submodules with work inside that the candidate, which holds only their commit, cannot carry.
+fn submodule_warnings(index: &PrivateIndex) -> Result<Vec<String>, WorkspaceError> {
+    let links = Entries::of(index)?.gitlinks;
+    if links.is_empty() {
+        return Ok(Vec::new());
+    }
+    let changed =
+        index.git.command("diff-files").args(["--name-only", "-z", "--ignore-submodules=none"]).run()?;
+    Ok(records(&changed)
+        .filter(|path| links.contains(*path))
+        .map(|path| format!("submodule {} has uncommitted changes; they are not taken along", shown(path)))
+        .collect())
+}
+
+fn is_sparse(git: &Git) -> Result<bool, WorkspaceError> {
+    let setting = git.command("config").args(["--type=bool", "--get", "core.sparseCheckout"]).query()?;
+    Ok(setting.is_some_and(|value| value.trim_ascii_end() == b"true"))
+}
+
+/// A list as commands with `-z --stdin` read it.
+pub(crate) fn joined<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut input = Vec::new();
+    for path in paths {
+        input.extend_from_slice(path);
+        input.push(0);
+    }
+    input
+}
+
+/// Removes directories of processes that are long gone, by the age difference to one that was just made.
+fn remove_abandoned(parent: &Path, fresh: &Path) {
+    let made = |path: &Path| fs::symlink_metadata(path).and_then(|about| about.modified());
+    let (Ok(now), Ok(entries)) = (made(fresh), fs::read_dir(parent)) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let age = made(&path).ok().and_then(|then| now.duration_since(then).ok());
+        if age.is_some_and(|age| age > ABANDONED_AFTER) {
+            // Another process may be at the same; what stays is met again next time.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The user's repository: finding it, naming a base in it, seeing what is not committed.
+//!
+//! Neighbours: everything else here works through a [`Repository`]. It never writes to the user's index,
+//! branches or files.
+
+use std::path::{Path, PathBuf};
+
+use towline_core::Commit;
+
+use crate::WorkspaceError;
+use crate::embedded::Nested;
+use crate::git::{Git, records, shown};
+use crate::private_index;
+
+/// How many similar names an error about an unknown base offers.
+const SUGGESTIONS: usize = 3;
+
+/// A git repository with a working tree.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    root: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl Repository {
+    /// Finds the repository that `from` is in, upward from there.
+    pub fn discover(from: &Path) -> Result<Self, WorkspaceError> {
+        let git = Git::discovering(from);
+        let ask = |what: &str| git.command("rev-parse").args(["--path-format=absolute", what]).path();
+        let root = match ask("--show-toplevel") {
+            Err(WorkspaceError::Git { detail, .. }) if detail.contains("work tree") => {
+                return Err(WorkspaceError::NoWorkingTree { path: from.to_path_buf() });
+            }
+            other => other?,
+        };
+        Ok(Self { root, git_dir: ask("--git-dir")?, common_dir: ask("--git-common-dir")? })
+    }
+
+    /// The top of the working tree.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The commit that a branch, a tag, a hash or an expression like `HEAD~2` names now.
+    pub fn resolve(&self, base: &str) -> Result<Commit, WorkspaceError> {
+        if let Some(commit) = self.find_commit(base)? {
+            return Ok(commit);
+        }
+        if self.find_commit("HEAD")?.is_none() && (base == "HEAD" || self.names()?.is_empty()) {
+            return Err(WorkspaceError::NoCommits { root: self.root.clone() });
+        }
+        let similar = similar(base, self.names()?);
+        Err(WorkspaceError::BaseNotFound { base: base.to_owned(), root: self.root.clone(), similar })
+    }
+
+    /// Paths with changes that are in no commit: modified, staged, deleted and untracked ones, not ignored
+    /// ones. A git repository of its own inside the working tree is one path with a slash at its end.
+    pub fn uncommitted(&self) -> Result<Vec<String>, WorkspaceError> {
+        let status = self
+            .git()
+            .command("status")
+            .args([
+                "--porcelain=v1",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+                "--ignore-submodules=none",
+            ])
+            .run()?;
+        // Each record is two letters of state, a space and the path.
+        let mut paths: Vec<String> = records(&status).filter_map(|line| line.get(3..)).map(shown).collect();
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// A commit of HEAD and everything in the working tree that is not ignored, made without touching index
+    /// or files. HEAD itself when there is nothing to add. Repositories inside the repository are left out:
+    /// they are the user's own affair.
+    pub fn snapshot_dirty(&self) -> Result<Commit, WorkspaceError> {
+        let head = self.resolve("HEAD")?;
+        let git = self.git();
+        let snapshot = private_index::snapshot(self, &git, &self.git_dir, &head, &head, Nested::LeftOut)?;
+        let tree = snapshot.index.write_tree()?;
+        if tree == self.tree_of(&head)? {
+            return Ok(head);
+        }
+        self.commit_tree(&tree, &head, "towline: uncommitted changes at the goal's start")
+    }
+
+    /// Git in the user's working tree.
+    pub(crate) fn git(&self) -> Git {
+        Git::at(&self.git_dir, &self.root)
+    }
+
+    /// Where git keeps its records of linked worktrees.
+    pub(crate) fn worktree_records(&self) -> PathBuf {
+        self.common_dir.join("worktrees")
+    }
+
+    /// The commit a name stands for, if any.
+    pub(crate) fn find_commit(&self, name: &str) -> Result<Option<Commit>, WorkspaceError> {
+        find_commit(&self.git(), name)
+    }
+
+    /// Fails when a commit that was stored earlier is gone.
+    pub(crate) fn require(&self, commit: &Commit) -> Result<(), WorkspaceError> {
+        match self.find_commit(commit.as_str())? {
+            Some(_) => Ok(()),
+            None => Err(WorkspaceError::CommitGone { commit: commit.to_string(), root: self.root.clone() }),
+        }
+    }
+
+    /// The tree of a commit.
+    pub(crate) fn tree_of(&self, commit: &Commit) -> Result<String, WorkspaceError> {
+        self.git().command("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()
+    }
+
+    /// Makes a commit object; no branch moves.
+    pub(crate) fn commit_tree(
+        &self,
+        tree: &str,
+        parent: &Commit,
+        message: &str,
+    ) -> Result<Commit, WorkspaceError> {
+        self.git()
+            .command("commit-tree")
+            .args([tree, "-p", parent.as_str(), "-m", message])
+            .line()
+            .map(Commit::new)
+    }
+
+    /// Keeps a commit alive under a ref of ours; what the ref held before stays in its reflog.
+    pub(crate) fn keep(&self, reference: &str, commit: &Commit) -> Result<(), WorkspaceError> {
+        self.git()
+            .command("update-ref")
+            .args(["--create-reflog", "-m", "towline: keep", reference, commit.as_str()])
+            .run()?;
+        Ok(())
+    }
+
+    /// Branches, remote branches and tags.
+    fn names(&self) -> Result<Vec<String>, WorkspaceError> {
+        let list = self
+            .git()
+            .command("for-each-ref")
+            .args(["--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"])
+            .line()?;
+        Ok(list.lines().map(str::to_owned).collect())
+    }
+}
+
+/// The commit a name stands for in this place, if any.
+pub(crate) fn find_commit(git: &Git, name: &str) -> Result<Option<Commit>, WorkspaceError> {
+    let found = git
+        .command("rev-parse")
+        .args(["--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
+        .query();
+    match found {
+        Ok(found) => Ok(found.map(|line| Commit::new(shown(line.trim_ascii_end())))),
+        // Some malformed names end git with 128 instead of a quiet "no".
+        Err(WorkspaceError::Git { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// The names that are nearest to a mistyped one.
+fn similar(wanted: &str, names: Vec<String>) -> Vec<String> {
+    let short = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let key = wanted.to_lowercase();
+    let limit = (key.len() / 3).max(2);
+    let mut scored: Vec<(usize, String)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let whole = edit_distance(&key, &name.to_lowercase());
+            let last = edit_distance(&short(&key), &short(&name));
+            let contains = key.len() > 2 && name.to_lowercase().contains(&key);
+            let score = if contains { whole.min(last).min(limit) } else { whole.min(last) };
+            (score <= limit).then_some((score, name))
+        })
+        .collect();
+    scored.sort();
+    scored.into_iter().map(|(_, name)| name).take(SUGGESTIONS).collect()
+}
+
+/// How many characters must be typed, deleted or replaced to get from one text to the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_are_offered_and_far_ones_are_not() {
+        let names = ["main", "origin/main", "develop", "feature/login"].map(str::to_owned).to_vec();
+        assert_eq!(similar("mian", names.clone()), ["main", "origin/main"]);
+        assert_eq!(similar("login", names.clone()), ["feature/login"]);
+        assert_eq!(similar("something-else", names), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,116 @@
+//! Clean checkouts of a candidate, for the checks to run in.
+//!
+//! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Neighbours: `towline-check`
+//! runs commands there; this module only makes and removes the place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use towline_core::Commit;
+
+use crate::copy::CopyPlan;
+use crate::git::Git;
+use crate::worktrees::{self, Linked, Place, settle};
+use crate::{Repository, WorkspaceError};
+
+/// The mark in git's record of a worktree that is ours to delete; it is there before any file is.
+const MARK: &str = "towline-verification";
+
+/// A clean checkout. It stays on disk until it is removed or made anew.
+#[derive(Debug)]
+#[must_use]
+pub struct Verification {
+    repository: Repository,
+    linked: Linked,
+    commit: Commit,
+    warnings: Vec<String>,
+}
+
+impl Verification {
+    /// The directory to run checks in.
+    pub fn path(&self) -> &Path {
+        &self.linked.path
+    }
+
+    /// The candidate that is checked out.
+    pub fn commit(&self) -> &Commit {
+        &self.commit
+    }
+
+    /// What a person should know about how the checkout was made, like files to copy that are missing.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Removes the checkout and git's record of it.
+    pub fn remove(self) -> Result<(), WorkspaceError> {
+        worktrees::remove(&self.repository, &self.linked)
+    }
+}
+
+/// Makes a fresh detached checkout of the candidate at `path`, after removing what an earlier call left there,
+/// and copies the named files into it from the user's checkout `from`. Submodules are left empty; a setup
+/// command can fill them. Anything at `path` that is not such a checkout is refused.
+pub fn verification(
+    repo: &Repository,
+    path: &Path,
+    candidate: &Commit,
+    copy: &[String],
+    from: &Path,
+) -> Result<Verification, WorkspaceError> {
+    let path = settle(path);
+    repo.require(candidate)?;
+    let files = CopyPlan::new(from, copy)?;
+    clear(repo, &path)?;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
+    }
+    repo.git()
+        .command("worktree")
+        .args(["add", "--detach", "--no-checkout"])
+        .arg(&path)
+        .arg(candidate.as_str())
+        .run()?;
+    let Some(linked) = worktrees::find(repo, &path)? else {
+        return Err(WorkspaceError::Broken { path, what: "git has no record of it".to_owned() });
+    };
+    linked.set_mark(MARK, candidate.as_str())?;
+    Git::at(&linked.record, &path).command("read-tree").args(["--reset", "-u", "HEAD"]).run()?;
+    let warnings = files.carry_out(&path)?;
+    Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
+}
+
+/// Removes all verification checkouts below `directory` that were left behind, and returns where they were.
+/// Only for a time when none is in use, like the start of the engine that owns the directory.
+pub fn prune_verifications(repo: &Repository, directory: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let directory = settle(directory);
+    let mut removed = Vec::new();
+    for linked in worktrees::all(repo)? {
+        if linked.path.starts_with(&directory) && linked.mark(MARK)?.is_some() {
+            worktrees::remove(repo, &linked)?;
+            removed.push(linked.path);
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Makes the place free if what is there is ours.
+fn clear(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+    let place = worktrees::look_at(path)?;
+    if let Some(linked) = worktrees::find(repo, path)? {
+        // Without the mark it is ours only when git was killed before the mark could be set, and then there
+        // is nothing in it.
+        if linked.mark(MARK)?.is_some() || place != Place::Taken {
+            return worktrees::remove(repo, &linked);
+        }
+    }
+    match place {
+        Place::Free => Ok(()),
+        Place::HalfMade => worktrees::remove_tree(path),
+        Place::Taken => Err(WorkspaceError::PathTaken {
+            path: path.to_path_buf(),
+            what: "it exists and is not a verification checkout of this repository".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,162 @@
+//! The worktree an agent works in, once it is there: opening it again, looking at it, removing it.
+//!
+//! Neighbours: `create` makes it, `candidate` and `diff` read the work in it. Its index, HEAD, branch and
+//! files belong to the agent and are never written here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use towline_core::Commit;
+
+use crate::embedded::Nested;
+use crate::git::Git;
+use crate::private_index::{self, Snapshot};
+use crate::repository::find_commit;
+use crate::worktrees::{self, Linked, settle};
+use crate::{Repository, WorkspaceError};
+
+/// A goal's worktree.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    repository: Repository,
+    goal: String,
+    branch: String,
+    base: Commit,
+    linked: Linked,
+    warnings: Vec<String>,
+}
+
+impl Workspace {
+    /// Opens the workspace of a goal from what was stored about it.
+    pub fn open(
+        repository: &Repository,
+        goal: &str,
+        path: &Path,
+        branch: &str,
+        base: &Commit,
+    ) -> Result<Self, WorkspaceError> {
+        let path = settle(path);
+        let broken = |what: &str| WorkspaceError::Broken { path: path.clone(), what: what.to_owned() };
+        if !path.is_dir() {
+            return Err(broken("the directory is gone"));
+        }
+        let Some(linked) = worktrees::find(repository, &path)? else {
+            return Err(broken("git has no record of it"));
+        };
+        repository.require(base)?;
+        Ok(Self::from_parts(repository, goal, branch, base, linked, Vec::new()))
+    }
+
+    pub(crate) fn from_parts(
+        repository: &Repository,
+        goal: &str,
+        branch: &str,
+        base: &Commit,
+        linked: Linked,
+        warnings: Vec<String>,
+    ) -> Self {
+        let repository = repository.clone();
+        Self {
+            repository,
+            goal: goal.to_owned(),
+            branch: branch.to_owned(),
+            base: base.clone(),
+            linked,
+            warnings,
+        }
+    }
+
+    /// The directory the agent works in.
+    pub fn path(&self) -> &Path {
+        &self.linked.path
+    }
+
+    /// The branch that was made for the goal. The agent may have switched to another one.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
+    /// The commit the goal started from.
+    pub fn base(&self) -> &Commit {
+        &self.base
+    }
+
+    /// The goal's id, as used in refs.
+    pub fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// What a person should know about how the workspace was made, like files to copy that are missing.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The commit the worktree is on; none when the agent has switched to a branch without commits.
+    pub fn head(&self) -> Result<Option<Commit>, WorkspaceError> {
+        find_commit(&self.git(), "HEAD")
+    }
+
+    /// Removes the worktree's files, ignored ones too, and git's record of it. The branch stays, and a
+    /// private ref keeps the commit it was on. Fails when something that is not ignored is in no commit.
+    pub fn remove(self) -> Result<(), WorkspaceError> {
+        let (head, _) = self.parent()?;
+        let tree = self.snapshot(&head)?.index.write_tree()?;
+        if tree != self.repository.tree_of(&head)? {
+            return Err(WorkspaceError::Dirty { path: self.linked.path });
+        }
+        self.repository.keep(&removed_ref(&self.goal), &head)?;
+        worktrees::remove(&self.repository, &self.linked)
+    }
+
+    pub(crate) fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The commit that new work is on top of, and what is odd about the worktree.
+    pub(crate) fn parent(&self) -> Result<(Commit, Vec<String>), WorkspaceError> {
+        let mut warnings = Vec::new();
+        if !self.is_linked_from_inside() {
+            warnings.push(
+                "the workspace's .git was deleted or replaced; commits made in another repository there are \
+                 not seen, its files are"
+                    .to_owned(),
+            );
+        }
+        let head = match self.head()? {
+            Some(head) => head,
+            None => {
+                warnings.push(
+                    "the workspace is on a branch without commits; its files are put on the base".to_owned(),
+                );
+                self.base.clone()
+            }
+        };
+        Ok((head, warnings))
+    }
+
+    /// Everything in the worktree that is not ignored.
+    pub(crate) fn snapshot(&self, head: &Commit) -> Result<Snapshot, WorkspaceError> {
+        let Linked { record, .. } = &self.linked;
+        private_index::snapshot(&self.repository, &self.git(), record, head, &self.base, Nested::AsFiles)
+    }
+
+    fn git(&self) -> Git {
+        Git::at(&self.linked.record, &self.linked.path)
+    }
+
+    fn is_linked_from_inside(&self) -> bool {
+        let Ok(text) = fs::read(self.linked.path.join(".git")) else { return false };
+        let target =
+            text.strip_prefix(b"gitdir: ").map(|target| worktrees::from_bytes(target.trim_ascii_end()));
+        let same = |target: &Path| {
+            let target: PathBuf = self.linked.path.join(target);
+            target.canonicalize().ok() == self.linked.record.canonicalize().ok()
+        };
+        target.is_some_and(same)
+    }
+}
+
+/// Keeps the last commit of a workspace that was removed.
+pub(crate) fn removed_ref(goal: &str) -> String {
+    format!("refs/towline/{goal}/removed")
+}

@@ -1,0 +1,165 @@
+//! Git's records of linked worktrees, and removing trees for good.
+//!
+//! A worktree is found by the path in its record, not by the `.git` file inside it: an agent can delete or
+//! replace that file, the record it cannot mistake. Used by workspaces and verification checkouts alike.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::git::records;
+use crate::{Repository, WorkspaceError};
+
+/// One linked worktree of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// Git's directory about it: its HEAD, its index, and our marks.
+    pub(crate) record: PathBuf,
+    /// Where its files are.
+    pub(crate) path: PathBuf,
+}
+
+impl Linked {
+    /// What a mark of ours on this worktree says, if it is there.
+    pub(crate) fn mark(&self, name: &str) -> Result<Option<String>, WorkspaceError> {
+        let file = self.record.join(name);
+        match fs::read_to_string(&file) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(WorkspaceError::io("read", &file)(error)),
+        }
+    }
+
+    /// Leaves a mark of ours on this worktree, whole or not at all.
+    pub(crate) fn set_mark(&self, name: &str, text: &str) -> Result<(), WorkspaceError> {
+        let file = self.record.join(name);
+        let draft = self.record.join(format!("{name}.new"));
+        fs::write(&draft, text)
+            .and_then(|()| fs::rename(&draft, &file))
+            .map_err(WorkspaceError::io("write", &file))
+    }
+}
+
+/// All linked worktrees. Records that another process is just making or removing are left out.
+pub(crate) fn all(repo: &Repository) -> Result<Vec<Linked>, WorkspaceError> {
+    let directory = repo.worktree_records();
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(WorkspaceError::io("read", &directory)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let record = entry.map_err(WorkspaceError::io("read", &directory))?.path();
+        let Ok(mut dot_git) = fs::read(record.join("gitdir")) else { continue };
+        if dot_git.last() == Some(&b'\n') {
+            dot_git.pop();
+        }
+        // Relative when the user has set worktree.useRelativePaths.
+        let dot_git = settle(&record.join(OsString::from_vec(dot_git)));
+        if let Some(path) = dot_git.parent() {
+            found.push(Linked { path: path.to_path_buf(), record });
+        }
+    }
+    Ok(found)
+}
+
+/// The worktree whose files are at `path` (settled), if git has a record of one.
+pub(crate) fn find(repo: &Repository, path: &Path) -> Result<Option<Linked>, WorkspaceError> {
+    Ok(all(repo)?.into_iter().find(|linked| linked.path == path))
+}
+
+/// Where a branch is checked out, if it is.
+pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<PathBuf>, WorkspaceError> {
+    let list = repo.git().command("worktree").args(["list", "--porcelain", "-z"]).run()?;
+    let wanted = format!("branch refs/heads/{branch}");
+    let mut path = None;
+    for line in records(&list) {
+        if let Some(worktree) = line.strip_prefix(b"worktree ") {
+            path = Some(PathBuf::from(OsString::from_vec(worktree.to_vec())));
+        } else if line == wanted.as_bytes() {
+            return Ok(path);
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the files and then git's record of a worktree. The order matters: a crash in between leaves the
+/// record, by which the next call finds it again.
+pub(crate) fn remove(repo: &Repository, linked: &Linked) -> Result<(), WorkspaceError> {
+    remove_tree(&linked.path)?;
+    repo.git().command("worktree").args(["remove", "--force", "--force"]).arg(&linked.path).run()?;
+    Ok(())
+}
+
+/// Removes a directory and all below it, read-only directories too, without following links.
+pub(crate) fn remove_tree(path: &Path) -> Result<(), WorkspaceError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path).and_then(|()| fs::remove_dir_all(path)).map_err(WorkspaceError::io("remove", path))
+        }
+        other => other.map_err(WorkspaceError::io("remove", path)),
+    }
+}
+
+/// Gives the owner every right on the directories of a tree; build tools like to leave read-only caches.
+fn open_up(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// What stands at a place where a worktree is to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nothing, or an empty directory.
+    Free,
+    /// A directory with a lone `.git` file: git was killed before it checked anything out.
+    HalfMade,
+    /// Anything else.
+    Taken,
+}
+
+/// Looks at a place without changing it.
+pub(crate) fn look_at(path: &Path) -> Result<Place, WorkspaceError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Free),
+        Err(error) => return Err(WorkspaceError::io("look at", path)(error)),
+        Ok(about) if !about.is_dir() => return Ok(Place::Taken),
+        Ok(_) => {}
+    }
+    let names: Vec<OsString> = fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.file_name())).collect())
+        .map_err(WorkspaceError::io("read", path))?;
+    Ok(match names.as_slice() {
+        [] => Place::Free,
+        [only] if only == ".git" && path.join(".git").is_file() => Place::HalfMade,
+        _ => Place::Taken,
+    })
+}
+
+/// The path as git records it: absolute, with the links in its existing part resolved.
+pub(crate) fn settle(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    for ancestor in absolute.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            let rest = absolute.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    absolute
+}
+
+/// The path as bytes without a trailing slash, as git prints it.
+pub(crate) fn from_bytes(path: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}

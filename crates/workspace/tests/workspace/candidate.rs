@@ -1,0 +1,319 @@
+//! Candidates hold all of the work and leave the agent's worktree as it is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::{Duration, Instant};
+
+use towline_workspace::{Candidate, Protect, Workspace};
+
+use crate::support::{GOAL, Project, State, commit_all, expected, git, git_fails, strings, write};
+
+const IGNORE: (&str, &str) = (".gitignore", "100644 *.log\n.env\ntarget/\n");
+
+fn candidate(workspace: &Workspace) -> Candidate {
+    workspace.candidate(1, &Protect::nothing()).unwrap()
+}
+
+#[test]
+fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing() {
+    let project = Project::new();
+    let users = State::of(&project.root);
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "committed.rs", "committed\n");
+    let head = commit_all(path, "work");
+    write(path, "staged.rs", "staged\n");
+    git(path, ["add", "staged.rs"]);
+    write(path, "staged.rs", "staged, then changed\n");
+    write(path, "src/lib.rs", "unstaged\n");
+    write(path, "deep/er/untracked.rs", "untracked\n");
+    write(path, "intended.rs", "intended\n");
+    git(path, ["add", "-N", "intended.rs"]);
+    fs::remove_file(path.join("tests/a.rs")).unwrap();
+    git(path, ["rm", "-q", "tests/b.rs"]);
+    write(path, "debug.log", "ignored\n");
+    write(path, "target/out", "ignored\n");
+    write(path, ".env", "SECRET=1\n");
+    let before = State::of(path);
+
+    let made = candidate(&workspace);
+
+    assert_eq!(State::of(path), before);
+    assert_eq!(State::of(&project.root), users);
+    assert_eq!(
+        project.files_of(&made.commit),
+        expected(&[
+            IGNORE,
+            ("committed.rs", "100644 committed\n"),
+            ("deep/er/untracked.rs", "100644 untracked\n"),
+            ("intended.rs", "100644 intended\n"),
+            ("src/lib.rs", "100644 unstaged\n"),
+            ("staged.rs", "100644 staged, then changed\n"),
+        ])
+    );
+    assert_eq!(
+        git(path, ["log", "-1", "--format=%P %an <%ae>", made.commit.as_str()]),
+        format!("{head} Towline <towline@localhost>")
+    );
+    assert_eq!(git(path, ["rev-parse", &format!("{}^{{tree}}", made.commit)]), made.tree);
+    assert_eq!((made.restored, made.warnings), (strings(&[]), strings(&[])));
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/1")), Some(made.commit));
+    let record = git(path, ["rev-parse", "--absolute-git-dir"]);
+    assert_eq!(fs::read_dir(format!("{record}/towline")).unwrap().count(), 0, "no index is left behind");
+}
+
+#[test]
+fn without_work_or_with_all_committed_it_is_head_itself() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    assert_eq!(candidate(&workspace).commit, project.head());
+    write(workspace.path(), "work.rs", "x");
+    let head = commit_all(workspace.path(), "work");
+    write(workspace.path(), "debug.log", "ignored");
+    let second = workspace.candidate(2, &Protect::nothing()).unwrap();
+    assert_eq!(second.commit, head);
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/2")), Some(head));
+}
+
+#[test]
+fn candidates_survive_garbage_collection() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "new.rs", "new\n");
+    let made = candidate(&workspace);
+    fs::remove_file(workspace.path().join("new.rs")).unwrap();
+    git(&project.root, ["-c", "gc.reflogExpire=now", "gc", "-q", "--prune=now"]);
+    assert_eq!(project.files_of(&made.commit)["new.rs"], "100644 new\n");
+}
+
+#[test]
+fn a_repeated_call_gives_the_same_commit_and_new_work_another() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "new.rs", "new\n");
+    let first = candidate(&workspace);
+    assert_eq!(candidate(&workspace), first);
+    write(workspace.path(), "new.rs", "newer\n");
+    let second = candidate(&workspace);
+    assert_ne!(second.commit, first.commit);
+    assert_ne!(second.tree, first.tree);
+}
+
+#[test]
+fn a_detached_head_or_another_branch_is_the_parent() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    for switch in [vec!["checkout", "-q", "--detach"], vec!["checkout", "-q", "-b", "other"]] {
+        git(workspace.path(), &switch);
+        write(workspace.path(), "work.rs", switch[2]);
+        let head = commit_all(workspace.path(), "work");
+        write(workspace.path(), "more.rs", switch[2]);
+        let made = candidate(&workspace);
+        assert_eq!(git(workspace.path(), ["rev-parse", &format!("{}^", made.commit)]), head.as_str());
+        assert_eq!(project.files_of(&made.commit)["more.rs"], format!("100644 {}", switch[2]));
+    }
+}
+
+#[test]
+fn a_branch_without_commits_is_put_on_the_base_with_a_warning() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    git(workspace.path(), ["checkout", "-q", "--orphan", "fresh"]);
+    write(workspace.path(), "work.rs", "x");
+    let made = candidate(&workspace);
+    assert_eq!(git(workspace.path(), ["rev-parse", &format!("{}^", made.commit)]), project.head().as_str());
+    assert_eq!(
+        made.warnings,
+        strings(&["the workspace is on a branch without commits; its files are put on the base"])
+    );
+}
+
+#[test]
+fn an_unfinished_merge_is_taken_as_it_lies_there() {
+    for operation in ["merge", "rebase"] {
+        let project = Project::new();
+        let workspace = project.workspace();
+        let path = workspace.path();
+        write(path, "src/lib.rs", "ours\n");
+        git(path, ["rm", "-q", "tests/a.rs"]);
+        commit_all(path, "ours");
+        write(&project.root, "src/lib.rs", "theirs\n");
+        write(&project.root, "tests/a.rs", "theirs\n");
+        commit_all(&project.root, "theirs");
+        git_fails(path, [operation, "main"]);
+        let in_tree = fs::read_to_string(path.join("src/lib.rs")).unwrap();
+        assert!(in_tree.contains("<<<<<<<"), "{in_tree}");
+        let before = State::of(path);
+
+        let made = candidate(&workspace);
+
+        assert_eq!(State::of(path), before, "{operation}");
+        assert_eq!(
+            project.files_of(&made.commit),
+            expected(&[
+                IGNORE,
+                ("src/lib.rs", &format!("100644 {in_tree}")),
+                ("tests/a.rs", "100644 theirs\n"),
+                ("tests/b.rs", "100644 assert b\n"),
+            ])
+        );
+        assert_eq!(
+            made.warnings,
+            strings(&[
+                "unfinished merge: src/lib.rs, tests/a.rs taken as in the working tree, conflict marks and all"
+            ])
+        );
+    }
+}
+
+#[test]
+fn odd_names_links_and_modes_are_kept() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    for name in ["with space", "new\nline", "\"quoted\"", ":(top)colon", "-dash", "ünï", "star*"] {
+        write(path, name, name);
+    }
+    fs::write(path.join(OsStr::from_bytes(b"latin\xe9")), "bytes").unwrap();
+    symlink("src/lib.rs", path.join("link")).unwrap();
+    symlink("/nowhere/at all", path.join("dangling")).unwrap();
+    write(path, "run.sh", "#!/bin/sh\n");
+    fs::set_permissions(path.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(path.join("tests/a.rs"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(path.join("tests/b.rs")).unwrap();
+    symlink("a.rs", path.join("tests/b.rs")).unwrap();
+
+    let made = candidate(&workspace);
+
+    assert_eq!(
+        project.files_of(&made.commit),
+        expected(&[
+            IGNORE,
+            ("\"quoted\"", "100644 \"quoted\""),
+            ("-dash", "100644 -dash"),
+            (":(top)colon", "100644 :(top)colon"),
+            ("dangling", "120000 /nowhere/at all"),
+            ("latin\u{fffd}", "100644 bytes"),
+            ("link", "120000 src/lib.rs"),
+            ("new\nline", "100644 new\nline"),
+            ("run.sh", "100755 #!/bin/sh\n"),
+            ("src/lib.rs", "100644 pub fn one() -> u8 {\n    1\n}\n"),
+            ("star*", "100644 star*"),
+            ("tests/a.rs", "100755 assert a\n"),
+            ("tests/b.rs", "120000 a.rs"),
+            ("with space", "100644 with space"),
+            ("ünï", "100644 ünï"),
+        ])
+    );
+}
+
+#[test]
+fn files_that_git_was_told_not_to_look_at_are_looked_at() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    git(path, ["update-index", "--assume-unchanged", "tests/a.rs"]);
+    git(path, ["update-index", "--skip-worktree", "tests/b.rs"]);
+    write(path, "tests/a.rs", "changed a\n");
+    write(path, "tests/b.rs", "changed b\n");
+    let before = State::of(path);
+    let files = project.files_of(&candidate(&workspace).commit);
+    assert_eq!(State::of(path), before);
+    assert_eq!([&files["tests/a.rs"], &files["tests/b.rs"]], ["100644 changed a\n", "100644 changed b\n"]);
+}
+
+#[test]
+fn files_left_out_by_a_sparse_checkout_stay_in_the_candidate() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    git(workspace.path(), ["sparse-checkout", "set", "src"]);
+    assert!(!workspace.path().join("tests/a.rs").exists());
+    write(workspace.path(), "src/lib.rs", "changed\n");
+    write(workspace.path(), "other/new.rs", "outside of what is checked out\n");
+    assert_eq!(
+        project.files_of(&candidate(&workspace).commit),
+        expected(&[
+            IGNORE,
+            ("other/new.rs", "100644 outside of what is checked out\n"),
+            ("src/lib.rs", "100644 changed\n"),
+            ("tests/a.rs", "100644 assert a\n"),
+            ("tests/b.rs", "100644 assert b\n"),
+        ])
+    );
+}
+
+#[test]
+fn an_edit_of_the_same_size_in_the_second_of_the_last_commit_is_seen() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "work.rs", "aaaa");
+    commit_all(path, "work");
+    write(path, "work.rs", "bbbb");
+    // Git compares whole seconds: the candidate's index must be written in a later one than the edit.
+    let edited = fs::metadata(path.join("work.rs")).unwrap().mtime();
+    let probe = project.beside("probe");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        fs::write(&probe, "tick").unwrap();
+        if fs::metadata(&probe).unwrap().mtime() > edited {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the file system's clock stands still");
+        std::thread::yield_now();
+    }
+    assert_eq!(project.files_of(&candidate(&workspace).commit)["work.rs"], "100644 bbbb");
+}
+
+#[test]
+fn a_damaged_or_missing_index_and_a_forgotten_lock_do_no_harm() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "work.rs", "x");
+    let whole = candidate(&workspace);
+    let record = std::path::PathBuf::from(git(path, ["rev-parse", "--absolute-git-dir"]));
+    fs::write(record.join("index.lock"), "").unwrap();
+    fs::write(record.join("index"), "not an index").unwrap();
+    assert_eq!(candidate(&workspace), whole);
+    assert_eq!(fs::read(record.join("index")).unwrap(), b"not an index");
+    fs::remove_file(record.join("index")).unwrap();
+    assert_eq!(candidate(&workspace), whole);
+    assert!(record.join("index.lock").exists());
+}
+
+#[test]
+fn a_workspace_whose_git_file_was_replaced_is_still_read_and_says_so() {
+    let project = Project::new();
+    // Without its .git file, git would take the directory for a part of this other repository.
+    git(project.root.parent().unwrap(), ["init", "-q"]);
+    let workspace = project.workspace();
+    let path = workspace.path().to_path_buf();
+    write(&path, "work.rs", "x");
+    let whole = candidate(&workspace);
+    let warning = "the workspace's .git was deleted or replaced; commits made in another repository there are \
+                   not seen, its files are";
+    let odd = Candidate { warnings: strings(&[warning]), ..whole };
+    fs::remove_file(path.join(".git")).unwrap();
+    assert_eq!(candidate(&workspace), odd);
+    git(&path, ["init", "-q"]);
+    commit_all(&path, "in a repository of its own");
+    assert_eq!(candidate(&workspace), odd);
+}
+
+#[test]
+fn replaced_objects_do_not_change_what_the_base_is() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "tests/a.rs", "weakened\n");
+    let weak = commit_all(path, "weaker tests");
+    git(path, ["replace", project.head().as_str(), weak.as_str()]);
+    let protect = Protect::new(&strings(&["tests"])).unwrap();
+    let made = workspace.candidate(1, &protect).unwrap();
+    assert_eq!(made.restored, strings(&["tests/a.rs"]));
+    git(path, ["replace", "-d", project.head().as_str()]);
+    assert_eq!(project.files_of(&made.commit)["tests/a.rs"], "100644 assert a\n");
+}

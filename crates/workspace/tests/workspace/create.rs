@@ -1,0 +1,327 @@
+//! Making workspaces: once, again, after a crash, side by side, and where something is in the way.
+
+use std::fs;
+use std::path::PathBuf;
+
+use towline_workspace::{Commit, Protect, Workspace, WorkspaceError, WorkspacePlan, create};
+
+use crate::support::{
+    BRANCH, GOAL, Project, State, commit_all, files_below, git, names_below, strings, write,
+};
+
+/// Git's record of the workspace.
+fn record(workspace: &Workspace) -> PathBuf {
+    PathBuf::from(git(workspace.path(), ["rev-parse", "--absolute-git-dir"]))
+}
+
+#[test]
+fn a_workspace_is_a_checkout_of_the_base_on_its_own_branch() {
+    let project = Project::new();
+    write(&project.root, "src/lib.rs", "the user is at work\n");
+    let before = State::of(&project.root);
+
+    let workspace = project.workspace();
+
+    assert_eq!(workspace.path(), project.plan().path);
+    assert_eq!(names_below(workspace.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
+    assert_eq!(git(workspace.path(), ["status", "--porcelain"]), "");
+    assert_eq!(git(workspace.path(), ["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
+    assert_eq!(workspace.head().unwrap(), Some(project.head()));
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/base")), Some(project.head()));
+    assert_eq!(State::of(&project.root), before);
+}
+
+#[test]
+fn a_base_other_than_head_is_checked_out() {
+    let project = Project::new();
+    let first = project.head();
+    write(&project.root, "later", "x");
+    commit_all(&project.root, "later");
+    let plan = WorkspacePlan { base: first.clone(), ..project.plan() };
+    let workspace = create(&project.repository(), &plan).unwrap();
+    assert_eq!(workspace.head().unwrap(), Some(first));
+    assert!(!workspace.path().join("later").exists());
+}
+
+#[test]
+fn making_it_again_finds_it_with_the_work_in_it() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "src/lib.rs", "committed\n");
+    commit_all(workspace.path(), "work");
+    git(workspace.path(), ["checkout", "-q", "--detach"]);
+    write(workspace.path(), "src/lib.rs", "unstaged\n");
+    write(workspace.path(), "debug.log", "ignored\n");
+    fs::remove_file(workspace.path().join("tests/a.rs")).unwrap();
+    let before = State::of(workspace.path());
+
+    let again = project.workspace();
+
+    assert_eq!(again.path(), workspace.path());
+    assert_eq!(State::of(workspace.path()), before);
+}
+
+#[test]
+fn a_stored_workspace_opens_again_and_gives_the_same_candidate() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "new.rs", "new\n");
+    let first = workspace.candidate(1, &Protect::nothing()).unwrap();
+
+    let plan = project.plan();
+    let opened = Workspace::open(&project.repository(), GOAL, &plan.path, BRANCH, &plan.base).unwrap();
+
+    assert_eq!((opened.path(), opened.branch(), opened.base()), (workspace.path(), BRANCH, &plan.base));
+    assert_eq!(opened.candidate(1, &Protect::nothing()).unwrap(), first);
+}
+
+#[test]
+fn a_workspace_that_is_gone_does_not_open() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let plan = project.plan();
+    fs::remove_dir_all(workspace.path()).unwrap();
+    let open = || Workspace::open(&project.repository(), GOAL, &plan.path, BRANCH, &plan.base);
+    assert!(matches!(open(), Err(WorkspaceError::Broken { .. })));
+    fs::create_dir(&plan.path).unwrap();
+    git(&project.root, ["worktree", "prune"]);
+    assert!(matches!(open(), Err(WorkspaceError::Broken { .. })));
+}
+
+#[test]
+fn a_checkout_that_was_cut_off_is_completed() {
+    let project = Project::new();
+    let whole = files_below(project.workspace().path());
+    let workspace = project.workspace();
+    let record = record(&workspace);
+    fs::remove_file(record.join("towline-ready")).unwrap();
+    fs::remove_file(record.join("index")).unwrap();
+    fs::write(record.join("index.lock"), "").unwrap();
+    fs::write(record.join("locked"), "initializing").unwrap();
+    fs::remove_file(workspace.path().join("tests/a.rs")).unwrap();
+    fs::write(workspace.path().join("src/lib.rs"), "pub fn o").unwrap();
+
+    let again = project.workspace();
+
+    assert_eq!(files_below(again.path()), whole);
+    assert_eq!(git(again.path(), ["status", "--porcelain"]), "");
+    assert!(record.join("towline-ready").exists());
+}
+
+#[test]
+fn a_worktree_that_git_had_only_begun_is_made() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let record = record(&workspace);
+    for name in ["src", "tests"] {
+        fs::remove_dir_all(workspace.path().join(name)).unwrap();
+    }
+    fs::remove_file(workspace.path().join(".gitignore")).unwrap();
+    fs::remove_dir_all(record).unwrap();
+    assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 1, "only .git is left");
+
+    let again = project.workspace();
+    assert_eq!(names_below(again.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
+}
+
+#[test]
+fn a_directory_somebody_deleted_is_made_again_and_its_commits_are_kept() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "on-branch", "x");
+    let on_branch = commit_all(workspace.path(), "on the branch");
+    git(workspace.path(), ["checkout", "-q", "--detach"]);
+    write(workspace.path(), "detached", "x");
+    let detached = commit_all(workspace.path(), "on no branch");
+    fs::remove_dir_all(workspace.path()).unwrap();
+
+    let again = project.workspace();
+
+    assert_eq!(again.head().unwrap(), Some(on_branch));
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/removed")), Some(detached));
+}
+
+#[test]
+fn a_place_that_is_something_else_is_refused_and_left_alone() {
+    let project = Project::new();
+    let plan = project.plan();
+    write(&plan.path, "precious", "mine\n");
+    let refused = |plan: &WorkspacePlan| match create(&project.repository(), plan) {
+        Err(WorkspaceError::PathTaken { path, .. }) => path,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&plan), plan.path);
+    assert_eq!(names_below(&plan.path), ["precious"]);
+    assert_eq!(project.reference(&format!("refs/heads/{BRANCH}")), None);
+
+    let file = WorkspacePlan { path: plan.path.join("precious"), ..plan.clone() };
+    assert_eq!(refused(&file), file.path);
+
+    let worktree = WorkspacePlan { path: project.beside("theirs"), ..plan };
+    git(&project.root, ["worktree", "add", "-q", "-b", "theirs", worktree.path.to_str().unwrap()]);
+    assert_eq!(refused(&worktree), worktree.path);
+    let checkout = WorkspacePlan { path: project.root.clone(), ..worktree };
+    assert_eq!(refused(&checkout), checkout.path);
+}
+
+#[test]
+fn the_workspace_of_another_goal_is_refused() {
+    let project = Project::new();
+    project.workspace();
+    let other =
+        WorkspacePlan { goal: "other".to_owned(), branch: "towline/other".to_owned(), ..project.plan() };
+    let error = create(&project.repository(), &other).unwrap_err();
+    assert!(matches!(error, WorkspaceError::PathTaken { .. }), "{error:?}");
+}
+
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_is_refused() {
+    let project = Project::new();
+    git(&project.root, ["checkout", "-q", "-b", BRANCH]);
+    match create(&project.repository(), &project.plan()) {
+        Err(WorkspaceError::BranchInUse { branch, path }) => {
+            assert_eq!((branch.as_str(), path), (BRANCH, project.root.clone()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!project.plan().path.exists());
+}
+
+#[test]
+fn a_branch_with_somebody_elses_work_is_refused_and_an_unused_one_at_the_base_is_taken() {
+    let project = Project::new();
+    let base = project.head();
+    git(&project.root, ["checkout", "-q", "-b", BRANCH]);
+    write(&project.root, "theirs", "x");
+    let theirs = commit_all(&project.root, "theirs");
+    git(&project.root, ["checkout", "-q", "main"]);
+    match create(&project.repository(), &project.plan()) {
+        Err(WorkspaceError::BranchTaken { branch, at }) => {
+            assert_eq!((branch.as_str(), at), (BRANCH, theirs.to_string()))
+        }
+        other => panic!("{other:?}"),
+    }
+    git(&project.root, ["branch", "-f", BRANCH, base.as_str()]);
+    assert_eq!(project.workspace().head().unwrap(), Some(base));
+}
+
+#[test]
+fn a_branch_in_place_of_the_branches_directory_is_named() {
+    let project = Project::new();
+    git(&project.root, ["branch", "towline"]);
+    match create(&project.repository(), &project.plan()) {
+        Err(WorkspaceError::BranchTaken { branch, .. }) => assert_eq!(branch, "towline"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn another_base_for_the_same_goal_is_refused() {
+    let project = Project::new();
+    project.workspace();
+    let made_from = project.head();
+    write(&project.root, "later", "x");
+    let later = commit_all(&project.root, "later");
+    match create(&project.repository(), &project.plan()) {
+        Err(WorkspaceError::OtherBase { made_from: from, asked, .. }) => {
+            assert_eq!((from, asked), (made_from.to_string(), later.to_string()));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn unusable_names_and_bases_are_refused_before_anything_is_made() {
+    let project = Project::new();
+    let plan = project.plan();
+    let gone = Commit::new("1".repeat(40));
+    for plan in [
+        WorkspacePlan { goal: "a/b".to_owned(), ..plan.clone() },
+        WorkspacePlan { goal: String::new(), ..plan.clone() },
+        WorkspacePlan { branch: "two words".to_owned(), ..plan.clone() },
+        WorkspacePlan { branch: "-x".to_owned(), ..plan.clone() },
+    ] {
+        let error = create(&project.repository(), &plan).unwrap_err();
+        assert!(matches!(error, WorkspaceError::BadName { .. }), "{error:?}");
+    }
+    let error = create(&project.repository(), &WorkspacePlan { base: gone, ..plan.clone() }).unwrap_err();
+    assert!(matches!(error, WorkspaceError::CommitGone { .. }), "{error:?}");
+    assert!(!plan.path.exists());
+    assert_eq!(project.reference("refs/towline"), None);
+}
+
+#[test]
+fn many_goals_are_prepared_side_by_side() {
+    let project = Project::new();
+    let before = State::of(&project.root);
+    let goals: Vec<String> = (0..8).map(|number| format!("goal-{number}")).collect();
+    let work = |goal: &String| {
+        let plan = WorkspacePlan {
+            goal: goal.clone(),
+            branch: format!("towline/{goal}"),
+            path: project.beside(goal),
+            ..project.plan()
+        };
+        let repository = project.repository();
+        let workspace = create(&repository, &plan).unwrap();
+        write(workspace.path(), "mine.rs", goal);
+        let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
+        let place = project.beside(&format!("verify-{goal}"));
+        let checkout =
+            towline_workspace::verification(&repository, &place, &candidate.commit, &[], &project.root)
+                .unwrap();
+        let seen = fs::read_to_string(checkout.path().join("mine.rs")).unwrap();
+        checkout.remove().unwrap();
+        seen
+    };
+    let work = &work;
+    let seen: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = goals.iter().map(|goal| scope.spawn(move || work(goal))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(seen, goals);
+    assert_eq!(State::of(&project.root), before);
+}
+
+#[test]
+fn a_clean_workspace_is_removed_and_its_commit_kept() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "x");
+    let work = commit_all(workspace.path(), "work");
+    write(workspace.path(), "target/debug/out", "ignored");
+    let path = workspace.path().to_path_buf();
+    workspace.remove().unwrap();
+    assert!(!path.exists());
+    assert_eq!(git(&project.root, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    assert_eq!(project.reference(&format!("refs/heads/{BRANCH}")), Some(work.clone()));
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/removed")), Some(work));
+}
+
+#[test]
+fn a_workspace_with_work_in_no_commit_is_never_removed() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "x");
+    let before = State::of(workspace.path());
+    let error = workspace.clone().remove().unwrap_err();
+    assert!(matches!(error, WorkspaceError::Dirty { .. }), "{error:?}");
+    assert_eq!(State::of(workspace.path()), before);
+}
+
+#[test]
+fn a_workspace_of_a_linked_worktree_or_a_subdirectory_works_alike() {
+    let project = Project::new();
+    let linked = project.beside("linked");
+    git(&project.root, ["worktree", "add", "-q", "-b", "feature", linked.to_str().unwrap()]);
+    write(&linked, "feature.rs", "x");
+    commit_all(&linked, "feature");
+    let repository = towline_workspace::Repository::discover(&linked.join("src")).unwrap();
+    let plan = WorkspacePlan { base: repository.resolve("HEAD").unwrap(), ..project.plan() };
+    let workspace = create(&repository, &plan).unwrap();
+    assert_eq!(repository.root(), linked);
+    assert_eq!(
+        names_below(workspace.path()),
+        strings(&[".gitignore", "feature.rs", "src/lib.rs", "tests/a.rs", "tests/b.rs"])
+    );
+}

@@ -1,0 +1,214 @@
+//! What surrounds the git program: variables, hooks, locks, missing programs, distrust.
+//!
+//! A test that needs another environment runs itself once more as a child process with it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use towline_workspace::{Protect, Repository, WorkspaceError, verification};
+
+use crate::support::{Project, State, git, write};
+
+const CHILD: &str = "TOWLINE_TEST_CHILD";
+
+/// In the child: the directory the parent has prepared.
+fn child_directory() -> Option<PathBuf> {
+    std::env::var_os(CHILD).map(PathBuf::from)
+}
+
+/// Runs one test of this file again with other variables; it must pass there too.
+#[expect(clippy::disallowed_methods, reason = "the child is this very test in another environment")]
+fn run_again(test: &str, directory: &Path, variables: &[(&str, &str)]) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("environment::{test}"), "--exact", "--nocapture"])
+        .env(CHILD, directory)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "the child ran another test: {text}");
+}
+
+/// A directory with a `git` that runs `script` before the real one.
+fn wrapped_git(directory: &Path, script: &str) -> String {
+    let path = std::env::var("PATH").unwrap();
+    let real =
+        std::env::split_paths(&path).map(|place| place.join("git")).find(|file| file.is_file()).unwrap();
+    write(directory, "bin/git", &format!("#!/bin/sh\n{script}\nexec '{}' \"$@\"\n", real.display()));
+    fs::set_permissions(directory.join("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", directory.join("bin").display())
+}
+
+fn use_everything(project: &Project) {
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "x");
+    let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+    workspace.diff(None).unwrap();
+    let place = project.beside("verify");
+    verification(&project.repository(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
+    write(&project.root, "dirty", "x");
+    assert_eq!(project.repository().uncommitted().unwrap(), ["dirty"]);
+    assert_ne!(project.repository().snapshot_dirty().unwrap(), project.head());
+}
+
+#[test]
+fn variables_of_the_caller_and_a_missing_identity_change_nothing() {
+    if child_directory().is_some() {
+        return use_everything(&Project::new());
+    }
+    let home = tempfile::tempdir().unwrap();
+    let nowhere = home.path().join("nowhere");
+    let nowhere = nowhere.to_str().unwrap();
+    run_again(
+        "variables_of_the_caller_and_a_missing_identity_change_nothing",
+        home.path(),
+        &[
+            ("HOME", nowhere),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_SYSTEM", "/dev/null"),
+            ("GIT_DIR", nowhere),
+            ("GIT_WORK_TREE", nowhere),
+            ("GIT_INDEX_FILE", nowhere),
+            ("GIT_OBJECT_DIRECTORY", nowhere),
+            ("GIT_NAMESPACE", "other"),
+            ("GIT_LITERAL_PATHSPECS", "1"),
+            ("GIT_EXTERNAL_DIFF", "/bin/false"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "user.useConfigOnly"),
+            ("GIT_CONFIG_VALUE_0", "true"),
+            ("LC_ALL", "de_DE.UTF-8"),
+            ("LANGUAGE", "de"),
+        ],
+    );
+}
+
+#[test]
+fn no_hook_of_the_user_runs() {
+    let project = Project::new();
+    let ran = project.beside("hook-ran");
+    for hook in ["post-checkout", "pre-commit", "post-commit", "reference-transaction", "post-index-change"] {
+        let file = project.root.join(".git/hooks").join(hook);
+        write(&project.root, &file, &format!("#!/bin/sh\necho {hook} >> '{}'\nexit 1\n", ran.display()));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    use_everything(&project);
+    assert!(!ran.exists(), "{}", fs::read_to_string(&ran).unwrap());
+}
+
+#[test]
+fn settings_that_run_programs_or_sign_or_hide_changes_have_no_effect() {
+    let project = Project::new();
+    let ran = project.beside("program-ran");
+    let program = project.beside("program");
+    fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", ran.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = program.to_str().unwrap();
+    for (key, value) in [
+        ("core.fsmonitor", program),
+        ("gpg.program", program),
+        ("diff.external", program),
+        ("core.pager", program),
+        ("commit.gpgSign", "true"),
+        ("core.safecrlf", "true"),
+        ("core.ignoreStat", "true"),
+        ("status.showUntrackedFiles", "no"),
+    ] {
+        git(&project.root, ["config", key, value]);
+    }
+    use_everything(&project);
+    assert!(!ran.exists(), "{}", fs::read_to_string(&ran).unwrap());
+}
+
+#[test]
+fn a_lock_of_another_process_is_waited_out() {
+    if child_directory().is_some() {
+        return use_everything(&Project::new());
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    // Each kind of command that takes locks fails twice as git does when another process holds one.
+    let script = format!(
+        r#"case " $* " in *" update-ref "*|*" worktree "*|*" read-tree "*)
+             for step in 1 2; do
+               if mkdir "{}/$TOWLINE_STEP-$step" 2>/dev/null; then
+                 echo "fatal: Unable to create '/repo/.git/x.lock': File exists." >&2; exit 128
+               fi
+             done ;; esac"#,
+        scratch.path().display()
+    );
+    let path = wrapped_git(scratch.path(), &script);
+    let test = "a_lock_of_another_process_is_waited_out";
+    run_again(test, scratch.path(), &[("PATH", &path), ("TOWLINE_STEP", "step")]);
+    assert!(scratch.path().join("step-2").exists(), "the lock was met twice");
+}
+
+#[test]
+fn a_lock_that_stays_is_an_error_that_names_it() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "x");
+    let lock = project.root.join(format!(".git/refs/towline/{}/candidates/1.lock", crate::support::GOAL));
+    write(&project.root, &lock, "");
+    match workspace.candidate(1, &Protect::nothing()) {
+        Err(WorkspaceError::Locked { command, detail, .. }) => {
+            assert_eq!(command, "update-ref");
+            assert!(detail.contains("candidates/1.lock"), "{detail}");
+        }
+        other => panic!("{other:?}"),
+    }
+    fs::remove_file(lock).unwrap();
+    workspace.candidate(1, &Protect::nothing()).unwrap();
+}
+
+#[test]
+fn a_repository_of_another_user_is_an_error_with_the_fix() {
+    let test = "a_repository_of_another_user_is_an_error_with_the_fix";
+    if let Some(root) = child_directory() {
+        let error = Repository::discover(&root).unwrap_err();
+        assert!(matches!(&error, WorkspaceError::Untrusted { path, .. } if *path == root), "{error:?}");
+        assert!(error.to_string().contains("--add safe.directory"), "{error}");
+        return;
+    }
+    let project = Project::new();
+    let path = wrapped_git(&project.beside("wrapped"), "export GIT_TEST_ASSUME_DIFFERENT_OWNER=1");
+    let config =
+        [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_SYSTEM", "/dev/null"), ("PATH", path.as_str())];
+    run_again(test, &project.root, &config);
+}
+
+#[test]
+fn a_machine_without_git_is_told_to_install_it() {
+    let test = "a_machine_without_git_is_told_to_install_it";
+    if let Some(root) = child_directory() {
+        let error = Repository::discover(&root).unwrap_err();
+        assert!(matches!(error, WorkspaceError::GitNotStarted { .. }), "{error:?}");
+        assert!(error.to_string().contains("install git"), "{error}");
+        return;
+    }
+    let project = Project::new();
+    run_again(test, &project.root, &[("PATH", project.root.to_str().unwrap())]);
+}
+
+#[test]
+fn a_failed_command_says_which_why_and_what_next() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let users = State::of(&project.root);
+    let tree = git(&project.root, ["rev-parse", "HEAD^{tree}"]);
+    let object = project.root.join(".git/objects").join(&tree[..2]).join(&tree[2..]);
+    let saved = fs::read(&object).unwrap();
+    fs::remove_file(&object).unwrap();
+    let error = workspace.diff(Some(&project.head())).unwrap_err();
+    fs::write(&object, saved).unwrap();
+    match error {
+        WorkspaceError::Git { command, directory, detail, hint } => {
+            assert_eq!((command.as_str(), directory), ("diff-tree", project.root.clone()));
+            assert!(detail.contains("unable to read tree"), "{detail}");
+            assert!(!hint.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(State::of(&project.root), users);
+}

@@ -1,0 +1,13 @@
+//! Repositories, workspaces, candidates and verification checkouts against the real git program.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod candidate;
+mod copy;
+mod create;
+mod diff;
+mod environment;
+mod nested;
+mod protect;
+mod repository;
+mod support;
+mod verification;

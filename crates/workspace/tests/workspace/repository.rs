@@ -1,0 +1,138 @@
+//! Finding a repository, naming a base, seeing and taking uncommitted changes.
+
+use std::fs;
+
+use towline_workspace::{Repository, WorkspaceError};
+
+use crate::support::{Project, State, commit_all, expected, git, strings, write};
+
+#[test]
+fn a_repository_is_found_from_a_subdirectory() {
+    let project = Project::new();
+    let found = Repository::discover(&project.root.join("src")).unwrap();
+    assert_eq!(found.root(), project.root);
+}
+
+#[test]
+fn a_directory_outside_any_repository_is_refused_with_the_fix() {
+    let scratch = tempfile::tempdir().unwrap();
+    let error = Repository::discover(scratch.path()).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NotARepository { path } if path == scratch.path()), "{error:?}");
+    assert!(error.to_string().contains("git init"), "{error}");
+}
+
+#[test]
+fn a_directory_that_does_not_exist_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let missing = scratch.path().join("missing");
+    let error = Repository::discover(&missing).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::Io { path, .. } if *path == missing), "{error:?}");
+}
+
+#[test]
+fn a_bare_repository_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    git(scratch.path(), ["init", "-q", "--bare"]);
+    let error = Repository::discover(scratch.path()).unwrap_err();
+    assert!(matches!(error, WorkspaceError::NoWorkingTree { .. }), "{error:?}");
+}
+
+#[test]
+fn branches_tags_hashes_and_expressions_resolve_to_full_commits() {
+    let project = Project::new();
+    let first = project.head();
+    git(&project.root, ["tag", "-a", "-m", "one", "v1"]);
+    write(&project.root, "src/lib.rs", "two\n");
+    let second = commit_all(&project.root, "two");
+    let repository = project.repository();
+    let resolve = |base: &str| repository.resolve(base).unwrap();
+    assert_eq!(
+        [resolve("HEAD"), resolve("main"), resolve("v1"), resolve("HEAD~1"), resolve(&first.as_str()[..10])],
+        [second.clone(), second, first.clone(), first.clone(), first]
+    );
+}
+
+#[test]
+fn an_unknown_base_is_named_with_similar_ones() {
+    let project = Project::new();
+    git(&project.root, ["branch", "release/2024"]);
+    for (base, expected) in [
+        ("mian", strings(&["main"])),
+        ("2024", strings(&["release/2024"])),
+        ("-x", strings(&[])),
+        ("", strings(&[])),
+    ] {
+        match project.repository().resolve(base) {
+            Err(WorkspaceError::BaseNotFound { base: named, similar, root }) => {
+                assert_eq!((named.as_str(), similar, root), (base, expected, project.root.clone()));
+            }
+            other => panic!("{base:?} gave {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_repository_without_commits_says_how_to_make_one() {
+    let project = Project::empty();
+    for base in ["HEAD", "main", "other"] {
+        let error = project.repository().resolve(base).unwrap_err();
+        assert!(matches!(&error, WorkspaceError::NoCommits { root } if *root == project.root), "{error:?}");
+        assert!(error.to_string().contains("git commit"), "{error}");
+    }
+    let error = project.repository().snapshot_dirty().unwrap_err();
+    assert!(matches!(error, WorkspaceError::NoCommits { .. }), "{error:?}");
+}
+
+/// Leaves one change of every kind in a working tree.
+fn make_dirty(project: &Project) {
+    write(&project.root, "src/lib.rs", "unstaged\n");
+    write(&project.root, "src/staged file.rs", "staged\n");
+    git(&project.root, ["add", "src/staged file.rs"]);
+    fs::remove_file(project.root.join("tests/a.rs")).unwrap();
+    git(&project.root, ["rm", "-q", "--cached", "tests/b.rs"]);
+    write(&project.root, "new/untracked\n.rs", "untracked\n");
+    write(&project.root, "debug.log", "ignored\n");
+}
+
+#[test]
+fn uncommitted_paths_are_named_and_ignored_ones_are_not() {
+    let project = Project::new();
+    assert_eq!(project.repository().uncommitted().unwrap(), strings(&[]));
+    make_dirty(&project);
+    let mut paths = project.repository().uncommitted().unwrap();
+    paths.dedup();
+    let changed = ["new/untracked\n.rs", "src/lib.rs", "src/staged file.rs", "tests/a.rs", "tests/b.rs"];
+    assert_eq!(paths, strings(&changed));
+}
+
+#[test]
+fn a_snapshot_of_a_clean_tree_is_head() {
+    let project = Project::new();
+    assert_eq!(project.repository().snapshot_dirty().unwrap(), project.head());
+}
+
+#[test]
+fn a_snapshot_holds_every_change_and_leaves_the_checkout_alone() {
+    let project = Project::new();
+    make_dirty(&project);
+    let clone = project.root.join("vendor/clone");
+    fs::create_dir_all(&clone).unwrap();
+    git(&clone, ["init", "-q"]);
+    write(&clone, "file", "not the user's\n");
+    let before = State::of(&project.root);
+
+    let snapshot = project.repository().snapshot_dirty().unwrap();
+
+    assert_eq!(State::of(&project.root), before);
+    assert_eq!(
+        project.files_of(&snapshot),
+        expected(&[
+            (".gitignore", "100644 *.log\n.env\ntarget/\n"),
+            ("new/untracked\n.rs", "100644 untracked\n"),
+            ("src/lib.rs", "100644 unstaged\n"),
+            ("src/staged file.rs", "100644 staged\n"),
+            ("tests/b.rs", "100644 assert b\n"),
+        ])
+    );
+    assert_eq!(git(&project.root, ["rev-parse", &format!("{snapshot}^")]), project.head().as_str());
+}

@@ -1,0 +1,223 @@
+//! A scratch repository, and looking at working trees without changing them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use towline_workspace::{Commit, Repository, Workspace, WorkspacePlan, create};
+
+/// The id that the workspaces of these tests use.
+pub(crate) const GOAL: &str = "0198c0de-0000-7000-8000-00000000abcd";
+/// The branch that belongs to it.
+pub(crate) const BRANCH: &str = "towline/abcd-fix";
+
+/// A repository in a scratch directory: `src/lib.rs`, `tests/a.rs`, `tests/b.rs`, and `*.log`, `.env` and
+/// `target/` ignored.
+pub(crate) struct Project {
+    scratch: TempDir,
+    pub(crate) root: PathBuf,
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let project = Self::empty();
+        write(&project.root, ".gitignore", "*.log\n.env\ntarget/\n");
+        write(&project.root, "src/lib.rs", "pub fn one() -> u8 {\n    1\n}\n");
+        write(&project.root, "tests/a.rs", "assert a\n");
+        write(&project.root, "tests/b.rs", "assert b\n");
+        git(&project.root, ["add", "-A"]);
+        git(&project.root, ["commit", "-q", "-m", "start"]);
+        project
+    }
+
+    /// A repository without commits.
+    pub(crate) fn empty() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap().join("repo");
+        fs::create_dir(&root).unwrap();
+        git(&root, ["init", "-q", "-b", "main"]);
+        // What the user who runs the tests has configured must not matter.
+        for (key, value) in [
+            ("core.excludesFile", "/dev/null"),
+            ("core.attributesFile", "/dev/null"),
+            ("core.autocrlf", "false"),
+        ] {
+            git(&root, ["config", key, value]);
+        }
+        Self { scratch, root }
+    }
+
+    /// A path beside the repository.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.scratch.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn repository(&self) -> Repository {
+        Repository::discover(&self.root).unwrap()
+    }
+
+    pub(crate) fn head(&self) -> Commit {
+        Commit::new(git(&self.root, ["rev-parse", "HEAD"]))
+    }
+
+    pub(crate) fn plan(&self) -> WorkspacePlan {
+        WorkspacePlan {
+            goal: GOAL.to_owned(),
+            branch: BRANCH.to_owned(),
+            path: self.beside("workspaces/fix"),
+            base: self.head(),
+            copy: Vec::new(),
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> Workspace {
+        create(&self.repository(), &self.plan()).unwrap()
+    }
+
+    /// All files of a commit: path → mode and content.
+    pub(crate) fn files_of(&self, commit: &Commit) -> BTreeMap<String, String> {
+        let listing = git_bytes(&self.root, ["ls-tree", "-r", "-z", commit.as_str()]);
+        let entries = listing.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        entries
+            .map(|entry| {
+                let tab = entry.iter().position(|byte| *byte == b'\t').unwrap();
+                let about = String::from_utf8_lossy(&entry[..tab]).into_owned();
+                let (mode, hash) = (&about[..6], about.rsplit(' ').next().unwrap());
+                let content = match mode {
+                    "160000" => hash.to_owned(),
+                    _ => String::from_utf8_lossy(&git_bytes(&self.root, ["cat-file", "blob", hash]))
+                        .into_owned(),
+                };
+                (String::from_utf8_lossy(&entry[tab + 1..]).into_owned(), format!("{mode} {content}"))
+            })
+            .collect()
+    }
+
+    /// The commit a ref points to, if it exists.
+    pub(crate) fn reference(&self, name: &str) -> Option<Commit> {
+        let found = git(&self.root, ["for-each-ref", "--format=%(objectname)", name]);
+        (!found.is_empty()).then(|| Commit::new(found))
+    }
+}
+
+/// Git as these tests run it: no configuration but the repository's own, a fixed identity.
+#[expect(clippy::disallowed_methods, reason = "tests prepare and inspect repositories with git itself")]
+fn git_command(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .current_dir(directory)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", "/nonexistent")
+        .env("LC_ALL", "C")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_AUTHOR_NAME", "Someone")
+        .env("GIT_AUTHOR_EMAIL", "someone@example.org")
+        .env("GIT_COMMITTER_NAME", "Someone")
+        .env("GIT_COMMITTER_EMAIL", "someone@example.org")
+        .args(["-c", "protocol.file.allow=always", "-c", "core.hooksPath=/dev/null"]);
+    command
+}
+
+pub(crate) fn git_bytes<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A>) -> Vec<u8> {
+    let output = git_command(directory).args(args).output().unwrap();
+    assert!(output.status.success(), "git failed: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+pub(crate) fn git<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A>) -> String {
+    String::from_utf8(git_bytes(directory, args)).unwrap().trim_end().to_owned()
+}
+
+/// Runs a git command that is expected to fail, like a merge with conflicts.
+pub(crate) fn git_fails<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A>) {
+    let output = git_command(directory).args(args).output().unwrap();
+    assert!(!output.status.success(), "git succeeded: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+pub(crate) fn write(directory: &Path, name: impl AsRef<Path>, content: &str) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+pub(crate) fn commit_all(directory: &Path, message: &str) -> Commit {
+    git(directory, ["add", "-A"]);
+    git(directory, ["commit", "-q", "-m", message]);
+    Commit::new(git(directory, ["rev-parse", "HEAD"]))
+}
+
+/// Everything about a working tree that its owner could notice.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    status: String,
+    index: Vec<u8>,
+    head: String,
+    branches: String,
+    stash: String,
+    files: BTreeMap<PathBuf, (u32, Vec<u8>)>,
+}
+
+impl State {
+    pub(crate) fn of(directory: &Path) -> Self {
+        let git_dir = PathBuf::from(git(directory, ["rev-parse", "--absolute-git-dir"]));
+        let mut files = BTreeMap::new();
+        collect(directory, directory, &mut files);
+        Self {
+            status: git(directory, ["status", "--porcelain=v2", "--branch", "--ignored", "-uall"]),
+            index: fs::read(git_dir.join("index")).unwrap(),
+            head: fs::read_to_string(git_dir.join("HEAD")).unwrap(),
+            branches: git(directory, ["for-each-ref", "refs/heads/main", "refs/tags", "refs/remotes"]),
+            stash: git(directory, ["for-each-ref", "refs/stash"]),
+            files,
+        }
+    }
+}
+
+/// All files below a directory but git's own: path → mode and content, or where a link points.
+pub(crate) fn files_below(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut files = BTreeMap::new();
+    collect(directory, directory, &mut files);
+    files
+}
+
+/// Only the names of the files below a directory, in order.
+pub(crate) fn names_below(directory: &Path) -> Vec<String> {
+    files_below(directory).into_keys().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn collect(top: &Path, directory: &Path, files: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path == top.join(".git") {
+            continue;
+        }
+        let about = fs::symlink_metadata(&path).unwrap();
+        let name = path.strip_prefix(top).unwrap().to_path_buf();
+        let mode = about.permissions().mode();
+        if about.is_dir() {
+            collect(top, &path, files);
+        } else if about.is_symlink() {
+            files.insert(name, (mode, fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()));
+        } else {
+            files.insert(name, (mode, fs::read(&path).unwrap()));
+        }
+    }
+}
+
+/// A list of strings, for functions that take owned ones.
+pub(crate) fn strings(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// A map of expected files, as [`Project::files_of`] gives them.
+pub(crate) fn expected(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+    list.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
+}

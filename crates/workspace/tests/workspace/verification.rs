@@ -1,0 +1,158 @@
+//! Verification checkouts hold the candidate and nothing else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use towline_workspace::{
+    Candidate, Commit, Protect, Verification, WorkspaceError, prune_verifications, verification,
+};
+
+use crate::support::{Project, State, files_below, git, names_below, strings, write};
+
+fn place(project: &Project) -> PathBuf {
+    project.beside("verify/one")
+}
+
+fn check_out(project: &Project, commit: &Commit) -> Verification {
+    verification(&project.repository(), &place(project), commit, &[], &project.root).unwrap()
+}
+
+fn candidate_with_work(project: &Project) -> Candidate {
+    let workspace = project.workspace();
+    write(workspace.path(), "new.rs", "new\n");
+    write(workspace.path(), "debug.log", "ignored\n");
+    write(workspace.path(), "target/cache", "ignored\n");
+    write(workspace.path(), "tests/a.rs", "weakened\n");
+    workspace.candidate(1, &Protect::new(&strings(&["tests"])).unwrap()).unwrap()
+}
+
+#[test]
+fn it_is_the_candidate_without_ignored_files_and_with_protected_ones_as_in_the_base() {
+    let project = Project::new();
+    let users = State::of(&project.root);
+    let made = candidate_with_work(&project);
+    let agents = State::of(&project.plan().path);
+
+    let checkout = check_out(&project, &made.commit);
+
+    assert_eq!(
+        names_below(checkout.path()),
+        [".gitignore", "new.rs", "src/lib.rs", "tests/a.rs", "tests/b.rs"]
+    );
+    assert_eq!(fs::read_to_string(checkout.path().join("tests/a.rs")).unwrap(), "assert a\n");
+    assert_eq!(git(checkout.path(), ["status", "--porcelain", "--ignored"]), "");
+    assert_eq!(git(checkout.path(), ["rev-parse", "HEAD"]), made.commit.as_str());
+    assert_eq!((checkout.path(), checkout.commit()), (place(&project).as_path(), &made.commit));
+    assert_eq!(checkout.warnings(), strings(&[]));
+    assert_eq!(State::of(&project.root), users);
+    assert_eq!(State::of(&project.plan().path), agents);
+}
+
+#[test]
+fn the_second_run_is_clean_whatever_the_first_left_behind() {
+    let project = Project::new();
+    let made = candidate_with_work(&project);
+    let first = check_out(&project, &made.commit);
+    let clean = files_below(first.path());
+    write(first.path(), "debug.log", "ignored\n");
+    write(first.path(), "target/cache/deep", "ignored\n");
+    write(first.path(), "untracked", "x");
+    write(first.path(), "new.rs", "changed by a check\n");
+    fs::remove_file(first.path().join("src/lib.rs")).unwrap();
+    fs::set_permissions(first.path().join("target/cache"), fs::Permissions::from_mode(0o555)).unwrap();
+    git(first.path(), ["checkout", "-q", "-b", "left-by-a-check"]);
+    fs::remove_file(first.path().join(".git")).unwrap();
+
+    let second = check_out(&project, &made.commit);
+
+    assert_eq!(files_below(second.path()), clean);
+    assert_eq!(git(second.path(), ["rev-parse", "HEAD"]), made.commit.as_str());
+}
+
+#[test]
+fn removing_it_leaves_nothing() {
+    let project = Project::new();
+    let checkout = check_out(&project, &project.head());
+    write(checkout.path(), "target/out", "x");
+    checkout.remove().unwrap();
+    assert!(!place(&project).exists());
+    assert_eq!(git(&project.root, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+}
+
+#[test]
+fn a_removal_that_was_cut_off_is_completed_by_the_next_run() {
+    let project = Project::new();
+    let checkout = check_out(&project, &project.head());
+    fs::remove_dir_all(checkout.path()).unwrap();
+    let again = check_out(&project, &project.head());
+    assert_eq!(names_below(again.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
+    assert_eq!(git(&project.root, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 2);
+}
+
+#[test]
+fn a_checkout_that_was_cut_off_before_its_first_file_is_made_anew() {
+    let project = Project::new();
+    let path = place(&project);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let head = project.head();
+    git(
+        &project.root,
+        ["worktree", "add", "-q", "--detach", "--no-checkout", path.to_str().unwrap(), head.as_str()],
+    );
+    let checkout = check_out(&project, &head);
+    assert_eq!(names_below(checkout.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
+}
+
+#[test]
+fn what_a_crash_left_is_pruned_and_nothing_else() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let users = project.beside("verify/users-own");
+    fs::create_dir_all(users.parent().unwrap()).unwrap();
+    git(&project.root, ["worktree", "add", "-q", "--detach", users.to_str().unwrap()]);
+    let repository = project.repository();
+    let make = |name: &str| {
+        verification(&repository, &project.beside(name), &project.head(), &[], &project.root).unwrap()
+    };
+    let left = [make("verify/a"), make("verify/b")].map(|checkout| checkout.path().to_path_buf());
+    let elsewhere = make("other/c");
+    fs::remove_dir_all(&left[1]).unwrap();
+
+    let removed = prune_verifications(&repository, &project.beside("verify")).unwrap();
+
+    assert_eq!(removed, left);
+    assert!(!left[0].exists());
+    assert!(users.exists() && workspace.path().exists() && elsewhere.path().exists());
+    assert_eq!(prune_verifications(&repository, &project.beside("verify")).unwrap(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_place_that_is_something_else_is_refused_and_left_alone() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let worktree = project.beside("users-own");
+    git(&project.root, ["worktree", "add", "-q", "--detach", worktree.to_str().unwrap()]);
+    write(&project.beside("precious"), "file", "mine");
+    let head = project.head();
+    for taken in [&project.root, workspace.path(), &worktree, &project.beside("precious")] {
+        let before = files_below(taken);
+        match verification(&project.repository(), taken, &head, &[], &project.root) {
+            Err(WorkspaceError::PathTaken { path, .. }) => assert_eq!(path, *taken),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(files_below(taken), before);
+    }
+}
+
+#[test]
+fn a_candidate_that_is_gone_is_named_before_anything_is_removed() {
+    let project = Project::new();
+    let checkout = check_out(&project, &project.head());
+    let gone = Commit::new("1".repeat(40));
+    match verification(&project.repository(), checkout.path(), &gone, &[], &project.root) {
+        Err(WorkspaceError::CommitGone { commit, .. }) => assert_eq!(commit, gone.as_str()),
+        other => panic!("{other:?}"),
+    }
+    assert!(checkout.path().join("src/lib.rs").exists());
+}
