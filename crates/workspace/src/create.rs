@@ -78,7 +78,7 @@ impl Maker<'_> {
         match linked.mark(READY)? {
             Some(goal) if goal == self.plan.goal => Ok(self.workspace(linked, Vec::new())),
             Some(_) => Err(self.taken("it is the workspace of another goal")),
-            None if head.is_some() => self.check_out_again(linked),
+            None if head.is_some() => self.complete(linked),
             None if worktrees::look_at(&self.path)? == Place::HalfMade => {
                 worktrees::remove(self.repo, &linked)?;
                 self.add(Some(made_from))
@@ -89,16 +89,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Git was killed while it wrote the files: no agent has been here, so they are written once more.
-    fn check_out_again(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
+    /// We were killed while the files were written: no agent has been here, so they are written once more.
+    fn complete(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
         for leftover in ["index.lock", "locked"] {
             let file = linked.record.join(leftover);
             if file.exists() {
                 fs::remove_file(&file).map_err(WorkspaceError::io("remove", &file))?;
             }
         }
-        let git = Git::at(&linked.record, &self.path);
-        git.command("read-tree").args(["--reset", "-u", "HEAD"]).run()?;
         self.finish(linked)
     }
 
@@ -112,17 +110,9 @@ impl Maker<'_> {
             }
             Place::Taken => return Err(self.taken("it exists and is not the workspace of this goal")),
         }
-        if let Some(parent) = self.path.parent() {
-            fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
-        }
         self.prepare_branch(made_from)?;
-        self.repo.git().command("worktree").arg("add").arg(&self.path).arg(&self.plan.branch).run()?;
-        match worktrees::find(self.repo, &self.path)? {
-            Some(linked) => self.finish(linked),
-            None => {
-                Err(WorkspaceError::Broken { path: self.path, what: "git has no record of it".to_owned() })
-            }
-        }
+        let linked = worktrees::add(self.repo, &self.path, &[], &self.plan.branch)?;
+        self.finish(linked)
     }
 
     /// Makes the branch, or finds it as an earlier call for this goal has left it.
@@ -160,8 +150,9 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The last steps: copied files, and the mark that all is there.
+    /// The last steps: the files, the copied ones, and the mark that all is there.
     fn finish(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
+        worktrees::check_out(&linked)?;
         self.refuse_unignored(&linked)?;
         let warnings = self.files.carry_out(&self.path)?;
         linked.set_mark(READY, &self.plan.goal)?;

@@ -233,9 +233,13 @@ impl GitCommand<'_> {
     }
 }
 
+/// Whether another git process is in the way. The last kind is the record of a worktree that a process which
+/// does not take turns with us (an agent's, a person's) has not finished writing.
 fn is_lock_failure(stderr: &[u8]) -> bool {
     let text = String::from_utf8_lossy(stderr);
-    text.contains(".lock': File exists") || text.contains("could not lock config file")
+    text.contains(".lock': File exists")
+        || text.contains("could not lock config file")
+        || (text.contains("failed to read") && text.contains("/commondir"))
 }
 
 fn first_lines(stderr: &str, status: std::process::ExitStatus) -> String {

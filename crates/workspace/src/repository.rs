@@ -98,6 +98,11 @@ impl Repository {
         self.common_dir.join("worktrees")
     }
 
+    /// The file whose lock is the right to change the list of worktrees.
+    pub(crate) fn worktree_lock(&self) -> PathBuf {
+        self.common_dir.join("towline-worktrees.lock")
+    }
+
     /// The commit a name stands for, if any.
     pub(crate) fn find_commit(&self, name: &str) -> Result<Option<Commit>, WorkspaceError> {
         find_commit(&self.git(), name)

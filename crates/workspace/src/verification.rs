@@ -3,13 +3,11 @@
 //! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Neighbours: `towline-check`
 //! runs commands there; this module only makes and removes the place.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
 use crate::copy::CopyPlan;
-use crate::git::Git;
 use crate::worktrees::{self, Linked, Place, settle};
 use crate::{Repository, WorkspaceError};
 
@@ -62,20 +60,9 @@ pub fn verification(
     repo.require(candidate)?;
     let files = CopyPlan::new(from, copy)?;
     clear(repo, &path)?;
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
-    }
-    repo.git()
-        .command("worktree")
-        .args(["add", "--detach", "--no-checkout"])
-        .arg(&path)
-        .arg(candidate.as_str())
-        .run()?;
-    let Some(linked) = worktrees::find(repo, &path)? else {
-        return Err(WorkspaceError::Broken { path, what: "git has no record of it".to_owned() });
-    };
+    let linked = worktrees::add(repo, &path, &["--detach"], candidate.as_str())?;
     linked.set_mark(MARK, candidate.as_str())?;
-    Git::at(&linked.record, &path).command("read-tree").args(["--reset", "-u", "HEAD"]).run()?;
+    worktrees::check_out(&linked)?;
     let warnings = files.carry_out(&path)?;
     Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
 }

@@ -4,14 +4,19 @@
 //! replace that file, the record it cannot mistake. Used by workspaces and verification checkouts alike.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::git::records;
+use crate::git::{Git, records};
 use crate::{Repository, WorkspaceError};
+
+/// How often the list of worktrees is asked for while another process changes it, and the pause in between.
+const TURN_TRIES: u32 = 600;
+const TURN_PAUSE: Duration = Duration::from_millis(50);
 
 /// One linked worktree of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +79,7 @@ pub(crate) fn find(repo: &Repository, path: &Path) -> Result<Option<Linked>, Wor
 
 /// Where a branch is checked out, if it is.
 pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<PathBuf>, WorkspaceError> {
+    let _turn = Turn::take(repo)?;
     let list = repo.git().command("worktree").args(["list", "--porcelain", "-z"]).run()?;
     let wanted = format!("branch refs/heads/{branch}");
     let mut path = None;
@@ -87,10 +93,37 @@ pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<Path
     Ok(None)
 }
 
+/// Makes a worktree without files in it; they are written later, beside those of other worktrees.
+pub(crate) fn add(
+    repo: &Repository,
+    path: &Path,
+    options: &[&str],
+    on: &str,
+) -> Result<Linked, WorkspaceError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
+    }
+    let _turn = Turn::take(repo)?;
+    let add = repo.git();
+    add.command("worktree").args(["add", "--no-checkout"]).args(options).arg(path).arg(on).run()?;
+    find(repo, path)?.ok_or_else(|| WorkspaceError::Broken {
+        path: path.to_path_buf(),
+        what: "git has no record of it".to_owned(),
+    })
+}
+
+/// Writes all tracked files of a worktree as they are in its HEAD, over whatever is there.
+pub(crate) fn check_out(linked: &Linked) -> Result<(), WorkspaceError> {
+    let git = Git::at(&linked.record, &linked.path);
+    git.command("read-tree").args(["--reset", "-u", "HEAD"]).run()?;
+    Ok(())
+}
+
 /// Removes the files and then git's record of a worktree. The order matters: a crash in between leaves the
 /// record, by which the next call finds it again.
 pub(crate) fn remove(repo: &Repository, linked: &Linked) -> Result<(), WorkspaceError> {
     remove_tree(&linked.path)?;
+    let _turn = Turn::take(repo)?;
     repo.git().command("worktree").args(["remove", "--force", "--force"]).arg(&linked.path).run()?;
     Ok(())
 }
@@ -116,6 +149,32 @@ fn open_up(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The right to change or list the worktrees of a repository, held by one of us at a time: git itself fails
+/// when it meets the record of a worktree that another git process is just making.
+struct Turn {
+    _lock: File,
+}
+
+impl Turn {
+    /// Waits for a bounded time. The system gives a turn back when its holder dies.
+    fn take(repo: &Repository) -> Result<Self, WorkspaceError> {
+        let path = repo.worktree_lock();
+        let file = File::create(&path).map_err(WorkspaceError::io("create", &path))?;
+        for _ in 0..TURN_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _lock: file }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TURN_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(WorkspaceError::io("lock", &path)(error)),
+            }
+        }
+        Err(WorkspaceError::Locked {
+            command: "worktree".to_owned(),
+            directory: repo.root().to_path_buf(),
+            detail: format!("another process of Towline holds {}", path.display()),
+        })
+    }
 }
 
 /// What stands at a place where a worktree is to be made.
