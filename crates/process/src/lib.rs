@@ -1,1 +1,38 @@
-//! Placeholder.
+//! Runs one program under supervision and keeps every byte it says.
+//!
+//! Each run has a directory and a *shim*: a tiny process that owns the program's process tree and its three
+//! pipes, appends the raw bytes to files, serves a Unix socket, and writes the exit record once the whole tree
+//! is gone. The shim outlives whoever started it, up to its own deadline. This crate holds the shim
+//! ([`shim::main`]), its client ([`spawn`], [`connect`], [`Shim`]), and the readers of what it wrote
+//! ([`LogReader`], [`LineFramer`], [`merged_tail`], [`ExitRecord`]).
+//!
+//! It never knows what the program is or why it runs, and it uses no other crate of the project.
+
+mod client;
+mod clock;
+mod error;
+mod files;
+mod framer;
+mod identity;
+mod index;
+mod launch;
+mod link;
+mod log_reader;
+mod platform;
+mod record;
+pub mod shim;
+mod sweep;
+mod tail;
+mod wire;
+
+pub use client::{Notice, Shim, ShimProgram, connect, spawn};
+pub use error::ProcessError;
+pub use files::Stream;
+pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
+pub use identity::shim_process;
+pub use launch::{Deadline, Launch};
+pub use log_reader::{CHUNK_BYTES, LogReader};
+pub use platform::{ProcessId, Signal, descendants};
+pub use record::{ExitRecord, SpawnError, SpawnErrorKind, StopCause};
+pub use sweep::{end_processes, processes_with_env};
+pub use tail::merged_tail;

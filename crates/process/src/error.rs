@@ -1,0 +1,115 @@
+//! Everything that can go wrong between a client and a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What went wrong, to what, and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// A file or directory of the run could not be used.
+    #[error("could not {action} {path}: {source}")]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file of the run holds something else than it should.
+    #[error("{path} cannot be understood: {source}; it was damaged or written by another version")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// The launch cannot be written down.
+    #[error("the launch cannot be written as JSON ({source}); its paths must be valid UTF-8")]
+    UnwritableLaunch {
+        /// What the encoder said.
+        source: serde_json::Error,
+    },
+    /// The directory already belongs to a run.
+    #[error("{dir} already holds a run; give every run a directory of its own, or connect to this one")]
+    DirectoryInUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The shim program itself could not be started.
+    #[error("could not start the supervisor {program}: {source}")]
+    ShimNotStarted {
+        /// The program.
+        program: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The shim started and gave up before it ran anything.
+    #[error("the supervisor of {dir} gave up at its start: {log}")]
+    ShimFailed {
+        /// The run's directory.
+        dir: PathBuf,
+        /// The end of its own log.
+        log: String,
+    },
+    /// The shim did not get ready in time and was ended.
+    #[error("the supervisor of {dir} was not ready in time and was ended; the machine may be overloaded")]
+    ShimNotReady {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The shim is gone and left no exit record: what became of the program is not known.
+    #[error("the supervisor of {dir} is gone and left no exit record; look for what it ran before going on")]
+    Lost {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The connection broke although the shim lives.
+    #[error("the connection to the supervisor of {dir} broke; connect again")]
+    Disconnected {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The run has ended, so the request came too late.
+    #[error("the run in {dir} has already ended")]
+    Ended {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The program reads no more: its standard input was closed, by it or by us.
+    #[error("the program in {dir} no longer reads its standard input")]
+    StdinClosed {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The run is being stopped, so its deadline can no longer be moved.
+    #[error("the run in {dir} is already being stopped")]
+    Stopping {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The shim could not do what was asked.
+    #[error("the supervisor of {dir} refused: {message}")]
+    Refused {
+        /// The run's directory.
+        dir: PathBuf,
+        /// In its own words.
+        message: String,
+    },
+    /// The shim said something that is not of the protocol.
+    #[error("the supervisor of {dir} sent a message that is not understood: {source}")]
+    Protocol {
+        /// The run's directory.
+        dir: PathBuf,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+}
+
+impl ProcessError {
+    /// For `map_err`: an I/O error that says what was tried on what.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,148 @@
+//! The client's end of the socket: requests out, replies and notices in.
+//!
+//! Every wait in here may be given up at any point without harm. What was to be sent stays queued and is sent
+//! by whoever drives the link next; what was received is kept until it is taken; a reply that nobody waits for
+//! any more is dropped.
+
+use std::io;
+use std::path::Path;
+
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use crate::error::ProcessError;
+use crate::record::ExitRecord;
+use crate::wire::{self, Lengths, Message, Operation, Outcome, Request};
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    stream: UnixStream,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    sent: usize,
+    last_id: u64,
+    reply: Option<(u64, Outcome)>,
+    grown: Option<Lengths>,
+    exited: Option<Box<ExitRecord>>,
+    closed: bool,
+}
+
+impl Link {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            sent: 0,
+            last_id: 0,
+            reply: None,
+            grown: None,
+            exited: None,
+            closed: false,
+        }
+    }
+
+    /// The newest lengths that nobody has been told yet.
+    pub(crate) fn take_grown(&mut self) -> Option<Lengths> {
+        self.grown.take()
+    }
+
+    pub(crate) fn has_grown(&self) -> bool {
+        self.grown.is_some()
+    }
+
+    pub(crate) fn exited(&self) -> Option<&ExitRecord> {
+        self.exited.as_deref()
+    }
+
+    /// Whether the shim has hung up. Everything it said before has been taken in by then.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Sends a request, with the bytes that follow it, and waits for its reply; `None` if the shim hangs up.
+    pub(crate) async fn request(
+        &mut self,
+        op: Operation,
+        payload: &[u8],
+        dir: &Path,
+    ) -> Result<Option<Outcome>, ProcessError> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.outbox.extend(wire::line(&Request { id, op }));
+        self.outbox.extend_from_slice(payload);
+        loop {
+            if let Some((_, outcome)) = self.reply.take_if(|(replied, _)| *replied == id) {
+                return Ok(Some(outcome));
+            }
+            if self.closed {
+                return Ok(None);
+            }
+            self.step(dir).await?;
+        }
+    }
+
+    /// Waits until something can be sent or received, and does it.
+    pub(crate) async fn step(&mut self, dir: &Path) -> Result<(), ProcessError> {
+        let pending = self.sent < self.outbox.len();
+        let interest = if pending { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        let ready = self.stream.ready(interest).await.map_err(ProcessError::io("use the socket of", dir))?;
+        if pending && ready.is_writable() {
+            self.send();
+        }
+        if ready.is_readable() || ready.is_read_closed() {
+            self.receive();
+            self.take_in_lines(dir)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) {
+        match self.stream.try_write(self.outbox.get(self.sent..).unwrap_or_default()) {
+            Ok(count) => self.sent += count,
+            Err(error) if is_transient(&error) => return,
+            // The shim hung up. What it said before that is still to be read; there the end shows too.
+            Err(_) => self.sent = self.outbox.len(),
+        }
+        if self.sent == self.outbox.len() {
+            self.outbox = Vec::new();
+            self.sent = 0;
+        }
+    }
+
+    fn receive(&mut self) {
+        loop {
+            match self.stream.try_read_buf(&mut self.inbox) {
+                Ok(0) => {
+                    self.closed = true;
+                    return;
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.closed = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_in_lines(&mut self, dir: &Path) -> Result<(), ProcessError> {
+        let Some(end) = self.inbox.iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
+        let lines: Vec<u8> = self.inbox.drain(..=end).collect();
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice(line) {
+                Ok(Message::Reply { id, outcome }) => self.reply = Some((id, outcome)),
+                Ok(Message::Grown(lengths)) => self.grown = Some(lengths),
+                Ok(Message::Exited(record)) => self.exited = Some(record),
+                Err(source) => return Err(ProcessError::Protocol { dir: dir.to_owned(), source }),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,48 @@
+//! Systems without subreapers and pidfds: the program's process group stands for its tree. What starts a session
+//! or group of its own escapes; start times are not known, so a reused number is not told apart.
+
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{kill_process_group, test_kill_process, test_kill_process_group};
+
+use super::{Delivery, ProcessId, Signal, raw_pid};
+
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn die_with_parent(_parent: rustix::process::Pid) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    raw_pid(pid).and_then(|pid| test_kill_process(pid).ok()).map(|()| 0)
+}
+
+pub(crate) fn is_running(process: ProcessId) -> bool {
+    start_time(process.pid).is_some()
+}
+
+pub(crate) fn descendants(_root: u32) -> Vec<ProcessId> {
+    Vec::new()
+}
+
+/// The group as one entry, named after its leader, as long as anything is in it.
+pub(crate) fn tree_of(leader: ProcessId) -> Vec<ProcessId> {
+    let alive = raw_pid(leader.pid).is_some_and(|pid| test_kill_process_group(pid).is_ok());
+    if alive { vec![leader] } else { Vec::new() }
+}
+
+pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
+    let Some(pid) = raw_pid(target.pid) else { return Ok(Delivery::Gone) };
+    match kill_process_group(pid, signal.number()) {
+        Ok(()) => Ok(Delivery::Sent),
+        Err(Errno::SRCH) => Ok(Delivery::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn environment_has(_entry: &[u8]) -> Vec<ProcessId> {
+    Vec::new()
+}

@@ -1,0 +1,108 @@
+//! Everything that differs between operating systems, behind one set of functions.
+//!
+//! Linux has child subreapers, parent death signals, pidfds and `/proc`, so a whole tree can be found and ended
+//! whatever its members do. Elsewhere only the program's process group is known: what leaves the group escapes.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+
+#[cfg(not(target_os = "linux"))]
+mod group;
+#[cfg(not(target_os = "linux"))]
+use group as system;
+
+pub(crate) use system::{adopt_orphans, die_with_parent, environment_has, send, tree_of};
+
+/// A process that cannot be mistaken for a later one with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The process number.
+    pub pid: u32,
+    /// When it started, in the system's own ticks; compared, never interpreted.
+    pub start_time: u64,
+}
+
+impl ProcessId {
+    /// The process that has this number now.
+    pub fn of(pid: u32) -> Option<Self> {
+        system::start_time(pid).map(|start_time| Self { pid, start_time })
+    }
+
+    /// This very process.
+    pub(crate) fn current() -> Option<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// Whether it still runs; a process that has ended and waits to be reaped does not.
+    pub fn is_running(self) -> bool {
+        system::is_running(self)
+    }
+}
+
+/// Every running process below `pid`, children before their own children. Those that end while this looks may
+/// or may not be among them.
+pub fn descendants(pid: u32) -> Vec<ProcessId> {
+    system::descendants(pid)
+}
+
+/// The signals a client may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGKILL.
+    Kill,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGTERM.
+    Terminate,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+    /// SIGWINCH.
+    WindowChange,
+}
+
+impl Signal {
+    fn number(self) -> rustix::process::Signal {
+        use rustix::process::Signal as Number;
+        match self {
+            Self::Hangup => Number::HUP,
+            Self::Interrupt => Number::INT,
+            Self::Quit => Number::QUIT,
+            Self::Kill => Number::KILL,
+            Self::User1 => Number::USR1,
+            Self::User2 => Number::USR2,
+            Self::Terminate => Number::TERM,
+            Self::Stop => Number::STOP,
+            Self::Continue => Number::CONT,
+            Self::WindowChange => Number::WINCH,
+        }
+    }
+}
+
+/// Whether a signal found its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Delivery {
+    Sent,
+    /// The process had already ended.
+    Gone,
+}
+
+/// A process number as the system calls want it; zero and what does not fit have no such form.
+fn raw_pid(pid: u32) -> Option<rustix::process::Pid> {
+    i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
+}

@@ -1,0 +1,176 @@
+//! One of the program's output pipes and the log it goes to.
+//!
+//! Nothing is ever dropped: when the log cannot be written (a full disk), the bytes at hand are held and the pipe
+//! is left alone until they are safe, which in the end makes the program wait.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::log;
+use crate::files::Stream;
+
+/// How long to wait before a log that could not be written is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(super) struct Output {
+    pub(super) stream: Stream,
+    pipe: Option<File>,
+    log: File,
+    length: u64,
+    held: Vec<u8>,
+    retry_at: Option<Instant>,
+}
+
+/// What one look into the pipe brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// The log grew by so many bytes (none if they are held).
+    Read(u64),
+    /// Nothing there now.
+    Empty,
+    /// Every writer is gone.
+    Closed,
+}
+
+impl Output {
+    pub(super) fn new(stream: Stream, log: File) -> Self {
+        Self { stream, pipe: None, log, length: 0, held: Vec::new(), retry_at: None }
+    }
+
+    /// Takes over the reading end of the program's pipe.
+    pub(super) fn attach(&mut self, pipe: OwnedFd) -> io::Result<()> {
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        self.pipe = Some(File::from(pipe));
+        Ok(())
+    }
+
+    /// The pipe, if it is to be waited for.
+    pub(super) fn pollable(&self) -> Option<BorrowedFd<'_>> {
+        if self.held.is_empty() { self.pipe.as_ref().map(AsFd::as_fd) } else { None }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.pipe.is_none()
+    }
+
+    pub(super) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Moves at most one buffer from the pipe to the log.
+    pub(super) fn look(&mut self, buffer: &mut [u8], now: Instant) -> Looked {
+        let Some(pipe) = &mut self.pipe else { return Looked::Closed };
+        match pipe.read(buffer) {
+            Ok(0) => {
+                self.pipe = None;
+                Looked::Closed
+            }
+            Ok(count) => Looked::Read(self.append(buffer.get(..count).unwrap_or_default(), now)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Looked::Empty
+            }
+            Err(error) => {
+                log::note(&format!("cannot read {:?} of the program: {error}", self.stream));
+                self.pipe = None;
+                Looked::Closed
+            }
+        }
+    }
+
+    /// Tries once more to write what is held, if it is time to. Gives back by how much the log grew.
+    pub(super) fn retry(&mut self, now: Instant) -> u64 {
+        if self.retry_at.is_none_or(|at| now < at) {
+            return 0;
+        }
+        let held = std::mem::take(&mut self.held);
+        self.append(&held, now)
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.log.sync_data()
+    }
+
+    /// Lets go of the pipe: whoever still writes gets SIGPIPE.
+    pub(super) fn close(&mut self) {
+        self.pipe = None;
+    }
+
+    /// Writes to the end of the log; what does not fit is held. The place is always given, so that a write that
+    /// failed half way is simply done again.
+    fn append(&mut self, mut bytes: &[u8], now: Instant) -> u64 {
+        let before = self.length;
+        while !bytes.is_empty() {
+            match self.log.write_at(bytes, self.length) {
+                Ok(count) => {
+                    self.length += count as u64;
+                    bytes = bytes.get(count..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    if self.retry_at.is_none() {
+                        log::note(&format!(
+                            "cannot write {}, will try again: {error}",
+                            self.stream.file_name()
+                        ));
+                    }
+                    self.held = bytes.to_vec();
+                    self.retry_at = Some(now + RETRY);
+                    return self.length - before;
+                }
+            }
+        }
+        self.retry_at = None;
+        self.length - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::files;
+
+    fn pipe() -> (File, OwnedFd) {
+        let (read_end, write_end) = rustix::pipe::pipe().unwrap();
+        (File::from(write_end), read_end)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_holds_the_bytes_and_leaves_the_pipe_alone_until_there_is_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (mut program, read_end) = pipe();
+        let mut output = Output::new(Stream::Stdout, full);
+        output.attach(read_end).unwrap();
+        let mut buffer = [0; 64];
+        let start = Instant::now();
+
+        program.write_all(b"first").unwrap();
+        assert_eq!(output.look(&mut buffer, start), Looked::Read(0));
+        assert!(output.pollable().is_none(), "the pipe must not be read while bytes are held");
+        assert_eq!(output.retry(start), 0, "too early");
+        assert_eq!(output.retry(start + RETRY), 0, "still full");
+
+        output.log = files::create_private(&dir.path().join("stdout.log")).unwrap();
+        assert_eq!(output.retry(start + RETRY * 2), 5);
+        assert!(output.pollable().is_some());
+        program.write_all(b" second").unwrap();
+        assert_eq!(output.look(&mut buffer, start), Looked::Read(7));
+        drop(program);
+        assert_eq!(output.look(&mut buffer, start), Looked::Closed);
+        assert_eq!(std::fs::read(dir.path().join("stdout.log")).unwrap(), b"first second");
+    }
+}

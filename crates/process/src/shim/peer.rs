@@ -1,0 +1,193 @@
+//! One connected client, seen from the shim. Everything it can make the shim hold is bounded: unread requests,
+//! unsent replies, and at most one notice, which always carries the newest lengths.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+
+use crate::wire::{self, Lengths, MAX_REQUEST_LINE, Message, Outcome, Request};
+
+/// Unread input held for a client; more stays in its socket.
+const INBOX_CAP: usize = 64 * 1024;
+/// Replies waiting for a client that does not read; above this its requests wait too.
+const OUTBOX_CAP: usize = 16 * 1024;
+
+/// Tells clients apart for as long as the shim lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PeerId(pub(super) u64);
+
+/// The bytes of a write that are still to come.
+#[derive(Debug)]
+pub(super) struct Payload {
+    pub(super) request: u64,
+    pub(super) remaining: u64,
+    /// Why the bytes are thrown away instead of staged, if they are.
+    pub(super) refused: Option<Outcome>,
+}
+
+/// What stands next in a client's input.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Request(Request),
+    /// Some bytes of the payload that was announced.
+    Payload(Vec<u8>),
+    /// Not enough of anything, or the client must first read its replies.
+    Nothing,
+    /// What it sent is not of the protocol.
+    Nonsense(String),
+}
+
+pub(super) struct Peer {
+    pub(super) id: PeerId,
+    socket: UnixStream,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    pub(super) payload: Option<Payload>,
+    /// The lengths it was last told.
+    told: Option<Lengths>,
+    /// When it last sent something.
+    pub(super) heard_at: Instant,
+    /// Its next request has to wait for another client's write to be complete.
+    pub(super) waits_for_stdin: bool,
+    pub(super) gone: bool,
+}
+
+impl Peer {
+    pub(super) fn new(id: PeerId, socket: UnixStream, now: Instant) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            id,
+            socket,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            payload: None,
+            told: None,
+            heard_at: now,
+            waits_for_stdin: false,
+            gone: false,
+        })
+    }
+
+    pub(super) fn interest(&self) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, self.wants_input());
+        flags.set(PollFlags::OUT, !self.outbox.is_empty());
+        flags
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.waits_for_stdin && self.inbox.len() < INBOX_CAP && self.outbox.len() < OUTBOX_CAP
+    }
+
+    /// Whether something could be served at once, without hearing from the client again.
+    pub(super) fn has_request(&self) -> bool {
+        let served_next = self.payload.is_some() || self.inbox.contains(&b'\n');
+        !self.waits_for_stdin && !self.inbox.is_empty() && self.outbox.len() < OUTBOX_CAP && served_next
+    }
+
+    /// Acts on what poll said about the socket.
+    pub(super) fn on_ready(&mut self, flags: PollFlags, buffer: &mut [u8], now: Instant) {
+        if self.wants_input() {
+            if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                self.receive(buffer, now);
+            }
+        } else if flags.intersects(PollFlags::HUP | PollFlags::ERR) {
+            // Nobody will ever read its replies, and waiting for this event again would spin.
+            self.gone = true;
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], now: Instant) {
+        let room = INBOX_CAP.saturating_sub(self.inbox.len()).min(buffer.len());
+        let Some(space) = buffer.get_mut(..room) else { return };
+        match self.socket.read(space) {
+            Ok(0) => self.gone = true,
+            Ok(count) => {
+                self.heard_at = now;
+                self.inbox.extend_from_slice(space.get(..count).unwrap_or_default());
+            }
+            Err(error) if is_transient(&error) => {}
+            Err(_) => self.gone = true,
+        }
+    }
+
+    /// Takes the next thing out of the input.
+    pub(super) fn take_incoming(&mut self) -> Incoming {
+        if self.outbox.len() >= OUTBOX_CAP || self.inbox.is_empty() {
+            return Incoming::Nothing;
+        }
+        if let Some(payload) = &mut self.payload {
+            let count = usize::try_from(payload.remaining).unwrap_or(usize::MAX).min(self.inbox.len());
+            payload.remaining -= count as u64;
+            return Incoming::Payload(self.consume(count));
+        }
+        match self.inbox.iter().position(|byte| *byte == b'\n') {
+            Some(newline) if newline <= MAX_REQUEST_LINE => {
+                let line = self.consume(newline + 1);
+                serde_json::from_slice(&line)
+                    .map_or_else(|error| Incoming::Nonsense(error.to_string()), Incoming::Request)
+            }
+            None if self.inbox.len() <= MAX_REQUEST_LINE => Incoming::Nothing,
+            _ => Incoming::Nonsense("a request line without end".to_owned()),
+        }
+    }
+
+    /// Puts a request back that cannot be served yet.
+    pub(super) fn put_back(&mut self, request: &Request) {
+        self.inbox.splice(..0, wire::line(request));
+        self.waits_for_stdin = true;
+    }
+
+    fn consume(&mut self, count: usize) -> Vec<u8> {
+        let taken: Vec<u8> = self.inbox.drain(..count).collect();
+        if self.inbox.is_empty() {
+            self.inbox = Vec::new();
+        }
+        taken
+    }
+
+    pub(super) fn reply(&mut self, id: u64, outcome: Outcome) {
+        self.outbox.extend(wire::line(&Message::Reply { id, outcome }));
+    }
+
+    /// Tells the client how long the logs are, unless it knows or has not yet read what it was told before.
+    pub(super) fn tell(&mut self, lengths: Lengths) {
+        if self.outbox.is_empty() && self.told != Some(lengths) {
+            self.told = Some(lengths);
+            self.outbox.extend(wire::line(&Message::Grown(lengths)));
+        }
+    }
+
+    /// The last thing a client hears. If it does not get through, the record on disk says the same.
+    pub(super) fn say_farewell(&mut self, message: &Message) {
+        self.outbox.extend(wire::line(message));
+        self.flush();
+    }
+
+    pub(super) fn flush(&mut self) {
+        while !self.outbox.is_empty() {
+            match self.socket.write(&self.outbox) {
+                Ok(count) => drop(self.outbox.drain(..count)),
+                Err(error) if is_transient(&error) => return,
+                Err(_) => {
+                    self.gone = true;
+                    return;
+                }
+            }
+        }
+        self.outbox = Vec::new();
+    }
+}
+
+impl AsFd for Peer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

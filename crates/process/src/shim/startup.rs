@@ -1,0 +1,106 @@
+//! Turns a freshly started process into a shim: nothing inherited stays open, the terminal is left, the run's
+//! directory becomes the current one (socket paths are short, directories may be deep), orphans come to us.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode};
+
+use super::signals::Signals;
+use crate::files;
+use crate::identity::write_shim_process;
+use crate::launch::Launch;
+use crate::platform::{self, ProcessId};
+
+/// Everything the supervisor begins with.
+pub(super) struct Prepared {
+    pub(super) launch: Launch,
+    pub(super) signals: Signals,
+    pub(super) listener: UnixListener,
+    /// The connection of whoever started us, if it gave us one.
+    pub(super) starter: Option<UnixStream>,
+    pub(super) stdin_log: File,
+    pub(super) stdout_log: File,
+    pub(super) stderr_log: File,
+    pub(super) index: File,
+}
+
+pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
+    close_inherited_descriptors()?;
+    // Fails when we lead a session already, which is what it is for.
+    let _ = rustix::process::setsid();
+    let starter = take_starter()?;
+    std::env::set_current_dir(dir).map_err(in_words("enter the run's directory"))?;
+    redirect_standard_streams()?;
+    let here = Path::new(".");
+    let me = ProcessId::current().ok_or_else(|| io::Error::other("cannot find out our own start time"))?;
+    // Before anything else is read: whoever looks for a living shim finds this file.
+    write_shim_process(here, me).map_err(in_words("write shim.pid"))?;
+    let launch = std::fs::read(files::LAUNCH)
+        .and_then(|bytes| Ok(Launch::from_json(&bytes)?))
+        .map_err(in_words("read launch.json"))?;
+    let signals = Signals::install()?;
+    platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
+    let listener = listen().map_err(in_words("bind shim.sock"))?;
+    let create = |name: &'static str| files::create_private(Path::new(name)).map_err(in_words(name));
+    Ok(Prepared {
+        launch,
+        signals,
+        listener,
+        starter,
+        stdin_log: create(files::STDIN)?,
+        stdout_log: create(files::Stream::Stdout.file_name())?,
+        stderr_log: create(files::Stream::Stderr.file_name())?,
+        index: create(files::INDEX)?,
+    })
+}
+
+fn in_words(what: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+/// Whatever our starter left open (locks, sockets, pipes of others) must not live as long as we do.
+#[expect(unsafe_code, reason = "descriptors that nobody in this process owns can only be closed by number")]
+fn close_inherited_descriptors() -> io::Result<()> {
+    let numbers: Vec<i32> = std::fs::read_dir("/dev/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    // The listing had a descriptor of its own, which is closed by now.
+    let is_open = |number: &i32| Path::new(&format!("/dev/fd/{number}")).symlink_metadata().is_ok();
+    for number in numbers.into_iter().filter(is_open) {
+        // SAFETY: it is open, and this is the first thing the process does, so no value in it owns a descriptor
+        // above 2.
+        unsafe { rustix::io::close(number) };
+    }
+    Ok(())
+}
+
+/// Our starter's end of a socket pair arrives as standard input; started by hand, there is none.
+fn take_starter() -> io::Result<Option<UnixStream>> {
+    let stdin = std::io::stdin();
+    let is_socket = rustix::fs::fstat(stdin.as_fd())
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
+    if is_socket { Ok(Some(UnixStream::from(stdin.as_fd().try_clone_to_owned()?))) } else { Ok(None) }
+}
+
+/// The socket is for its owner only from its first moment. The mask is put back, because the program inherits it.
+fn listen() -> io::Result<UnixListener> {
+    let mask = rustix::process::umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
+    let listener = UnixListener::bind(files::SOCKET);
+    rustix::process::umask(mask);
+    let listener = listener?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn redirect_standard_streams() -> io::Result<()> {
+    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nowhere)?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    rustix::stdio::dup2_stderr(&files::append_private(Path::new(files::SHIM_LOG))?)?;
+    Ok(())
+}

@@ -1,0 +1,436 @@
+//! The loop: wait for anything, act on it, tell the clients, and find out whether the end is reached.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, WaitStatus, wait};
+
+use super::ending::Ending;
+use super::output::{Looked, Output};
+use super::peer::{Peer, PeerId};
+use super::signals::Signals;
+use super::startup::Prepared;
+use super::stdin::Stdin;
+use super::{leader, log};
+use crate::clock;
+use crate::files::{self, Stream};
+use crate::index::IndexWriter;
+use crate::launch::Deadline;
+use crate::platform::{self, ProcessId};
+use crate::record::{ExitRecord, SpawnError, StopCause};
+use crate::wire::{Lengths, Message};
+
+/// The one buffer everything goes through.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Clients at one time; more are turned away.
+const MOST_PEERS: usize = 32;
+/// The loop looks at the wall clock at least this often: it may be set, and the machine may sleep.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long a client may leave a write unfinished while others wait for their turn.
+const WRITE_STALL: Duration = Duration::from_secs(5);
+/// A pipe holds at most this much unless root enlarges it, so more cannot be left in one whose writers are gone.
+const MOST_LEFT_IN_PIPE: usize = 1024 * 1024;
+/// Pause after a client could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// Pause between tries to write the record to a full disk.
+const RECORD_RETRY: Duration = Duration::from_secs(1);
+/// How long those tries go on at least, whatever the deadline.
+const RECORD_PATIENCE_MS: u64 = 60_000;
+
+/// How the program itself ended.
+struct LeaderEnd {
+    code: Option<i32>,
+    signal: Option<i32>,
+    at_ms: u64,
+}
+
+/// Whether any process of the tree is left, as far as the kernel says.
+#[derive(PartialEq, Eq)]
+enum Tree {
+    Alive,
+    Gone,
+}
+
+/// What the loop waited for.
+#[derive(Clone, Copy)]
+enum Source {
+    Signals,
+    Listener,
+    Output(Stream),
+    Stdin,
+    Peer(PeerId),
+}
+
+pub(super) struct Supervisor {
+    pub(super) deadline: Deadline,
+    pub(super) leader: ProcessId,
+    pub(super) ending: Ending,
+    pub(super) stdin: Stdin,
+    pub(super) peers: Vec<Peer>,
+    leader_end: Option<LeaderEnd>,
+    started_at_ms: u64,
+    outputs: [Output; 2],
+    index: IndexWriter,
+    signals: Signals,
+    listener: UnixListener,
+    next_peer: u64,
+    buffer: Box<[u8]>,
+}
+
+impl Supervisor {
+    /// Runs the program to its end.
+    pub(super) fn run(prepared: Prepared) -> io::Result<()> {
+        let started_at_ms = clock::unix_ms();
+        match leader::start(&prepared.launch) {
+            Ok(leader) => Self::new(prepared, leader, started_at_ms)?.supervise(),
+            Err(error) => report_failed_start(prepared, error, started_at_ms),
+        }
+    }
+
+    fn new(prepared: Prepared, leader: leader::Leader, started_at_ms: u64) -> io::Result<Self> {
+        let mut stdin = Stdin::new(prepared.stdin_log);
+        stdin.attach(leader.stdin)?;
+        let mut stdout = Output::new(Stream::Stdout, prepared.stdout_log);
+        stdout.attach(leader.stdout)?;
+        let mut stderr = Output::new(Stream::Stderr, prepared.stderr_log);
+        stderr.attach(leader.stderr)?;
+        let mut supervisor = Self {
+            deadline: prepared.launch.deadline,
+            leader: leader.process,
+            ending: Ending::new(leader.process, &prepared.launch),
+            stdin,
+            peers: Vec::new(),
+            leader_end: None,
+            started_at_ms,
+            outputs: [stdout, stderr],
+            index: IndexWriter::new(prepared.index),
+            signals: prepared.signals,
+            listener: prepared.listener,
+            next_peer: 0,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+        };
+        if let Some(starter) = prepared.starter {
+            supervisor.admit(starter, Instant::now());
+        }
+        Ok(supervisor)
+    }
+
+    fn supervise(mut self) -> io::Result<()> {
+        loop {
+            self.tell_peers();
+            let ready = self.wait_for_something()?;
+            let now = Instant::now();
+            for (source, flags) in ready {
+                self.on_ready(source, flags, now);
+            }
+            self.serve_requests(now);
+            if self.reap(now) == Tree::Gone && platform::tree_of(self.leader).is_empty() {
+                return self.finish();
+            }
+            self.keep_time(now);
+        }
+    }
+
+    /// Whether the program itself still runs.
+    pub(super) fn leader_runs(&self) -> bool {
+        self.leader_end.is_none()
+    }
+
+    fn wait_for_something(&self) -> io::Result<Vec<(Source, PollFlags)>> {
+        let mut sources = vec![Source::Signals, Source::Listener];
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN),
+        ];
+        for output in &self.outputs {
+            if let Some(pipe) = output.pollable() {
+                sources.push(Source::Output(output.stream));
+                fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+            }
+        }
+        if let Some(pipe) = self.stdin.pollable() {
+            sources.push(Source::Stdin);
+            fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::OUT));
+        }
+        for peer in &self.peers {
+            sources.push(Source::Peer(peer.id));
+            fds.push(PollFd::from_borrowed_fd(peer.as_fd(), peer.interest()));
+        }
+        let timeout = Timespec::try_from(self.time_to_next_step()).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = fds.iter().map(PollFd::revents);
+        Ok(sources.into_iter().zip(flags).filter(|(_, flags)| !flags.is_empty()).collect())
+    }
+
+    fn time_to_next_step(&self) -> Duration {
+        if self.peers.iter().any(Peer::has_request) {
+            return Duration::ZERO;
+        }
+        let now = Instant::now();
+        let stalled = self.writing_peer().map(|peer| peer.heard_at + WRITE_STALL);
+        let steps =
+            [self.ending.next_step_at(), stalled, self.outputs[0].retry_at(), self.outputs[1].retry_at()];
+        let nearest = steps.into_iter().flatten().min();
+        let mut wait = nearest.map_or(LONGEST_WAIT, |at| at.saturating_duration_since(now)).min(LONGEST_WAIT);
+        if !self.ending.has_begun() {
+            wait = wait.min(Duration::from_millis(self.deadline.unix_ms().saturating_sub(clock::unix_ms())));
+        }
+        wait
+    }
+
+    fn on_ready(&mut self, source: Source, flags: PollFlags, now: Instant) {
+        match source {
+            Source::Signals => self.on_signals(now),
+            Source::Listener => self.on_connections(now),
+            Source::Output(stream) => drop(self.read_output(stream, now)),
+            Source::Stdin => self.stdin.feed(&mut self.buffer),
+            Source::Peer(id) => {
+                if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) {
+                    peer.on_ready(flags, &mut self.buffer, now);
+                }
+            }
+        }
+    }
+
+    fn on_signals(&mut self, now: Instant) {
+        self.signals.clear();
+        if self.signals.take_stop() {
+            self.ending.stop(StopCause::Requested, now);
+        }
+    }
+
+    fn on_connections(&mut self, now: Instant) {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, _)) if self.peers.len() < MOST_PEERS => self.admit(socket, now),
+                Ok(_) => log::note("a client was turned away, too many are connected"),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    log::note(&format!("cannot accept a client: {error}"));
+                    // It stays waiting, so without a pause the loop would spin until the system has room again.
+                    std::thread::sleep(ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: std::os::unix::net::UnixStream, now: Instant) {
+        match Peer::new(PeerId(self.next_peer), socket, now) {
+            Ok(peer) => self.peers.push(peer),
+            Err(error) => log::note(&format!("cannot serve a client: {error}")),
+        }
+        self.next_peer += 1;
+    }
+
+    fn read_output(&mut self, stream: Stream, now: Instant) -> Looked {
+        let output = &mut self.outputs[stream as usize];
+        let looked = output.look(&mut self.buffer, now);
+        if let Looked::Read(grown) = looked {
+            let end = output.length();
+            self.note_growth(stream, end - grown, grown);
+        }
+        looked
+    }
+
+    fn note_growth(&mut self, stream: Stream, offset: u64, length: u64) {
+        if length > 0
+            && let Err(error) = self.index.grew(stream, offset, length, clock::unix_ms())
+        {
+            log::note(&format!("cannot write the index: {error}"));
+        }
+    }
+
+    fn retry_outputs(&mut self, now: Instant) {
+        for stream in Stream::ALL {
+            let output = &mut self.outputs[stream as usize];
+            let grown = output.retry(now);
+            let end = output.length();
+            self.note_growth(stream, end - grown, grown);
+        }
+    }
+
+    fn keep_time(&mut self, now: Instant) {
+        self.retry_outputs(now);
+        if !self.ending.has_begun() && clock::unix_ms() >= self.deadline.unix_ms() {
+            self.ending.stop(StopCause::Deadline, now);
+        }
+        if self.outputs.iter().all(Output::is_closed) {
+            self.ending.outputs_closed(now);
+        }
+        self.ending.tick(now);
+        if let Some(peer) = self.peers.iter_mut().find(|peer| self.stdin.writer() == Some(peer.id))
+            && now.saturating_duration_since(peer.heard_at) >= WRITE_STALL
+        {
+            log::note("a client left a write unfinished and was disconnected");
+            peer.gone = true;
+        }
+        self.dismiss_gone();
+    }
+
+    fn writing_peer(&self) -> Option<&Peer> {
+        self.peers.iter().find(|peer| self.stdin.writer() == Some(peer.id))
+    }
+
+    fn dismiss_gone(&mut self) {
+        if self.writing_peer().is_some_and(|peer| peer.gone) {
+            self.stdin.abandon();
+            self.peers.iter_mut().for_each(|peer| peer.waits_for_stdin = false);
+        }
+        self.peers.retain(|peer| !peer.gone);
+    }
+
+    fn lengths(&self) -> Lengths {
+        Lengths { stdout: self.outputs[0].length(), stderr: self.outputs[1].length() }
+    }
+
+    fn tell_peers(&mut self) {
+        let lengths = self.lengths();
+        for peer in &mut self.peers {
+            peer.tell(lengths);
+            peer.flush();
+        }
+    }
+
+    /// Reaps whoever has ended. The kernel's word that we have no child left means that the whole tree is gone:
+    /// whatever loses its parent becomes our child.
+    fn reap(&mut self, now: Instant) -> Tree {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if u32::try_from(pid.as_raw_nonzero().get()) == Ok(self.leader.pid) {
+                        self.on_leader_exit(status, now);
+                    }
+                }
+                Ok(None) => return Tree::Alive,
+                Err(Errno::INTR) => {}
+                Err(_) => return Tree::Gone,
+            }
+        }
+    }
+
+    fn on_leader_exit(&mut self, status: WaitStatus, now: Instant) {
+        // Its number may be given to a descendant now, which must not be taken for it.
+        if self.leader_end.is_some() {
+            return;
+        }
+        self.leader_end = Some(LeaderEnd {
+            code: status.exit_status(),
+            signal: status.terminating_signal(),
+            at_ms: clock::unix_ms(),
+        });
+        self.stdin.detach();
+        self.ending.leader_exited(now);
+    }
+
+    /// The tree is gone: takes what is left in the pipes, writes the record, says it, and ends.
+    fn finish(mut self) -> io::Result<()> {
+        for stream in Stream::ALL {
+            self.empty_pipe(stream);
+        }
+        let record = self.record();
+        self.save(&record)?;
+        self.tell_peers();
+        let farewell = Message::Exited(Box::new(record));
+        self.peers.iter_mut().for_each(|peer| peer.say_farewell(&farewell));
+        let _ = std::fs::remove_file(files::SOCKET);
+        Ok(())
+    }
+
+    fn empty_pipe(&mut self, stream: Stream) {
+        for _ in 0..=MOST_LEFT_IN_PIPE / BUFFER_BYTES {
+            self.wait_for_room(stream);
+            if !matches!(self.read_output(stream, Instant::now()), Looked::Read(_)) {
+                break;
+            }
+        }
+        self.wait_for_room(stream);
+        self.outputs[stream as usize].close();
+    }
+
+    /// Waits until nothing is held back by a full disk, within the same bound as for the record.
+    fn wait_for_room(&mut self, stream: Stream) {
+        let give_up_at = self.patience_ends_at();
+        while self.outputs[stream as usize].has_held() && clock::unix_ms() < give_up_at {
+            std::thread::sleep(RECORD_RETRY);
+            self.retry_outputs(Instant::now());
+        }
+    }
+
+    fn patience_ends_at(&self) -> u64 {
+        let ended = self.leader_end.as_ref().map_or(self.started_at_ms, |end| end.at_ms);
+        self.deadline.unix_ms().max(ended + RECORD_PATIENCE_MS)
+    }
+
+    fn record(&self) -> ExitRecord {
+        let end = self.leader_end.as_ref();
+        ExitRecord {
+            code: end.and_then(|end| end.code),
+            signal: end.and_then(|end| end.signal),
+            spawn_error: None,
+            started_at_ms: self.started_at_ms,
+            ended_at_ms: end.map_or_else(clock::unix_ms, |end| end.at_ms),
+            stopped: self.ending.stopped(),
+            leftovers_killed: self.ending.leftovers(),
+            stdout_bytes: self.outputs[0].length(),
+            stderr_bytes: self.outputs[1].length(),
+        }
+    }
+
+    /// The logs are on the disk before the record says how long they are.
+    fn save(&mut self, record: &ExitRecord) -> io::Result<()> {
+        let give_up_at = self.patience_ends_at();
+        let _ = self.index.flush();
+        loop {
+            let saved = self.sync_logs().and_then(|()| write_record(record));
+            match saved {
+                Ok(()) => return Ok(()),
+                Err(error) if clock::unix_ms() >= give_up_at => return Err(error),
+                Err(error) => log::note(&format!("cannot write the exit record, will try again: {error}")),
+            }
+            std::thread::sleep(RECORD_RETRY);
+        }
+    }
+
+    fn sync_logs(&self) -> io::Result<()> {
+        self.stdin.sync()?;
+        self.outputs[0].sync()?;
+        self.outputs[1].sync()?;
+        self.index.sync()
+    }
+}
+
+fn write_record(record: &ExitRecord) -> io::Result<()> {
+    files::replace_durably(Path::new("."), files::EXIT, &serde_json::to_vec_pretty(record)?)
+}
+
+/// The program never ran: the record says why, and there is nothing to supervise.
+fn report_failed_start(prepared: Prepared, error: SpawnError, started_at_ms: u64) -> io::Result<()> {
+    let record = ExitRecord {
+        code: None,
+        signal: None,
+        spawn_error: Some(error),
+        started_at_ms,
+        ended_at_ms: clock::unix_ms(),
+        stopped: None,
+        leftovers_killed: 0,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+    };
+    write_record(&record)?;
+    if let Some(starter) = prepared.starter {
+        let mut peer = Peer::new(PeerId(0), starter, Instant::now())?;
+        peer.tell(Lengths::default());
+        peer.say_farewell(&Message::Exited(Box::new(record)));
+    }
+    let _ = std::fs::remove_file(files::SOCKET);
+    Ok(())
+}

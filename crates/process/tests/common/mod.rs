@@ -1,0 +1,164 @@
+//! What the tests share: scratch runs under the real shim, bounded waits, and cleaning up.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use towline_process::{
+    Deadline, ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stream,
+    connect, end_processes, processes_with_env, shim_process, spawn,
+};
+
+/// No wait in these tests is longer; each of them normally ends within milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The variable that marks every process of a scratch run.
+const MARK: &str = "TOWLINE_TEST_RUN";
+
+/// One run in a scratch directory. Whatever is left of it is ended when the test ends.
+pub(crate) struct Run {
+    scratch: TempDir,
+    pub(crate) dir: PathBuf,
+    pub(crate) launch: Launch,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) program: ShimProgram,
+}
+
+impl Run {
+    /// A run of a shell script, with short graces and a deadline far away.
+    pub(crate) fn script(script: &str) -> Self {
+        Self::command(&["sh", "-c", script])
+    }
+
+    pub(crate) fn command(argv: &[&str]) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let work = scratch.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        let dir = scratch.path().join("run");
+        let launch = Launch {
+            argv: argv.iter().map(ToString::to_string).collect(),
+            cwd: work,
+            deadline: from_now(Duration::from_secs(300)),
+            interrupt_grace: Duration::from_millis(100),
+            term_grace: Duration::from_millis(200),
+            drain: Duration::from_millis(300),
+        };
+        let env = BTreeMap::from([
+            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+            (MARK.to_owned(), scratch.path().to_str().unwrap().to_owned()),
+        ]);
+        Self { scratch, dir, launch, env, program: shim_program() }
+    }
+
+    pub(crate) async fn start(&self) -> Shim {
+        self.try_start().await.unwrap()
+    }
+
+    pub(crate) async fn try_start(&self) -> Result<Shim, ProcessError> {
+        within(spawn(&self.program, &self.dir, &self.launch, &self.env)).await
+    }
+
+    pub(crate) async fn reconnect(&self) -> Shim {
+        within(connect(&self.dir)).await.unwrap()
+    }
+
+    /// The directory the program starts in.
+    pub(crate) fn work(&self) -> &Path {
+        &self.launch.cwd
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.dir.join(name)).unwrap()
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8(self.read("stdout.log")).unwrap()
+    }
+
+    pub(crate) fn shim_process(&self) -> ProcessId {
+        shim_process(&self.dir).unwrap().unwrap()
+    }
+
+    /// Every process of this run, whoever its parent is now.
+    pub(crate) fn processes(&self) -> Vec<ProcessId> {
+        processes_with_env(MARK, self.scratch.path().to_str().unwrap())
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        end_processes(|| self.processes(), PATIENCE);
+    }
+}
+
+pub(crate) fn shim_program() -> ShimProgram {
+    ShimProgram { path: env!("CARGO_BIN_EXE_towline-shim").into(), args: Vec::new() }
+}
+
+/// Waits for a future, but not for ever.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("took too long")
+}
+
+/// Waits until something holds, looking again and again.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = tokio::time::Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(tokio::time::Instant::now() < give_up, "waited too long until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits for the end of the run.
+pub(crate) async fn exit_of(shim: &mut Shim) -> ExitRecord {
+    within(async {
+        loop {
+            if let Notice::Exited(record) = shim.next().await.unwrap() {
+                return record;
+            }
+        }
+    })
+    .await
+}
+
+/// Waits, through the shim's notices alone, until the program's output ends with `ending`.
+pub(crate) async fn output_ending_with(shim: &mut Shim, stream: Stream, ending: &[u8]) {
+    let mut reader = LogReader::output(shim.dir(), stream, 0);
+    let mut seen = Vec::new();
+    within(async {
+        loop {
+            match shim.next().await.unwrap() {
+                Notice::Grown { stdout, stderr } => {
+                    let told = if stream == Stream::Stdout { stdout } else { stderr };
+                    while reader.offset() < told {
+                        seen.extend_from_slice(reader.read().unwrap());
+                    }
+                }
+                Notice::Exited(record) => panic!("ended before it said {ending:?}: {record:?}"),
+            }
+            if seen.ends_with(ending) {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
+#[expect(clippy::disallowed_methods, reason = "deadlines are wall time")]
+pub(crate) fn now_ms() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+pub(crate) fn from_now(duration: Duration) -> Deadline {
+    Deadline::at_unix_ms(now_ms() + u64::try_from(duration.as_millis()).unwrap())
+}
+
+/// A field of `/proc/PID/status`, as a number.
+pub(crate) fn status_number(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}

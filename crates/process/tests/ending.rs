@@ -1,0 +1,215 @@
+//! The end of a run: graceful where it can be, and complete always.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Run, exit_of, from_now, output_ending_with, until, within};
+use towline_process::{
+    ExitRecord, Notice, ProcessError, Signal, StopCause, Stream, descendants, end_processes,
+};
+
+/// Far more than any test waits for: a grace of this length must have been cut short.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+/// Ignores what it can, starts sessions of its own, double-forks, and forks on when it is told to end.
+const HOSTILE: &str = r#"
+trap '' INT HUP
+trap 'setsid sh -c "trap \"\" TERM; sleep 300 & sleep 300" & setsid sleep 300 &' TERM
+setsid sh -c '
+    trap "" TERM INT HUP
+    (setsid sleep 300 &)
+    (while :; do setsid sh -c "trap \"\" TERM; sleep 300; sleep 300" & sleep 0.01; done) &
+    echo ready
+    while :; do sleep 300; done' &
+while :; do sleep 300; done
+"#;
+
+#[tokio::test]
+async fn a_hostile_tree_is_gone_after_a_stop_every_time() {
+    for _ in 0..20 {
+        let mut run = Run::script(HOSTILE);
+        run.launch.interrupt_grace = Duration::from_millis(20);
+        run.launch.term_grace = Duration::from_millis(50);
+        let mut shim = run.start().await;
+        output_ending_with(&mut shim, Stream::Stdout, b"ready\n").await;
+        within(shim.stop()).await.unwrap();
+        let record = exit_of(&mut shim).await;
+        assert_eq!((record.code, record.signal, record.stopped), (None, Some(9), Some(StopCause::Requested)));
+        assert!(record.leftovers_killed >= 3, "{record:?}");
+        // The shim itself may take a moment after its last word; nothing else may be there even now.
+        let shim_process = run.shim_process();
+        let left: Vec<_> = run.processes().into_iter().filter(|process| *process != shim_process).collect();
+        assert_eq!(left, []);
+        until("the shim is gone", || !shim_process.is_running()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_heeds_the_interrupt_ends_the_stop_early() {
+    let mut run = Run::script("trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.05; done");
+    run.launch.interrupt_grace = FOR_EVER;
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    within(shim.stop()).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.stopped), (Some(3), Some(StopCause::Requested)));
+    assert_eq!(run.stdout(), "up\nbye\n");
+}
+
+#[tokio::test]
+async fn a_tree_that_heeds_term_is_not_killed() {
+    let mut run = Run::script(
+        "trap '' INT; trap 'echo ended by term; exit 4' TERM
+         setsid sh -c 'trap \"echo child too; exit\" TERM; echo up; while :; do sleep 0.05; done' &
+         while :; do sleep 0.05; done",
+    );
+    run.launch.term_grace = FOR_EVER;
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    within(shim.stop()).await.unwrap();
+    assert_eq!(exit_of(&mut shim).await.code, Some(4));
+    let said = run.stdout();
+    assert!(said.contains("ended by term\n") && said.contains("child too\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_kill_cuts_a_stop_short() {
+    let mut run = Run::script("trap '' INT TERM; echo up; while :; do sleep 300; done");
+    run.launch.interrupt_grace = FOR_EVER;
+    run.launch.term_grace = FOR_EVER;
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    within(shim.stop()).await.unwrap();
+    assert!(matches!(within(shim.extend(from_now(FOR_EVER))).await, Err(ProcessError::Stopping { .. })));
+    within(shim.kill()).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Requested)));
+}
+
+#[tokio::test]
+async fn an_interrupt_or_a_signal_is_no_stop() {
+    let run =
+        Run::script("trap 'echo int' INT; trap 'echo usr1' USR1; echo up; while :; do sleep 0.02; done");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    within(shim.interrupt()).await.unwrap();
+    output_ending_with(&mut shim, Stream::Stdout, b"int\n").await;
+    within(shim.signal(Signal::User1)).await.unwrap();
+    output_ending_with(&mut shim, Stream::Stdout, b"usr1\n").await;
+    within(shim.signal(Signal::Kill)).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.signal, record.stopped), (Some(9), None));
+}
+
+#[tokio::test]
+async fn what_keeps_the_output_open_after_the_exit_is_ended_within_the_drain() {
+    let run =
+        Run::script("setsid sh -c 'trap \"\" TERM HUP; echo up; sleep 300; sleep 300' & read line; exit 5");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let left = Instant::now();
+    within(shim.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert!(left.elapsed() < Duration::from_secs(20), "{:?}", left.elapsed());
+    assert_eq!((record.code, record.stopped), (Some(5), None));
+    assert!(record.leftovers_killed >= 1);
+    until("the shim is gone", || run.processes().is_empty()).await;
+}
+
+#[tokio::test]
+async fn what_writes_on_after_the_exit_is_heard_until_it_closes() {
+    let mut run = Run::script("(sleep 0.3; echo late) & echo early");
+    run.launch.drain = FOR_EVER;
+    let mut shim = run.start().await;
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.leftovers_killed), (Some(0), 0));
+    assert_eq!(run.stdout(), "early\nlate\n");
+}
+
+#[tokio::test]
+async fn a_daemon_that_writes_nothing_is_not_waited_for() {
+    let mut run = Run::script("setsid sleep 300 </dev/null >/dev/null 2>&1 & exit 0");
+    run.launch.drain = FOR_EVER;
+    let mut shim = run.start().await;
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.leftovers_killed), (Some(0), 1));
+    until("the shim is gone", || run.processes().is_empty()).await;
+}
+
+/// Waits for the record on disk alone, without any connection.
+async fn record_on_disk(run: &Run) -> ExitRecord {
+    until("the record is written", || ExitRecord::read(&run.dir).unwrap().is_some()).await;
+    ExitRecord::read(&run.dir).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn the_deadline_is_kept_without_any_client() {
+    let mut run = Run::script("trap '' INT TERM; while :; do sleep 300; done");
+    run.launch.deadline = from_now(Duration::from_millis(700));
+    drop(run.start().await);
+    let record = record_on_disk(&run).await;
+    assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Deadline)));
+    assert!(record.ended_at_ms >= run.launch.deadline.unix_ms());
+}
+
+#[tokio::test]
+async fn an_extended_deadline_is_the_one_that_counts() {
+    let mut run = Run::script("read line; sleep 1.5; echo still here");
+    run.launch.deadline = from_now(Duration::from_secs(4));
+    let mut shim = run.start().await;
+    within(shim.extend(from_now(FOR_EVER))).await.unwrap();
+    // An earlier one changes nothing.
+    within(shim.extend(from_now(Duration::from_millis(100)))).await.unwrap();
+    let passed = run.launch.deadline.unix_ms();
+    until("the first deadline has passed", || common::now_ms() > passed).await;
+    within(shim.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.stopped), (Some(0), None));
+    assert_eq!(run.stdout(), "still here\n");
+}
+
+#[tokio::test]
+async fn a_sigterm_to_the_shim_is_a_stop_and_a_sighup_is_nothing() {
+    let run = Run::script("trap 'echo bye; exit 0' INT; echo up; while :; do sleep 0.02; done");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.shim_process().pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    within(shim.signal(Signal::WindowChange)).await.unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.stopped), (Some(0), Some(StopCause::Requested)));
+}
+
+#[tokio::test]
+async fn a_killed_shim_takes_the_program_with_it_and_is_reported_as_lost() {
+    let run = Run::script("setsid sleep 300 & echo up; exec sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let shim_process = run.shim_process();
+    let tree = descendants(shim_process.pid);
+    assert_eq!(tree.len(), 2, "{tree:?}");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(shim_process.pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+
+    let lost = within(async {
+        loop {
+            match shim.next().await {
+                Ok(Notice::Grown { .. }) => {}
+                other => return other,
+            }
+        }
+    })
+    .await;
+    assert!(matches!(lost, Err(ProcessError::Lost { .. })), "{lost:?}");
+    assert!(matches!(within(shim.stop()).await, Err(ProcessError::Lost { .. })));
+    assert!(matches!(within(towline_process::connect(&run.dir)).await, Err(ProcessError::Lost { .. })));
+
+    // The program died with its shim. What it had started lives on, and is found and ended by its environment.
+    until("only the stray is left", || run.processes().len() == 1).await;
+    assert!(tree.contains(&run.processes()[0]));
+    assert_eq!(end_processes(|| run.processes(), common::PATIENCE), []);
+}

@@ -1,0 +1,52 @@
+//! What a shim costs: little memory whatever flows, and nothing while nothing happens.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Run, exit_of, output_ending_with, status_number, until, within};
+use towline_process::Stream;
+
+const TEN_MEGABYTES_IN_KB: u64 = 10 * 1024;
+
+#[tokio::test]
+async fn memory_stays_small_whatever_flows() {
+    let run = Run::script("head -c 200000000 /dev/zero; echo done >&2; read line; sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stderr, b"done\n").await;
+    // The program reads one line of this and no more.
+    within(shim.write(b"\n")).await.unwrap();
+    within(shim.write(&vec![b'x'; 20_000_000])).await.unwrap();
+    let peak = status_number(run.shim_process().pid, "VmHWM:");
+    assert!(peak < TEN_MEGABYTES_IN_KB, "the shim's memory peaked at {peak} kB");
+    within(shim.stop()).await.unwrap();
+    assert_eq!(exit_of(&mut shim).await.stdout_bytes, 200_000_000);
+}
+
+#[tokio::test]
+async fn an_idle_shim_sleeps_even_with_closed_pipes_and_a_dead_client() {
+    let run = Run::script("echo up; exec 0<&- 1>&- 2>&-; exec sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    drop(run.reconnect().await);
+    let pid = run.shim_process().pid;
+    let leader = towline_process::descendants(pid)[0];
+    let name = format!("/proc/{}/comm", leader.pid);
+    until("the pipes are closed", || std::fs::read_to_string(&name).unwrap() == "sleep\n").await;
+
+    let wakeups =
+        || status_number(pid, "voluntary_ctxt_switches:") + status_number(pid, "nonvoluntary_ctxt_switches:");
+    // First let it deal with what has just happened; then watch it for a while.
+    let mut before = wakeups();
+    let mut calm = 0;
+    while calm < 10 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let now = wakeups();
+        calm = if now == before { calm + 1 } else { 0 };
+        before = now;
+        assert!(now < 5000, "the shim does not come to rest");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(wakeups() - before <= 2, "woken {} times in a second with nothing to do", wakeups() - before);
+}

@@ -1,0 +1,300 @@
+//! A run as it should go: every byte on disk, exact endings, nothing inherited, nothing leaked.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use common::{Run, exit_of, now_ms, output_ending_with, until, within};
+use towline_process::{ExitRecord, Notice, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail};
+
+#[tokio::test]
+async fn the_logs_hold_exactly_the_bytes_that_were_written() {
+    let run = Run::script(r"printf 'a\377\376b\000c\n\303'; printf 'err\200 half' >&2; printf '\251 half'");
+    let mut shim = run.start().await;
+    let record = exit_of(&mut shim).await;
+    assert_eq!(run.read("stdout.log"), b"a\xff\xfeb\0c\n\xc3\xa9 half");
+    assert_eq!(run.read("stderr.log"), b"err\x80 half");
+    assert_eq!((record.stdout_bytes, record.stderr_bytes), (14, 9));
+}
+
+#[tokio::test]
+async fn the_record_says_how_the_program_ended_and_is_also_on_disk() {
+    let before = now_ms();
+    let run = Run::script("exit 7");
+    let record = exit_of(&mut run.start().await).await;
+    assert_eq!(
+        record,
+        ExitRecord {
+            code: Some(7),
+            signal: None,
+            spawn_error: None,
+            started_at_ms: record.started_at_ms,
+            ended_at_ms: record.ended_at_ms,
+            stopped: None,
+            leftovers_killed: 0,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+        }
+    );
+    assert!(before <= record.started_at_ms && record.started_at_ms <= record.ended_at_ms);
+    assert!(record.ended_at_ms <= now_ms());
+    assert_eq!(ExitRecord::read(&run.dir).unwrap(), Some(record));
+    until("the shim is gone", || run.processes().is_empty()).await;
+
+    let run = Run::script("kill -SEGV $$");
+    let record = exit_of(&mut run.start().await).await;
+    assert_eq!((record.code, record.signal, record.stopped), (None, Some(11), None));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_is_an_end_with_its_kind() {
+    let not_executable = tempfile::NamedTempFile::new().unwrap();
+    let no_interpreter = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(no_interpreter.path(), "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(no_interpreter.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    // A file that is open for writing cannot be executed.
+    let no_interpreter = no_interpreter.into_temp_path();
+    let cases = [
+        ("no-such-program-anywhere", SpawnErrorKind::ProgramNotFound, "in the PATH"),
+        ("/no/such/program", SpawnErrorKind::ProgramNotFound, "there is no program /no/such/program"),
+        (no_interpreter.to_str().unwrap(), SpawnErrorKind::ProgramNotFound, "interpreter"),
+        (not_executable.path().to_str().unwrap(), SpawnErrorKind::NotExecutable, "cannot be executed"),
+        ("/", SpawnErrorKind::NotExecutable, "cannot be executed"),
+    ];
+    for (program, kind, words) in cases {
+        let run = Run::command(&[program]);
+        let error = exit_of(&mut run.start().await).await.spawn_error.unwrap();
+        assert_eq!(error.kind, kind, "{program}");
+        assert!(error.message.contains(words), "{}", error.message);
+    }
+
+    let mut run = Run::command(&["true"]);
+    run.launch.cwd = run.work().join("missing");
+    let record = exit_of(&mut run.start().await).await;
+    assert_eq!(record.spawn_error.as_ref().unwrap().kind, SpawnErrorKind::DirectoryMissing);
+    assert_eq!((record.code, record.signal), (None, None));
+    assert_eq!(ExitRecord::read(&run.dir).unwrap(), Some(record));
+
+    let run = Run::command(&[]);
+    let error = exit_of(&mut run.start().await).await.spawn_error.unwrap();
+    assert_eq!(error.kind, SpawnErrorKind::Other);
+}
+
+fn megabyte() -> Vec<u8> {
+    (0..1 << 20).map(|n: u32| u8::try_from((n ^ (n >> 8)) & 0xff).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_megabyte_reaches_a_slow_reader_whole() {
+    let run = Run::script(
+        "touch copy; while [ $(wc -c < copy) -lt 1048576 ]; do head -c 30000 >> copy; sleep 0.005; done; cat >> copy",
+    );
+    let mut shim = run.start().await;
+    let sent = megabyte();
+    within(shim.write(&sent)).await.unwrap();
+    assert_eq!(run.read("stdin.log"), sent, "acknowledged means that it is in the log");
+    within(shim.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    assert!(std::fs::read(run.work().join("copy")).unwrap() == sent, "the program got other bytes");
+}
+
+#[tokio::test]
+async fn a_megabyte_to_a_program_that_never_reads_blocks_nothing() {
+    let run = Run::script("echo up; exec sleep 300");
+    let mut shim = run.start().await;
+    within(shim.write(&megabyte())).await.unwrap();
+    within(shim.write(b"more")).await.unwrap();
+    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    within(shim.stop()).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.signal), (None, Some(2)));
+    assert_eq!(run.read("stdin.log").len(), (1 << 20) + 4);
+}
+
+#[tokio::test]
+async fn writing_to_a_closed_stdin_is_refused_by_name() {
+    let run = Run::script("exec 0<&-; echo closed; exec sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"closed\n").await;
+    assert!(matches!(within(shim.write(b"hello")).await, Err(ProcessError::StdinClosed { .. })));
+
+    let run = Run::script("cat; echo end");
+    let mut shim = run.start().await;
+    within(shim.write(b"hello\n")).await.unwrap();
+    within(shim.close_stdin()).await.unwrap();
+    assert!(matches!(
+        within(shim.write(b"late")).await,
+        Err(ProcessError::StdinClosed { .. } | ProcessError::Ended { .. })
+    ));
+    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    assert_eq!(run.stdout(), "hello\nend\n");
+    assert_eq!(run.read("stdin.log"), b"hello\n");
+    assert!(matches!(within(shim.write(b"later")).await, Err(ProcessError::Ended { .. })));
+}
+
+#[tokio::test]
+async fn the_environment_reaches_the_program_and_no_file() {
+    let secret = "s3cr3t-value-of-the-test";
+    let mut run = Run::script("echo ${#THE_SECRET} $(env | cut -d= -f1 | sort | tr '\\n' ' ')");
+    run.env.insert("THE_SECRET".to_owned(), secret.to_owned());
+    assert_eq!(exit_of(&mut run.start().await).await.code, Some(0));
+    assert_eq!(run.stdout(), format!("{} PATH PWD THE_SECRET TOWLINE_TEST_RUN\n", secret.len()));
+    for entry in std::fs::read_dir(&run.dir).unwrap() {
+        let path = entry.unwrap().path();
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+        assert!(!text.contains(secret), "{} holds the secret", path.display());
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_a_run_are_for_their_owner_only() {
+    let run = Run::script("echo out; echo err >&2; exec sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stderr, b"err\n").await;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&run.dir), 0o700);
+    let mut names: Vec<_> = std::fs::read_dir(&run.dir)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        })
+        .collect();
+    names.sort();
+    let expected = [
+        "index",
+        "launch.json",
+        "shim.log",
+        "shim.pid",
+        "shim.sock",
+        "stderr.log",
+        "stdin.log",
+        "stdout.log",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(run.read("shim.log"), b"", "the shim had something to complain about");
+}
+
+#[tokio::test]
+async fn nothing_of_the_starter_stays_open_in_the_shim_or_the_program() {
+    // Inheritable on purpose, as a careless part of the starter would have it.
+    let (read_end, _write_end) = rustix::pipe::pipe().unwrap();
+    let leaked = rustix::fs::fstat(&read_end).unwrap().st_ino;
+    let run = Run::script("ls /proc/self/fd | tr '\\n' ' '; echo; exec sleep 300");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"\n").await;
+    assert_eq!(run.stdout(), "0 1 2 3 \n", "3 is the directory that ls reads");
+    let shim_fds = format!("/proc/{}/fd", run.shim_process().pid);
+    for entry in std::fs::read_dir(shim_fds).unwrap() {
+        let target = std::fs::read_link(entry.unwrap().path()).unwrap();
+        assert_ne!(target.to_str().unwrap(), format!("pipe:[{leaked}]"));
+    }
+}
+
+#[tokio::test]
+async fn the_program_gets_default_signals_its_own_session_and_the_starters_umask() {
+    let mut run = Run::script("cut -d' ' -f6 /proc/$$/stat; echo $$; umask; grep SigIgn /proc/$$/status");
+    run.program = ShimProgram {
+        path: "/bin/sh".into(),
+        args: vec![
+            "-c".to_owned(),
+            "umask 027; trap '' INT HUP QUIT TERM PIPE; exec \"$0\" \"$1\"".to_owned(),
+            common::shim_program().path.to_str().unwrap().to_owned(),
+        ],
+    };
+    let mut shim = run.start().await;
+    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    let said = run.stdout();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines[0], lines[1], "the program must lead its own session");
+    assert_eq!(lines[2], "0027");
+    let ignored = u64::from_str_radix(lines[3].rsplit('\t').next().unwrap(), 16).unwrap();
+    let [hup, int, quit, pipe, term] = [1, 2, 3, 13, 15].map(|signal| 1 << (signal - 1));
+    assert_eq!(ignored & (hup | int | quit | pipe | term), 0, "{ignored:x}");
+}
+
+#[tokio::test]
+async fn the_shim_leaves_the_session_of_its_starter() {
+    let run = Run::script("exec sleep 300");
+    let _shim = run.start().await;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.shim_process().pid).unwrap());
+    assert_eq!(rustix::process::getsid(pid).unwrap(), pid.unwrap());
+}
+
+#[tokio::test]
+async fn a_deep_directory_works_as_well() {
+    let mut run = Run::script("cat");
+    for _ in 0..12 {
+        run.dir = run.dir.join("a-directory-with-a-long-name");
+    }
+    assert!(run.dir.as_os_str().len() > 300);
+    let mut first = run.start().await;
+    let second = run.reconnect().await;
+    within(second.write(b"hello")).await.unwrap();
+    within(second.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut first).await.code, Some(0));
+    assert_eq!(run.stdout(), "hello");
+}
+
+#[tokio::test]
+async fn a_directory_is_used_for_one_run_only() {
+    let run = Run::script("exit 0");
+    exit_of(&mut run.start().await).await;
+    assert!(matches!(run.try_start().await, Err(ProcessError::DirectoryInUse { .. })));
+}
+
+#[tokio::test]
+async fn a_shim_that_cannot_start_says_why() {
+    let mut run = Run::script("exit 0");
+    run.program.path = "/no/such/shim".into();
+    assert!(matches!(run.try_start().await, Err(ProcessError::ShimNotStarted { .. })));
+
+    let mut run = Run::script("exit 0");
+    run.program = ShimProgram {
+        path: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), "echo out of order >&2; exit 1".to_owned()],
+    };
+    match run.try_start().await {
+        Err(ProcessError::ShimFailed { log, .. }) => assert_eq!(log, "out of order"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_merged_tail_follows_the_order_of_writing() {
+    let run = Run::script("echo one; read x; echo two >&2; read x; echo three; read x; printf four >&2");
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"one\n").await;
+    within(shim.write(b"\n")).await.unwrap();
+    output_ending_with(&mut shim, Stream::Stderr, b"two\n").await;
+    assert_eq!(merged_tail(&run.dir, 100).unwrap(), b"one\ntwo\n", "also while it runs");
+    within(shim.write(b"\n")).await.unwrap();
+    output_ending_with(&mut shim, Stream::Stdout, b"three\n").await;
+    within(shim.write(b"\n")).await.unwrap();
+    exit_of(&mut shim).await;
+    assert_eq!(merged_tail(&run.dir, 100).unwrap(), b"one\ntwo\nthree\nfour");
+    assert_eq!(merged_tail(&run.dir, 12).unwrap(), b"three\nfour");
+}
+
+#[tokio::test]
+async fn a_quick_program_is_told_in_full() {
+    let run = Run::script("echo quick");
+    let mut shim = run.start().await;
+    let mut last = None;
+    let record = within(async {
+        loop {
+            match shim.next().await.unwrap() {
+                Notice::Grown { stdout, stderr } => last = Some((stdout, stderr)),
+                Notice::Exited(record) => return record,
+            }
+        }
+    })
+    .await;
+    assert_eq!(last, Some((6, 0)), "the last lengths come before the record");
+    assert_eq!(within(shim.next()).await.unwrap(), Notice::Exited(record));
+    tokio::time::timeout(Duration::from_secs(5), shim.stop()).await.unwrap().unwrap();
+}
