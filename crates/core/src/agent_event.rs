@@ -117,7 +117,7 @@ pub enum Role {
 pub struct ToolUse {
     /// The agent's id for the call.
     pub id: String,
-    /// What sort of thing it does; `None` in later updates of the same call.
+    /// What sort of thing it does.
     pub tool: ToolKind,
     /// The tool's own name.
     pub name: String,

@@ -16,7 +16,7 @@ pub struct Budget {
     pub turns: Option<u64>,
     /// Attempts that count.
     pub attempts: Option<u64>,
-    /// Time since the goal was first taken up.
+    /// Time since the goal was first taken up, without the time in which it waited for the operator.
     pub wall: Option<Duration>,
     /// Tokens of every kind.
     pub tokens: Option<Tokens>,
@@ -30,7 +30,15 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { turns: None, attempts: Some(10), wall: None, tokens: None, usd: None, errors: Some(5), denials: Some(5) }
+        Self {
+            turns: None,
+            attempts: Some(10),
+            wall: None,
+            tokens: None,
+            usd: None,
+            errors: Some(5),
+            denials: Some(5),
+        }
     }
 }
 
@@ -61,7 +69,7 @@ pub enum Axis {
     Turns,
     /// Attempts that count.
     Attempts,
-    /// Time since the goal was first taken up.
+    /// Time since the goal was first taken up, without the time in which it waited for the operator.
     Wall,
     /// Tokens of every kind.
     Tokens,
@@ -173,9 +181,7 @@ impl FromStr for BudgetChange {
 fn parse_amount(axis: Axis, value: &str) -> Result<u64, BudgetError> {
     let (parsed, example) = match axis {
         Axis::Wall => (parse_duration(value).ok().map(|wall| wall.as_secs()), "4h"),
-        Axis::Usd => {
-            (value.parse().ok().and_then(MicroUsd::from_dollars).map(|usd| usd.0), "2.50")
-        }
+        Axis::Usd => (value.parse().ok().and_then(MicroUsd::from_dollars).map(|usd| usd.0), "2.50"),
         _ => (value.replace('_', "").parse().ok(), "5"),
     };
     parsed.ok_or_else(|| BudgetError::BadValue { axis, value: value.to_owned(), example })

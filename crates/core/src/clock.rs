@@ -108,7 +108,10 @@ impl Clocks {
         };
         let turn = (later(self.started, self.limits.turn), Clock::Turn);
         let wall = self.wall_ends.map(|ends| (ends, Clock::Wall));
-        [quiet, wall].into_iter().flatten().fold(turn, |first, other| if other.0 < first.0 { other } else { first })
+        [quiet, wall]
+            .into_iter()
+            .flatten()
+            .fold(turn, |first, other| if other.0 < first.0 { other } else { first })
     }
 }
 
@@ -180,7 +183,8 @@ mod tests {
     fn an_announced_retry_moves_the_idle_clock() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
-        let retry = AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
+        let retry =
+            AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
         clocks.saw(&retry, at(10));
         assert_eq!(clocks.next(), (at(710), Clock::Idle));
     }

@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn durations_are_read_with_their_unit() {
-        for (text, seconds) in [("45s", 45), ("30m", 1_800), ("4h", 14_400), ("1h 30m", 5_400), ("30d", 2_592_000)] {
+        for (text, seconds) in
+            [("45s", 45), ("30m", 1_800), ("4h", 14_400), ("1h 30m", 5_400), ("30d", 2_592_000)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
     }

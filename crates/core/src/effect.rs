@@ -10,7 +10,10 @@ use crate::{AgentName, AttemptId, AttemptNo, SessionId};
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Effect {
     /// Make the workspace and run the setup in it.
-    Prepare,
+    Prepare {
+        /// The how-manieth time: a setup that failed can be tried again.
+        round: u32,
+    },
     /// Start an agent, or take up the one that was started under this attempt before.
     Launch(Launch),
     /// Run the checks on what the attempt left.
@@ -18,23 +21,27 @@ pub enum Effect {
         /// The attempt.
         attempt: AttemptNo,
     },
-    /// End whatever runs for the goal, the whole tree of it.
+    /// End what runs for the goal, the whole tree of it.
     Stop {
-        /// The attempt; none while the workspace is being made.
-        attempt: Option<AttemptNo>,
+        /// The key of the effect that began it.
+        work: String,
     },
 }
 
 impl Effect {
-    /// The key under which it is carried out at most once.
+    /// The key under which it is carried out at most once; no two effects of a goal share one.
     pub fn key(&self) -> String {
         match self {
-            Self::Prepare => "prepare".to_owned(),
+            Self::Prepare { round } => prepare_key(*round),
             Self::Launch(launch) => launch_key(launch.attempt),
             Self::RunChecks { attempt } => checks_key(*attempt),
-            Self::Stop { attempt } => stop_key(*attempt),
+            Self::Stop { work } => stop_key(work),
         }
     }
+}
+
+pub(crate) fn prepare_key(round: u32) -> String {
+    format!("prepare/{round}")
 }
 
 pub(crate) fn launch_key(attempt: AttemptNo) -> String {
@@ -45,11 +52,8 @@ pub(crate) fn checks_key(attempt: AttemptNo) -> String {
     format!("checks/{attempt}")
 }
 
-pub(crate) fn stop_key(attempt: Option<AttemptNo>) -> String {
-    match attempt {
-        Some(attempt) => format!("stop/{attempt}"),
-        None => "stop/setup".to_owned(),
-    }
+pub(crate) fn stop_key(work: &str) -> String {
+    format!("stop/{work}")
 }
 
 /// Everything that starting an attempt needs beyond the agent's own settings.

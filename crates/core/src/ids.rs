@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn attempts_of_one_goal_have_different_ids_that_stay_the_same() {
-        let (one, two) = (AttemptId::of(goal(), AttemptNo::FIRST), AttemptId::of(goal(), AttemptNo::after(1)));
+        let (one, two) =
+            (AttemptId::of(goal(), AttemptNo::FIRST), AttemptId::of(goal(), AttemptNo::after(1)));
         assert_ne!(one, two);
         assert_eq!(one, AttemptId::of(goal(), AttemptNo::FIRST));
         assert_ne!(one.fresh_session(), two.fresh_session());

@@ -1,6 +1,6 @@
 //! What an agent is told: typed sections, put together by rules and only then turned into text.
 
-use crate::{Check, CheckResult, Goal, GoalState};
+use crate::{Attempt, Check, CheckResult, End, Goal, GoalState};
 
 /// A prompt in sections, in the order they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Section {
     Checks(Vec<(String, String)>),
     /// The attempt before ended in the middle of its work; the words say how.
     Interrupted(String),
+    /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
+    OpenedAgain,
     /// The checks that failed on the work so far, with their commands and evidence.
     FailedChecks(Vec<(CheckResult, String)>),
     /// Protected paths that were put back.
@@ -43,7 +45,8 @@ impl Prompt {
     /// The prompt for a goal's next attempt.
     pub fn next(goal: &Goal, state: &GoalState, conversation: Conversation) -> Self {
         let mut sections = Vec::new();
-        if conversation == Conversation::New {
+        let knows_goal = conversation == Conversation::Resumed && last_told(state).is_some();
+        if !knows_goal {
             if goal.briefing {
                 sections.push(Section::Briefing(Briefing));
             }
@@ -78,12 +81,12 @@ pub enum Conversation {
 /// What the agent has not heard yet. A resumed session was told of every verdict before the last attempt's; a new
 /// one was told of none.
 fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
-    let Some(last) = state.last_attempt() else { return Vec::new() };
+    let Some(last) = last_told(state) else { return Vec::new() };
     let mut sections = Vec::new();
-    if last.verdict.is_none()
-        && let Some(end) = &last.end
-    {
-        sections.push(Section::Interrupted(end.name().replace('-', " ")));
+    match (&last.verdict, &last.end) {
+        (None, Some(End::Completed)) => sections.push(Section::OpenedAgain),
+        (None, Some(end)) => sections.push(Section::Interrupted(end.name().replace('-', " "))),
+        _ => {}
     }
     let verdict = match conversation {
         Conversation::New => state.last_verdict(),
@@ -99,8 +102,17 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     sections
 }
 
+/// The last attempt that told the agent something. One that died before it took up its prompt did not, and what it
+/// was to say is still to be said.
+fn last_told(state: &GoalState) -> Option<&Attempt> {
+    state.attempts.iter().rfind(|attempt| attempt.turns > 0 || attempt.verdict.is_some())
+}
+
 fn command_of(checks: &[Check], name: &str) -> String {
-    checks.iter().find(|check| check.name == name).map_or_else(String::new, |check| check.command().to_owned())
+    checks
+        .iter()
+        .find(|check| check.name == name)
+        .map_or_else(String::new, |check| check.command().to_owned())
 }
 
 impl Section {
@@ -117,6 +129,10 @@ impl Section {
                 "# Interrupted\n\nThe last turn did not come to its end ({end}). What you changed is still in the \
                  directory. Look at it, then go on."
             ),
+            Self::OpenedAgain => "# Opened again\n\nYour last turn came to its end, but it is not proven that the goal \
+                                  is reached, and it was opened again. Look at what is in the directory, then finish \
+                                  what is missing."
+                .to_owned(),
             Self::FailedChecks(failed) => {
                 let parts: Vec<String> = failed.iter().map(|(result, command)| failure(result, command)).collect();
                 format!("# Checks that failed on your work\n\n{}", parts.join("\n\n"))

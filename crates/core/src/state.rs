@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, Phase, SessionId,
-    Tokens, Usage, Verdict,
+    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, Phase,
+    SessionId, Tokens, Usage, Verdict,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -17,8 +17,13 @@ pub struct GoalState {
     pub generation: Generation,
     /// The limits in force: the goal's, raised by retries.
     pub budget: Budget,
-    /// When it was first taken up; wall time counts from there.
+    /// When it was first taken up, moved on by the time in which it waited for the operator; wall time counts
+    /// from there.
     pub taken_up_at: Option<Timestamp>,
+    /// Since when nothing happens any more unless the operator says so.
+    pub settled_at: Option<Timestamp>,
+    /// How often its workspace was to be made.
+    pub preparations: u32,
     /// Its workspace, once made.
     pub workspace: Option<WorkspaceBinding>,
     /// The conversation that the next attempt goes on with.
@@ -47,6 +52,8 @@ impl GoalState {
             generation: Generation::default(),
             budget: goal.budget.clone(),
             taken_up_at: None,
+            settled_at: None,
+            preparations: 0,
             workspace: None,
             session: None,
             attempts: Vec::new(),

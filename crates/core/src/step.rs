@@ -11,9 +11,11 @@ mod tests;
 
 use jiff::Timestamp;
 
-use crate::effect::{checks_key, launch_key, stop_key};
+use crate::clock::later;
+use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
 use crate::{
-    AttemptNo, Axis, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming, Phase, StopWhy, Stopping,
+    AttemptNo, Axis, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming, Phase, StopWhy,
+    Stopping,
 };
 
 /// The state after a step, and what came of it.
@@ -119,6 +121,25 @@ fn attempt_lives(state: &GoalState) -> bool {
     state.last_attempt().is_some_and(|attempt| attempt.end.is_none())
 }
 
+/// What runs for a goal: at most one thing at a time.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Setup { round: u32 },
+    Agent(AttemptNo),
+    Checks(AttemptNo),
+}
+
+impl Work {
+    /// The key of the effect that began it.
+    fn key(self) -> String {
+        match self {
+            Self::Setup { round } => prepare_key(round),
+            Self::Agent(attempt) => launch_key(attempt),
+            Self::Checks(attempt) => checks_key(attempt),
+        }
+    }
+}
+
 /// A step under way. Methods change the state only once they know that the event is legal.
 struct Stepper<'a> {
     goal: &'a Goal,
@@ -141,13 +162,13 @@ impl Stepper<'_> {
                 Ok(())
             }
             (Phase::Preparing, Event::Prepared { workspace, .. }) => {
-                self.settle("prepare".to_owned());
+                self.settle(prepare_key(self.state.preparations));
                 self.state.workspace = Some(workspace.clone());
                 self.begin_attempt();
                 Ok(())
             }
             (Phase::Preparing, Event::PrepareFailed { error }) => {
-                self.settle("prepare".to_owned());
+                self.settle(prepare_key(self.state.preparations));
                 self.fail(FailureReason::Setup { error: error.clone() });
                 Ok(())
             }
@@ -158,11 +179,12 @@ impl Stepper<'_> {
                 Ok(())
             }
             (Phase::Running { attempt }, Event::ClockRanOut { clock }) => {
-                self.stop(Some(attempt), why_of(*clock));
+                self.stop(Work::Agent(attempt), why_of(*clock));
                 Ok(())
             }
             (Phase::Running { attempt }, Event::AttemptEnded { end, exit }) => {
-                self.record_end(attempt, end.clone(), exit.clone());
+                self.settle(launch_key(attempt));
+                self.record_end(end.clone(), exit.clone());
                 self.after_end(attempt, end);
                 Ok(())
             }
@@ -178,7 +200,9 @@ impl Stepper<'_> {
                 Ok(())
             }
             (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
-            (Phase::Sleeping { until, .. } | Phase::Limited { until, .. }, Event::Woken) if self.now >= until => {
+            (Phase::Sleeping { until, .. } | Phase::Limited { until, .. }, Event::Woken)
+                if self.now >= until =>
+            {
                 self.state.phase = Phase::Queued;
                 Ok(())
             }
@@ -195,39 +219,41 @@ impl Stepper<'_> {
         event: &Event,
         incoming: &Incoming,
     ) -> Result<(), Illegal> {
-        match event {
-            Event::AttemptStarted | Event::ClockRanOut { .. } => Ok(()),
-            Event::CheckStarted { .. } | Event::CheckFinished { .. } => Ok(()),
-            // What a dying agent still used is paid for, too.
-            Event::Agent { event } => {
-                self.observe(event, incoming);
-                Ok(())
-            }
-            Event::CancelRequested => {
+        let work = self.work_of(stopping);
+        match (work, event) {
+            (_, Event::CancelRequested) => {
                 let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
                 self.state.phase = Phase::Stopping(stopping);
-                Ok(())
             }
-            Event::AttemptEnded { end, exit } => {
-                if let Some(attempt) = stopping.attempt {
-                    self.record_end(attempt, end_of(&stopping.why, end), exit.clone());
-                }
-                self.after_stop(stopping);
-                Ok(())
-            }
-            Event::Prepared { workspace, .. } => {
+            (Work::Setup { .. }, Event::Prepared { workspace, .. }) => {
                 self.state.workspace = Some(workspace.clone());
-                self.after_stop(stopping);
-                Ok(())
+                self.after_stop(work, &stopping.why);
             }
-            Event::PrepareFailed { .. }
-            | Event::VerdictReached { .. }
-            | Event::ChecksFailed { .. }
-            | Event::Stopped => {
-                self.after_stop(stopping);
-                Ok(())
+            (Work::Setup { .. }, Event::PrepareFailed { .. } | Event::Stopped) => {
+                self.after_stop(work, &stopping.why);
             }
-            event => Err(self.wrong_phase(event)),
+            (Work::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
+            // What a dying agent still used is paid for, too.
+            (Work::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
+            (Work::Agent(_), Event::AttemptEnded { end, exit }) => {
+                self.record_end(end_of(&stopping.why, end), exit.clone());
+                self.after_stop(work, &stopping.why);
+            }
+            (Work::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Work::Checks(_), Event::VerdictReached { .. } | Event::ChecksFailed { .. } | Event::Stopped) => {
+                self.after_stop(work, &stopping.why);
+            }
+            (_, event) => return Err(self.wrong_phase(event)),
+        }
+        Ok(())
+    }
+
+    /// What is being ended.
+    fn work_of(&self, stopping: &Stopping) -> Work {
+        match stopping.attempt {
+            None => Work::Setup { round: self.state.preparations },
+            Some(attempt) if attempt_lives(&self.state) => Work::Agent(attempt),
+            Some(attempt) => Work::Checks(attempt),
         }
     }
 
@@ -236,8 +262,9 @@ impl Stepper<'_> {
         if self.state.workspace.is_some() {
             self.begin_attempt();
         } else {
+            self.state.preparations += 1;
             self.state.phase = Phase::Preparing;
-            self.moved.effects.push(Effect::Prepare);
+            self.moved.effects.push(Effect::Prepare { round: self.state.preparations });
         }
     }
 
@@ -246,16 +273,19 @@ impl Stepper<'_> {
             Phase::Queued | Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Escalated { .. } => {
                 self.state.phase = Phase::Cancelled;
             }
-            Phase::Preparing => self.stop(None, StopWhy::Cancel),
-            Phase::Running { attempt } | Phase::Checking { attempt } => self.stop(Some(*attempt), StopWhy::Cancel),
+            Phase::Preparing => self.stop(Work::Setup { round: self.state.preparations }, StopWhy::Cancel),
+            Phase::Running { attempt } => self.stop(Work::Agent(*attempt), StopWhy::Cancel),
+            Phase::Checking { attempt } => self.stop(Work::Checks(*attempt), StopWhy::Cancel),
             _ => return Err(self.wrong_phase(&Event::CancelRequested)),
         }
         Ok(())
     }
 
     fn retry(&mut self, changes: &[crate::BudgetChange]) -> Result<(), Illegal> {
-        let reopens =
-            matches!(self.before, Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven);
+        let reopens = matches!(
+            self.before,
+            Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven
+        );
         if !reopens {
             return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
         }
@@ -265,6 +295,7 @@ impl Stepper<'_> {
         reopened.failed_starts_in_row = 0;
         reopened.same_failure_in_row = 0;
         reopened.denials_in_row = 0;
+        reopened.taken_up_at = self.without_the_wait();
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });
         }
@@ -273,13 +304,24 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    fn stop(&mut self, attempt: Option<AttemptNo>, why: StopWhy) {
-        self.state.phase = Phase::Stopping(Stopping { attempt, why });
-        self.moved.effects.push(Effect::Stop { attempt });
+    /// From when wall time counts after a reopening: the time spent waiting for the operator is not the goal's.
+    fn without_the_wait(&self) -> Option<Timestamp> {
+        let taken_up_at = self.state.taken_up_at?;
+        let waited = self.state.settled_at.map(|settled_at| self.now.duration_since(settled_at));
+        let waited = waited.and_then(|waited| waited.try_into().ok()).unwrap_or_default();
+        Some(later(taken_up_at, waited))
     }
 
-    fn record_end(&mut self, attempt: AttemptNo, end: End, exit: crate::Exit) {
-        self.settle(launch_key(attempt));
+    fn stop(&mut self, work: Work, why: StopWhy) {
+        let attempt = match work {
+            Work::Setup { .. } => None,
+            Work::Agent(attempt) | Work::Checks(attempt) => Some(attempt),
+        };
+        self.state.phase = Phase::Stopping(Stopping { attempt, why });
+        self.moved.effects.push(Effect::Stop { work: work.key() });
+    }
+
+    fn record_end(&mut self, end: End, exit: crate::Exit) {
         let now = self.now;
         if let Some(attempt) = self.state.attempts.last_mut() {
             attempt.ended_at = Some(now);
@@ -292,15 +334,10 @@ impl Stepper<'_> {
         self.moved.settled.push(key);
     }
 
-    fn settle_stop(&mut self, attempt: Option<AttemptNo>) {
-        match attempt {
-            Some(attempt) => {
-                self.settle(launch_key(attempt));
-                self.settle(checks_key(attempt));
-            }
-            None => self.settle("prepare".to_owned()),
-        }
-        self.settle(stop_key(attempt));
+    fn settle_stop(&mut self, work: Work) {
+        let key = work.key();
+        self.settle(stop_key(&key));
+        self.settle(key);
     }
 
     fn wrong_phase(&self, event: &Event) -> Illegal {
@@ -309,6 +346,8 @@ impl Stepper<'_> {
 
     fn finish(mut self) -> Step {
         if self.state.phase != self.before {
+            let since = self.state.settled_at.unwrap_or(self.now);
+            self.state.settled_at = self.state.phase.is_settled().then_some(since);
             self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }

@@ -1,12 +1,12 @@
 //! What follows when an attempt, a verdict or a stop is over.
 
-use super::Stepper;
+use super::{Stepper, Work};
+use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy, Prompt,
-    SessionPlan, StopWhy, Stopping, Usage, Verdict,
+    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy,
+    Prompt, SessionPlan, StopWhy, Usage, Verdict,
 };
-use crate::clock::later;
 
 impl Stepper<'_> {
     /// Starts the next attempt, unless a budget is spent.
@@ -15,7 +15,8 @@ impl Stepper<'_> {
             return self.fail(FailureReason::Budget { axis });
         }
         let Some(agent) = self.goal.agents.first().cloned() else {
-            return self.escalate(EscalationReason::SpawnFailed { problem: "the goal names no agent".to_owned() });
+            return self
+                .escalate(EscalationReason::SpawnFailed { problem: "the goal names no agent".to_owned() });
         };
         let n = AttemptNo::after(self.state.attempts.len());
         let id = AttemptId::of(self.goal.id, n);
@@ -57,7 +58,7 @@ impl Stepper<'_> {
     }
 
     /// The session to go on with: the same agent's, in the same directory.
-    fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
+    pub(super) fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
         let (session, workspace) = (self.state.session.as_ref()?, self.state.workspace.as_ref()?);
         let fits = session.agent == *agent && session.directory == workspace.path;
         fits.then(|| session.native_id.clone())
@@ -72,7 +73,10 @@ impl Stepper<'_> {
                 self.check_or_leave_unproven(attempt);
             }
             // The agent's own cap says nothing about the work: the checks and our budget decide.
-            End::MaxTurns | End::MaxBudget => self.check_or_try_again(attempt),
+            End::MaxTurns | End::MaxBudget => {
+                self.state.errors_in_row += 1;
+                self.check_or_try_again(attempt);
+            }
             End::RateLimited { until } => {
                 self.spend_no_attempt();
                 let announced = until.or_else(|| self.state.last_attempt().and_then(|last| last.limit_until));
@@ -87,7 +91,9 @@ impl Stepper<'_> {
                 self.spend_no_attempt();
                 self.escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
             }
-            End::Declined { message } => self.escalate(EscalationReason::Declined { message: message.clone() }),
+            End::Declined { message } => {
+                self.escalate(EscalationReason::Declined { message: message.clone() })
+            }
             // The id is of no use any more; the next prompt carries everything, so nothing is lost with it.
             End::ResumeRefused { .. } => {
                 self.spend_no_attempt();
@@ -103,16 +109,18 @@ impl Stepper<'_> {
                 let message = end.detail().unwrap_or_default();
                 self.after_failed_start(&message, end);
             }
-            End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => self.pause_after_error(end),
+            End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => {
+                self.pause_after_error(end)
+            }
             // Both are ends that only we bring about, in the phase `stopping`; met here, they are no success.
             End::Cancelled | End::OverBudget => self.pause_after_error(end),
         }
     }
 
     /// What follows when a tree that we ended is gone.
-    pub(super) fn after_stop(&mut self, stopping: &Stopping) {
-        self.settle_stop(stopping.attempt);
-        match &stopping.why {
+    pub(super) fn after_stop(&mut self, work: Work, why: &StopWhy) {
+        self.settle_stop(work);
+        match why {
             StopWhy::Cancel => self.state.phase = Phase::Cancelled,
             StopWhy::Auth { message } => self.escalate_auth(message),
             StopWhy::Budget { axis } => self.fail(FailureReason::Budget { axis: *axis }),
@@ -135,7 +143,9 @@ impl Stepper<'_> {
         }
         if verdict.met() {
             self.state.phase = Phase::Done;
-        } else if self.state.same_failure_in_row >= Policy::NO_PROGRESS && self.state.spent_axis(self.now).is_none() {
+        } else if self.state.same_failure_in_row >= Policy::NO_PROGRESS
+            && self.state.spent_axis(self.now).is_none()
+        {
             self.escalate(EscalationReason::NoProgress { times: self.state.same_failure_in_row });
         } else {
             self.begin_attempt();

@@ -1,21 +1,25 @@
 //! What a living attempt's own words change: usage, session, decisions, and reasons to stop it.
 
-use super::Stepper;
+use super::{Stepper, Work};
 use crate::{
-    AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Policy, SessionBinding, SessionStarted, StopWhy, TurnStop,
+    AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Policy, SessionBinding, SessionStarted, StopWhy,
+    TurnStop,
 };
 
 impl Stepper<'_> {
     /// Takes note of what the agent said or did.
     pub(super) fn observe(&mut self, event: &AgentEvent, incoming: &Incoming) {
         if let (Some(raw), Some(attempt)) = (incoming.raw, self.state.attempts.last_mut()) {
-            attempt.read_to = attempt.read_to.max(raw.offset + raw.length);
+            attempt.read_to = attempt.read_to.max(raw.offset.saturating_add(raw.length));
         }
         match event {
             AgentEvent::SessionStarted(session) => self.bind_session(session),
             AgentEvent::TurnStarted => self.with_attempt(|attempt| attempt.turns += 1),
             AgentEvent::Usage { used, context_used, context_size, .. } => {
-                self.state.auth_failures_in_row = 0;
+                // Whoever used something was let in; an empty count says nothing.
+                if !used.is_empty() {
+                    self.state.auth_failures_in_row = 0;
+                }
                 self.with_attempt(|attempt| {
                     attempt.usage += *used;
                     if let Some(used) = context_used {
@@ -24,8 +28,9 @@ impl Stepper<'_> {
                 });
             }
             AgentEvent::Retrying { status: Some(401 | 403), .. } => self.state.auth_failures_in_row += 1,
+            AgentEvent::Retrying { .. } => self.state.auth_failures_in_row = 0,
             AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
-                self.with_attempt(|attempt| attempt.limit_until = limit.resets_at);
+                self.with_attempt(|attempt| attempt.limit_until = limit.resets_at.or(attempt.limit_until));
             }
             AgentEvent::Decided(decision) => {
                 match decision.outcome {
@@ -47,22 +52,31 @@ impl Stepper<'_> {
 
     /// Ends the attempt when what was observed says that going on only costs.
     pub(super) fn stop_if_needed(&mut self, attempt: AttemptNo) {
+        let work = Work::Agent(attempt);
         if self.state.auth_failures_in_row >= Policy::AUTH_FAILURES {
             let message = "the provider refused the credentials twice in a row".to_owned();
-            self.stop(Some(attempt), StopWhy::Auth { message });
+            self.stop(work, StopWhy::Auth { message });
         } else if let Some(axis) = self.state.over_budget() {
-            self.stop(Some(attempt), StopWhy::Budget { axis });
+            self.stop(work, StopWhy::Budget { axis });
         }
     }
 
     fn bind_session(&mut self, session: &SessionStarted) {
         self.state.failed_starts_in_row = 0;
-        let directory = self.state.workspace.as_ref().map_or_else(String::new, |workspace| workspace.path.clone());
+        let directory =
+            self.state.workspace.as_ref().map_or_else(String::new, |workspace| workspace.path.clone());
+        let resumable = self.state.last_attempt().and_then(|attempt| self.resumable(&attempt.agent));
         let Some(attempt) = self.state.attempts.last_mut() else { return };
+        // Asked to go on, the agent began anew: a conversation that was never told the goal is none to go on with.
+        let lost = attempt.session.is_none() && !session.resumed && resumable.is_some();
         attempt.session = Some(session.native_id.clone());
         attempt.resumed = session.resumed;
         if session.model.is_some() {
             attempt.model.clone_from(&session.model);
+        }
+        if lost {
+            self.state.session = None;
+            return;
         }
         let since = match &self.state.session {
             Some(bound) if bound.native_id == session.native_id => bound.since,
