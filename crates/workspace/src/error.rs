@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why a repository, a workspace or a checkout could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,19 @@ pub enum WorkspaceError {
         directory: PathBuf,
         /// Git's own words; they name the lock file.
         detail: String,
+    },
+    /// A git command did not come to an end.
+    #[error(
+        "`git {command}` did not end within {} s in {}; look for a filter, a network disk or a pipe that it \
+         waits for", limit.as_secs(), directory.display()
+    )]
+    TimedOut {
+        /// The subcommand.
+        command: String,
+        /// Where it ran.
+        directory: PathBuf,
+        /// How long it was given.
+        limit: Duration,
     },
     /// The file system said no.
     #[error("cannot {action} {}: {source}; check its owner, its permissions and the free space", path.display())]

@@ -5,11 +5,13 @@
 //! other git processes is waited out for a bounded time. What the commands mean is the callers' business.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use crate::WorkspaceError;
 
@@ -40,23 +42,29 @@ const KEPT_VARIABLES: [&str; 4] =
 const LOCK_TRIES: u32 = 24;
 const LOCK_PAUSE_LIMIT: Duration = Duration::from_millis(500);
 
+/// How long one command may take. Far beyond any honest work: an agent can leave a named pipe where git expects
+/// a file, and nobody would ever write to it.
+const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+
 /// A place to run git in: a directory and, unless it is to be discovered, the repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     directory: PathBuf,
     git_dir: Option<PathBuf>,
     index: Option<PathBuf>,
+    time_limit: Duration,
 }
 
 impl Git {
     /// Git finds the repository upward from `directory`; only for finding it in the first place.
     pub(crate) fn discovering(directory: &Path) -> Self {
-        Self { directory: directory.to_path_buf(), git_dir: None, index: None }
+        let directory = directory.to_path_buf();
+        Self { directory, git_dir: None, index: None, time_limit: TIME_LIMIT }
     }
 
     /// The repository is named, so that a damaged or missing `.git` can never make git act on another one.
     pub(crate) fn at(git_dir: &Path, work_tree: &Path) -> Self {
-        Self { directory: work_tree.to_path_buf(), git_dir: Some(git_dir.to_path_buf()), index: None }
+        Self { git_dir: Some(git_dir.to_path_buf()), ..Self::discovering(work_tree) }
     }
 
     /// The same place with another index file.
@@ -76,7 +84,7 @@ impl Git {
 
     /// Starts to put a command together.
     pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
-        GitCommand { git: self, name, args: Vec::new(), input: Vec::new() }
+        GitCommand { git: self, name, args: Vec::new(), input: Arc::default() }
     }
 
     fn not_started(&self, source: io::Error) -> WorkspaceError {
@@ -128,7 +136,7 @@ pub(crate) struct GitCommand<'a> {
     git: &'a Git,
     name: &'static str,
     args: Vec<OsString>,
-    input: Vec<u8>,
+    input: Arc<[u8]>,
 }
 
 impl GitCommand<'_> {
@@ -144,7 +152,7 @@ impl GitCommand<'_> {
 
     /// What the command reads from its standard input.
     pub(crate) fn input(mut self, input: Vec<u8>) -> Self {
-        self.input = input;
+        self.input = input.into();
         self
     }
 
@@ -204,13 +212,34 @@ impl GitCommand<'_> {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(not_started)?;
-        let stdin = child.stdin.take();
-        std::thread::scope(|scope| {
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = Arc::clone(&self.input);
             // Written beside the reading, or both sides could wait for each other on a full pipe. A command
             // that ends early closes its end; its exit code tells, not our write error.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&self.input)));
-            child.wait_with_output().map_err(not_started)
-        })
+            std::thread::spawn(move || stdin.write_all(&input));
+        }
+        let deadline = Instant::now() + self.git.time_limit;
+        let stdout = read_aside(child.stdout.take());
+        let stderr = read_aside(child.stderr.take());
+        let in_time = |bytes: Receiver<Vec<u8>>| {
+            bytes.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+        };
+        match (in_time(stdout), in_time(stderr)) {
+            (Some(stdout), Some(stderr)) => {
+                let status = child.wait().map_err(not_started)?;
+                Ok(Output { status, stdout, stderr })
+            }
+            _ => {
+                // It may have ended by itself just now; either way it is gone after the wait.
+                let _ = child.kill();
+                child.wait().map_err(not_started)?;
+                Err(WorkspaceError::TimedOut {
+                    command: self.name.to_owned(),
+                    directory: self.git.directory.clone(),
+                    limit: self.git.time_limit,
+                })
+            }
+        }
     }
 
     fn failure(&self, output: &Output) -> WorkspaceError {
@@ -231,6 +260,19 @@ impl GitCommand<'_> {
         let hint = hint(&text, &directory);
         WorkspaceError::Git { command, directory, detail, hint }
     }
+}
+
+/// Reads a pipe to its end on a thread of its own, so that the caller can stop waiting.
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        // Nobody listens any more after the time limit.
+        let _ = sender.send(bytes);
+    });
+    receiver
 }
 
 /// Whether another git process is in the way. The last kind is the record of a worktree that a process which
@@ -267,4 +309,38 @@ pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// A path as people read it; bytes that are not UTF-8 are replaced.
 pub(crate) fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the standard library cannot make a named pipe")]
+    fn a_command_that_waits_for_ever_is_ended_at_its_limit() {
+        let scratch = tempfile::tempdir().unwrap();
+        let made = Command::new("mkfifo").arg(scratch.path().join("pipe")).status().unwrap();
+        assert!(made.success());
+        let limit = Duration::from_millis(50);
+        let git = Git { time_limit: limit, ..Git::discovering(scratch.path()) };
+        match git.command("hash-object").arg("pipe").run() {
+            Err(WorkspaceError::TimedOut { command, directory, limit: named }) => {
+                assert_eq!(
+                    (command.as_str(), directory.as_path(), named),
+                    ("hash-object", scratch.path(), limit)
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn more_input_and_output_than_pipes_hold_passes_through() {
+        let scratch = tempfile::tempdir().unwrap();
+        let input: Vec<u8> =
+            (0..200_000).flat_map(|number: u32| format!("{number}\n").into_bytes()).collect();
+        let git = Git::discovering(scratch.path());
+        let output = git.command("stripspace").input(input.clone()).run().unwrap();
+        assert_eq!(output, input);
+    }
 }

@@ -186,7 +186,8 @@ impl Source<'_> {
                 warnings.push(embedded::take_in(self.repo, &index, self.git_dir, directory)?);
             }
         }
-        warnings.extend(submodule_warnings(&index)?);
+        let submodules = entries.gitlinks.difference(&inner).map(Vec::as_slice).collect();
+        warnings.extend(submodule_warnings(&index, &submodules)?);
         Ok(Snapshot { index, warnings })
     }
 
@@ -277,15 +278,17 @@ fn add_all_but(git: &Git, left_out: &BTreeSet<Vec<u8>>) -> Result<(), WorkspaceE
 }
 
 /// Names submodules with work inside that the candidate, which holds only their commit, cannot carry.
-fn submodule_warnings(index: &PrivateIndex) -> Result<Vec<String>, WorkspaceError> {
-    let links = Entries::of(index)?.gitlinks;
-    if links.is_empty() {
+fn submodule_warnings(
+    index: &PrivateIndex,
+    submodules: &BTreeSet<&[u8]>,
+) -> Result<Vec<String>, WorkspaceError> {
+    if submodules.is_empty() {
         return Ok(Vec::new());
     }
     let changed =
         index.git.command("diff-files").args(["--name-only", "-z", "--ignore-submodules=none"]).run()?;
     Ok(records(&changed)
-        .filter(|path| links.contains(*path))
+        .filter(|path| submodules.contains(path))
         .map(|path| format!("submodule {} has uncommitted changes; they are not taken along", shown(path)))
         .collect())
 }

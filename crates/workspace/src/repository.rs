@@ -24,6 +24,15 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// Makes a repository of a directory, with everything in it as its first commit.
+    pub fn init(directory: &Path, message: &str) -> Result<Self, WorkspaceError> {
+        let git = Git::discovering(directory);
+        git.command("init").args(["--quiet", "--initial-branch=main"]).run()?;
+        git.command("add").args(["--all"]).run()?;
+        git.command("commit").args(["--quiet", "--message", message]).run()?;
+        Self::discover(directory)
+    }
+
     /// Finds the repository that `from` is in, upward from there.
     pub fn discover(from: &Path) -> Result<Self, WorkspaceError> {
         let git = Git::discovering(from);
@@ -71,6 +80,8 @@ impl Repository {
         // Each record is two letters of state, a space and the path.
         let mut paths: Vec<String> = records(&status).filter_map(|line| line.get(3..)).map(shown).collect();
         paths.sort();
+        // A file that is only out of the index is both deleted and untracked.
+        paths.dedup();
         Ok(paths)
     }
 
