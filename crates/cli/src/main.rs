@@ -1,1 +1,61 @@
-fn main() {}
+//! The `towline` program.
+
+mod args;
+mod commands;
+mod context;
+mod draft;
+mod failure;
+mod find;
+mod output;
+mod report;
+mod view;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+use crate::context::Context;
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    // The supervisor of an attempt is this same program. It must stay small, so it goes by the arguments and the
+    // runtime.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "shim") {
+        return match words.next() {
+            Some(directory) => towline_process::shim::main(Path::new(&directory)),
+            None => ExitCode::from(2),
+        };
+    }
+    match run(Args::parse()) {
+        Ok(code) => code,
+        Err(failure) => {
+            output::say(format_args!("{failure}"));
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    if let Command::Script(script) = args.command {
+        return commands::script::run(script);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
+    let context = Context::of_this_process()?;
+    runtime.block_on(async {
+        match args.command {
+            Command::Run(run) => commands::run::run(&context, run).await,
+            Command::Demo(demo) => commands::demo::run(&context, demo).await,
+            Command::Show(show) => commands::show::run(&context, show).await,
+            Command::Ls(ls) => commands::ls::run(&context, ls).await,
+            Command::Logs(logs) => commands::logs::run(&context, logs).await,
+            Command::Diff(diff) => commands::diff::run(&context, diff).await,
+            Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
+            Command::Retry(retry) => commands::retry::run(&context, retry).await,
+            Command::Script(script) => commands::script::run(script),
+        }
+    })
+}

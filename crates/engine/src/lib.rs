@@ -1,1 +1,25 @@
-//! Placeholder.
+//! Drives goals: selects what happened, lets the core decide, records it, and only then acts.
+//!
+//! [`Engine`] starts goals and takes them up again; each has a driver with three beats (select, handle, react) and
+//! one executor per effect. Neighbours: the store keeps what is decided, the agent crate says what bytes mean, the
+//! process crate owns process trees. Nothing here parses an agent's output or speaks HTTP.
+
+mod attempt;
+mod checks;
+mod clock;
+mod control;
+mod driver;
+mod engine;
+mod error;
+mod handle;
+mod home;
+mod news;
+mod prepare;
+mod presence;
+
+pub use clock::{Clock, SystemClock};
+pub use control::{Following, Reply, Request, ask, follow};
+pub use engine::{Engine, EngineSettings};
+pub use error::EngineError;
+pub use handle::{Events, Handle};
+pub use home::Home;

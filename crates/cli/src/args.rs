@@ -1,0 +1,183 @@
+//! The command line, as `--help` teaches it.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use towline_core::BudgetChange;
+
+/// Takes coding agents to done, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "towline", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done · 1 internal error · 2 wrong usage or configuration · 3 failed · 4 a person is needed ·
+            5 not found · 6 unproven (no checks) · 130 cancelled
+
+State is kept in $TOWLINE_HOME, or towline/ below your state directory.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Drive an agent until your checks pass
+    Run(Run),
+    /// Watch a failing sample project being fixed, with nothing but this program and git
+    Demo(Demo),
+    /// Show everything about a goal
+    Show(Show),
+    /// List goals, the newest first
+    Ls(Ls),
+    /// Show what happened to a goal
+    Logs(Logs),
+    /// Show what a goal changed
+    Diff(Diff),
+    /// End a goal and everything that runs for it
+    Cancel(Cancel),
+    /// Open an ended goal again and go on with it
+    Retry(Retry),
+    /// The scripted agent
+    #[command(hide = true)]
+    Script(Script),
+}
+
+/// Drive an agent until your checks pass.
+///
+/// The agent works in a worktree and on a branch of its own; your checkout is not touched. After each attempt
+/// Towline itself runs the checks on a clean checkout of what the agent left, and gives it what failed. The goal is
+/// done when all checks pass.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline run \"fix the failing test\" --check \"cargo test\"
+  towline run \"make the linter happy\" --check \"npm run lint\" --check \"npm test\" --budget usd=2
+  towline run - --check \"make test\" < goal.txt
+  towline run --goal 1a2b3c4d              go on with a goal that was left")]
+pub(crate) struct Run {
+    /// What is to be done, in plain words; `-` reads it from standard input
+    #[arg(required_unless_present = "goal", conflicts_with = "goal")]
+    pub(crate) prompt: Vec<String>,
+    /// A command that must exit with 0 on a clean checkout of the work; may be given several times
+    #[arg(long, value_name = "CMD", conflicts_with = "goal")]
+    pub(crate) check: Vec<String>,
+    /// The agent to use, by its name in the configuration
+    #[arg(long, value_name = "NAME", conflicts_with = "goal")]
+    pub(crate) agent: Vec<String>,
+    /// The model to use
+    #[arg(long, value_name = "M", conflicts_with = "goal")]
+    pub(crate) model: Option<String>,
+    /// A limit: turns, attempts, wall, tokens, usd, errors or denials
+    #[arg(long, value_name = "AXIS=VALUE", conflicts_with = "goal")]
+    pub(crate) budget: Vec<BudgetChange>,
+    /// The commit that the work starts from [default: HEAD]
+    #[arg(long, value_name = "REF", conflicts_with_all = ["goal", "include_dirty"])]
+    pub(crate) base: Option<String>,
+    /// Start from your uncommitted changes, too
+    #[arg(long, conflicts_with = "goal")]
+    pub(crate) include_dirty: bool,
+    /// Go on with an existing goal instead of making one
+    #[arg(long, value_name = "ID")]
+    pub(crate) goal: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: RunFormat,
+}
+
+/// How a foreground run tells what happens.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct RunFormat {
+    /// Print nothing but the goal as JSON at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print each event as a line of JSON when it happens
+    #[arg(long)]
+    pub(crate) events: bool,
+}
+
+/// Watch a failing sample project being fixed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    #[command(flatten)]
+    pub(crate) format: RunFormat,
+}
+
+/// Show everything about a goal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// The goal's id, or any prefix of it that no other goal shares
+    pub(crate) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List goals.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ls {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what happened to a goal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Logs {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+    /// Go on while the goal does
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The agent's own output, byte for byte, of the last attempt or of `--attempt`
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) raw: bool,
+    /// Only this attempt
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
+    /// Print each event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what a goal changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+    /// Only the files and how many lines changed
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+/// End a goal and everything that runs for it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cancel {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+}
+
+/// Open an ended goal again and go on with it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Retry {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+    /// A limit to raise (`usd=+5`) or to set (`attempts=20`)
+    #[arg(long, value_name = "AXIS=+V")]
+    pub(crate) budget: Vec<BudgetChange>,
+    #[command(flatten)]
+    pub(crate) format: RunFormat,
+}
+
+/// The scripted agent.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Script {
+    /// The script.
+    pub(crate) script: PathBuf,
+    /// Begin this session.
+    #[arg(long, required_unless_present = "resume", conflicts_with = "resume")]
+    pub(crate) session: Option<String>,
+    /// Go on with this session.
+    #[arg(long)]
+    pub(crate) resume: Option<String>,
+}

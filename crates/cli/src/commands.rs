@@ -1,0 +1,12 @@
+//! One module per command.
+
+pub(crate) mod cancel;
+pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod foreground;
+pub(crate) mod logs;
+pub(crate) mod ls;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod script;
+pub(crate) mod show;

@@ -1,0 +1,102 @@
+//! `towline demo`: a failing sample project is fixed by the scripted agent, with nothing but this program and git.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use towline_builtin::demo;
+use towline_core::Phase;
+use towline_workspace::Repository;
+use uuid::Uuid;
+
+use crate::args::{Demo, Run};
+use crate::commands::run::start;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+use crate::view::Paint;
+
+/// Makes the sample project below the state directory and runs a goal on it like on any other.
+pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failure> {
+    let home = context.home()?;
+    let folder = home.root().join("demo").join(&Uuid::now_v7().simple().to_string()[24..]);
+    let project = folder.join("greeter");
+    make_project(context, &folder, &project).map_err(|error| {
+        Failure::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
+    })?;
+    Repository::init(&project, "a greeter that does not do what it promises")?;
+    let quiet = args.format.json || args.format.events;
+    if !quiet {
+        output::print(format_args!(
+            "A sample project with failing tests was made in {}\n",
+            project.display()
+        ));
+    }
+    let context = Context {
+        environment: context.environment.clone(),
+        directory: project.clone(),
+        program: context.program.clone(),
+    };
+    let run = Run {
+        prompt: vec![demo::PROMPT.to_owned()],
+        check: Vec::new(),
+        agent: Vec::new(),
+        model: None,
+        budget: Vec::new(),
+        base: None,
+        include_dirty: false,
+        goal: None,
+        format: args.format,
+    };
+    let (record, code) = start(&context, &run).await?;
+    if !quiet && record.state.phase == Phase::Done {
+        proof(&context, &record);
+    }
+    Ok(code)
+}
+
+fn make_project(context: &Context, folder: &Path, project: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(project)?;
+    demo::write_project(project)?;
+    let script = folder.join("agent.toml");
+    std::fs::write(&script, demo::SCRIPT)?;
+    let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+    let configuration = format!(
+        "# The demo's agent is a script inside towline; with a real one this is all it takes:\n\
+         #   [defaults]\n\
+         #   agents = [\"claude\"]\n\
+         [defaults]\n\
+         agents = [\"scripted\"]\n\n\
+         [agents.scripted]\n\
+         kind = \"script\"\n\
+         command = [{}, \"script\", {}]\n\n\
+         [[checks]]\n\
+         name = \"{}\"\n\
+         run = \"{}\"\n\n\
+         [protect]\n\
+         paths = [\"tests/**\", \"towline.toml\"]\n",
+        quoted(&context.program)?,
+        quoted(&script)?,
+        demo::CHECK.name,
+        demo::CHECK.command,
+    );
+    std::fs::write(project.join("towline.toml"), configuration)
+}
+
+/// What was proven, and how anyone can see it for themselves.
+fn proof(context: &Context, record: &towline_store::GoalRecord) {
+    let paint = Paint::for_stdout(context);
+    let Some(candidate) = &record.state.candidate else { return };
+    output::print(format_args!("\n{}", paint.bold("The proof")));
+    output::print(format_args!(
+        "  Towline ran `{}` itself on a clean checkout of {}: red after attempt 1, green after attempt 2.",
+        demo::CHECK.command,
+        &candidate.as_str()[..candidate.as_str().len().min(12)]
+    ));
+    output::print(format_args!(
+        "  See it yourself: cd {} && git merge {candidate} && {}",
+        context.directory.display(),
+        demo::CHECK.command
+    ));
+    output::print(format_args!("\n{}", paint.bold("Next, in a project of yours")));
+    output::print("  towline run \"fix the failing test\" --check \"cargo test\"");
+}

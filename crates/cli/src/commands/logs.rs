@@ -1,0 +1,100 @@
+//! `towline logs`: what happened to a goal, as a story, as events, or as the agent's own bytes.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use towline_core::{AttemptNo, Envelope, Seq};
+use towline_engine::{Events, follow};
+use towline_process::{LogReader, Stream};
+use towline_store::GoalRecord;
+
+use crate::args::Logs;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::find::{self, Found};
+use crate::output;
+use crate::view::{Paint, Story};
+
+/// Shows the log, and goes on while the goal does when asked to.
+pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    if args.raw {
+        return raw(&found, &args).await;
+    }
+    let only = args.attempt.map(|number| attempt(&found.record, number)).transpose()?;
+    let mut story = Story::new(Paint::for_stdout(context));
+    let mut show = |event: &Envelope| {
+        if only.is_some() && event.attempt != only {
+            return;
+        }
+        if args.json {
+            output::print_json_line(event);
+        } else {
+            story.lines(event).iter().for_each(output::print);
+        }
+    };
+    if args.follow {
+        let mut following = following(&found, Seq(0)).await?;
+        while let Some(event) = following.events.next().await? {
+            show(&event);
+        }
+    } else {
+        let mut after = Seq(0);
+        loop {
+            let page = found.store.events(found.record.goal.id, after, 500).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            page.iter().for_each(&mut show);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn following(found: &Found, after: Seq) -> Result<towline_engine::Following, Failure> {
+    let following = follow(&found.home, found.store.clone(), &found.record, after).await;
+    following
+        .map_err(|error| Failure::internal(format!("cannot reach the process that drives the goal: {error}")))
+}
+
+/// The attempt by this number, if the goal has had it.
+fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Failure> {
+    let found = AttemptNo::new(number).filter(|number| record.state.attempt(*number).is_some());
+    found.ok_or_else(|| {
+        let count = record.state.attempts.len();
+        Failure::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
+    })
+}
+
+async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
+    let number = match args.attempt {
+        Some(number) => attempt(&found.record, number)?,
+        None => match found.record.state.last_attempt() {
+            Some(last) => last.n,
+            None => return Err(Failure::not_found("the goal has had no attempt yet")),
+        },
+    };
+    let directory = found.home.attempt(found.record.goal.id, number);
+    let mut reader = LogReader::output(&directory, Stream::Stdout, 0);
+    copy(&mut reader, &directory)?;
+    if args.follow {
+        // Every event means that there may be more bytes.
+        let mut events: Events = following(found, found.record.last_seq).await?.events;
+        while events.next().await?.is_some() {
+            copy(&mut reader, &directory)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy(reader: &mut LogReader, directory: &Path) -> Result<(), Failure> {
+    loop {
+        let chunk = reader.read();
+        let chunk = chunk.map_err(|error| {
+            Failure::internal(format!("cannot read the log in {}: {error}", directory.display()))
+        })?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        output::print_bytes(chunk);
+    }
+}

@@ -1,0 +1,52 @@
+//! `towline ls`: goals, the newest first.
+
+use std::process::ExitCode;
+
+use towline_store::GoalRecord;
+
+use crate::args::Ls;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::{GoalLine, agent_of};
+
+/// Lists goals.
+pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
+    let records = match context.existing_state()? {
+        Some((_, store)) => store.list().await?,
+        None => Vec::new(),
+    };
+    if args.json {
+        output::print_json(&records.iter().map(GoalLine::of).collect::<Vec<_>>());
+    } else if records.is_empty() {
+        output::say(format_args!(
+            "no goals yet; begin with: towline run \"what is to be done\" --check \"a command\""
+        ));
+    } else {
+        table(&records).iter().for_each(output::print);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(records: &[GoalRecord]) -> Vec<String> {
+    let mut rows = vec![["ID", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"].map(str::to_owned)];
+    rows.extend(records.iter().map(|record| {
+        let state = &record.state;
+        [
+            record.goal.id.short(),
+            state.phase.name().to_owned(),
+            agent_of(record).unwrap_or_default(),
+            state.attempts.len().to_string(),
+            state.usage().cost.to_string(),
+            record.goal.title.clone(),
+        ]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    rows.iter()
+        .map(|row| {
+            let cells = widths.iter().zip(row).map(|(width, cell)| format!("{cell:<width$}"));
+            format!("{}  {}", cells.collect::<Vec<_>>().join("  "), row[5])
+        })
+        .collect()
+}

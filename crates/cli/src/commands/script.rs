@@ -1,0 +1,30 @@
+//! `towline script`: the scripted agent, as a process of its own under the supervision of any agent.
+
+use std::process::ExitCode;
+
+use towline_builtin::script::{ScriptArgs, ScriptSession, main};
+use towline_core::SessionId;
+
+use crate::args::Script;
+use crate::failure::Failure;
+use crate::output;
+
+/// Plays the next turn of a script.
+pub(crate) fn run(args: Script) -> Result<ExitCode, Failure> {
+    let session = match (args.session, args.resume) {
+        (_, Some(id)) => ScriptSession::Resume(SessionId::new(id)),
+        (Some(id), None) => ScriptSession::Fresh(SessionId::new(id)),
+        (None, None) => {
+            return Err(Failure::usage("a session is needed").hint("--session ID, or --resume ID"));
+        }
+    };
+    let directory = std::env::current_dir().map_err(|error| Failure::usage(error.to_string()))?;
+    let args = ScriptArgs { script: args.script, session, state: None };
+    match main(&args, std::io::stdin().lock(), std::io::stdout().lock(), &directory) {
+        Ok(played) => Ok(ExitCode::from(played.exit_code())),
+        Err(error) => {
+            output::say(format_args!("{error}"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `towline show`: everything about a goal.
+
+use std::process::ExitCode;
+
+use towline_core::{Attempt, show_duration};
+use towline_engine::{Clock, SystemClock};
+
+use crate::args::Show;
+use crate::context::Context;
+use crate::draft::agents_of;
+use crate::failure::Failure;
+use crate::report::GoalReport;
+use crate::view::{Paint, ending, next_steps};
+use crate::{find, output};
+
+/// Shows a goal.
+pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    let record = &found.record;
+    if args.json {
+        output::print_json(&GoalReport::of(record, &found.home, SystemClock.now()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_stdout(context);
+    output::print(paint.bold(&record.goal.title));
+    output::print(ending(paint, record));
+    let mut facts =
+        vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
+    if let Some(workspace) = &record.state.workspace {
+        facts.push(("branch", workspace.branch.clone()));
+        facts.push(("workspace", workspace.path.clone()));
+    }
+    facts.extend(
+        record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.command()))),
+    );
+    for (name, value) in facts {
+        output::print(format_args!("  {name:<10} {value}"));
+    }
+    for attempt in &record.state.attempts {
+        attempt_lines(paint, attempt).iter().for_each(output::print);
+    }
+    // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
+    let settings = agents_of(context, &record.goal).ok();
+    let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
+    for (what, command) in next_steps(record, first) {
+        output::print(format_args!("  {:<20} {command}", format!("{what}:")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
+    let end = attempt.end.as_ref().map_or("running", |end| end.name());
+    let resumed = if attempt.resumed { ", resumed" } else { "" };
+    let model = attempt.model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
+    let head = format!("attempt {}  {}{model}{resumed}: {end}", attempt.n, attempt.agent);
+    let mut lines = vec![format!(
+        "{} {}",
+        paint.bold(&head),
+        paint.dim(&format!("· {} tokens · {}", attempt.usage.tokens(), attempt.usage.cost))
+    )];
+    if let Some(detail) = attempt.end.as_ref().and_then(|end| end.detail()) {
+        lines.push(format!("  {detail}"));
+    }
+    if let Some(first) = attempt.text.trim().lines().next() {
+        lines.push(format!("  “{first}”"));
+    }
+    for check in attempt.verdict.iter().flat_map(|verdict| &verdict.checks) {
+        let sign = if check.met { paint.good("✓") } else { paint.bad("✗") };
+        lines.push(format!("  {sign} {} {}", check.name, paint.dim(&show_duration(check.took))));
+    }
+    lines
+}

@@ -1,0 +1,131 @@
+//! What this process was started with: environment, directory, configuration layers, state.
+//!
+//! The only place that reads the environment; everything below is given values.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use towline_agent::AgentSettings;
+use towline_config::{Layer, LayerContent, LayerName, Loaded};
+use towline_core::AgentName;
+use towline_engine::{Engine, EngineSettings, Home, SystemClock};
+use towline_process::ShimProgram;
+use towline_store::{SqliteStore, Store};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// What this process was started with.
+pub(crate) struct Context {
+    /// The environment. Variables that are not text cannot be passed on and are left out.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The current directory.
+    pub(crate) directory: PathBuf,
+    /// This program.
+    pub(crate) program: PathBuf,
+}
+
+impl Context {
+    /// Looks at this process.
+    pub(crate) fn of_this_process() -> Result<Self, Failure> {
+        let text = |text: std::ffi::OsString| text.into_string().ok();
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+        let directory = std::env::current_dir()
+            .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
+        Ok(Self { environment, directory, program })
+    }
+
+    /// An environment variable that is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Reads the configuration that holds in `directory`, and says what in it has no effect.
+    pub(crate) fn configuration(&self, directory: &Path) -> Result<Loaded, Failure> {
+        let mut layers = Vec::new();
+        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
+        if let Some(layer) = user.map(|path| file_layer(path, LayerName::User)).transpose()?.flatten() {
+            layers.push(layer);
+        }
+        for folder in directory.ancestors() {
+            if let Some(layer) = file_layer(folder.join("towline.toml"), LayerName::Repository)? {
+                layers.push(layer);
+                break;
+            }
+        }
+        layers.push(Layer::environment(self.environment.clone()));
+        let loaded = towline_config::load(&layers)?;
+        for warning in &loaded.warnings {
+            output::say(format_args!("warning: {warning}"));
+        }
+        Ok(loaded)
+    }
+
+    /// The state directory, made when it is missing.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        let root = self.home_path()?;
+        Home::create(root.clone()).map_err(|error| {
+            Failure::internal(format!("cannot use the state directory {}: {error}", root.display()))
+        })
+    }
+
+    /// The state, unless there is none yet: reading creates nothing.
+    pub(crate) fn existing_state(&self) -> Result<Option<(Home, Arc<dyn Store>)>, Failure> {
+        if !self.home_path()?.join("towline.db").exists() {
+            return Ok(None);
+        }
+        let home = self.home()?;
+        let store = open_store(&home)?;
+        Ok(Some((home, store)))
+    }
+
+    /// An engine of our own, with these agents.
+    pub(crate) fn engine(
+        &self,
+        home: Home,
+        store: Arc<dyn Store>,
+        agents: BTreeMap<AgentName, AgentSettings>,
+    ) -> Result<Engine, Failure> {
+        let shim = ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] };
+        let environment = self.environment.clone();
+        let clock = Arc::new(SystemClock);
+        Ok(Engine::open(EngineSettings { home, store, clock, agents, shim, environment, slots: 1 })?)
+    }
+
+    fn home_path(&self) -> Result<PathBuf, Failure> {
+        let named = self.variable("TOWLINE_HOME").map(|home| self.directory.join(home));
+        named.or_else(|| self.user_directory("XDG_STATE_HOME", ".local/state")).ok_or_else(|| {
+            Failure::usage(
+                "there is no place for state: neither TOWLINE_HOME nor XDG_STATE_HOME nor HOME is set",
+            )
+            .hint("set TOWLINE_HOME to a directory of yours")
+        })
+    }
+
+    /// `towline` below the user's directory of this kind.
+    fn user_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let directory = match self.variable(variable) {
+            Some(directory) => PathBuf::from(directory),
+            None => Path::new(self.variable("HOME")?).join(below_home),
+        };
+        Some(directory.join("towline"))
+    }
+}
+
+/// Opens the database in the state directory.
+pub(crate) fn open_store(home: &Home) -> Result<Arc<dyn Store>, Failure> {
+    Ok(Arc::new(SqliteStore::open(&home.database())?))
+}
+
+/// A configuration file, if it is there.
+fn file_layer(path: PathBuf, name: impl FnOnce(PathBuf) -> LayerName) -> Result<Option<Layer>, Failure> {
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(Layer { name: name(path), content: LayerContent::Toml(text) })),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))),
+    }
+}

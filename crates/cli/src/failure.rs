@@ -1,0 +1,121 @@
+//! Where every error becomes a message, a hint and an exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use towline_config::ConfigError;
+use towline_core::{Illegal, Phase};
+use towline_engine::EngineError;
+use towline_store::StoreError;
+use towline_workspace::WorkspaceError;
+
+/// Why the program ends without having done what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Internal,
+    Usage,
+    NotFound,
+}
+
+impl Failure {
+    /// Towline or the machine is at fault.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Internal, message: message.into(), hint: None }
+    }
+
+    /// What was asked makes no sense; nothing was created.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, message: message.into(), hint: None }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { kind: Kind::NotFound, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The code to exit with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Internal => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 5,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+/// Git's troubles before anything was created are the user's to mend.
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(_) => Self::not_found(error.to_string()),
+            error => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Illegal { illegal: Illegal::StillSpent { axis }, goal } => {
+                Self::usage(format!("goal {goal} has spent its budget `{axis}`"))
+                    .hint(format!("towline retry {goal} --budget {}", axis.suggestion()))
+            }
+            EngineError::Illegal { illegal: Illegal::WrongPhase { phase, event }, goal } => {
+                let failure = Self::usage(format!("goal {goal} is {phase}: there is nothing to {event}"));
+                match event {
+                    "run" => failure.hint(format!("open it again with `towline retry {goal}`")),
+                    _ => failure,
+                }
+            }
+            error @ EngineError::Busy { .. } => Self::usage(error.to_string()),
+            error => Self::internal(error.to_string()),
+        }
+    }
+}
+
+/// The exit code for a goal that was left in this phase.
+pub(crate) fn exit_code_of(phase: &Phase) -> ExitCode {
+    ExitCode::from(match phase {
+        Phase::Done => 0,
+        Phase::Failed { .. } => 3,
+        Phase::Escalated { .. } => 4,
+        Phase::Unproven => 6,
+        Phase::Cancelled => 130,
+        _ => 1,
+    })
+}

@@ -1,0 +1,53 @@
+//! Finding things by what people type: goals by a part of their id, programs by their name.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use towline_engine::Home;
+use towline_store::{GoalRecord, Store};
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// A goal and where it is kept.
+pub(crate) struct Found {
+    /// The state directory.
+    pub(crate) home: Home,
+    /// The store.
+    pub(crate) store: Arc<dyn Store>,
+    /// The goal.
+    pub(crate) record: GoalRecord,
+}
+
+/// The one goal that `given` names.
+pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failure> {
+    let missing =
+        || Failure::not_found(format!("there is no goal `{given}`")).hint("`towline ls` lists them");
+    let (home, store) = context.existing_state()?.ok_or_else(missing)?;
+    let mut matching: Vec<GoalRecord> =
+        store.list().await?.into_iter().filter(|record| record.goal.id.matches(given)).collect();
+    match matching.len() {
+        0 => Err(missing()),
+        1 => Ok(Found { home, store, record: matching.remove(0) }),
+        _ => {
+            let lines: Vec<String> =
+                matching.iter().map(|record| format!("{}  {}", record.goal.id, record.goal.title)).collect();
+            Err(Failure::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
+                .hint("give more of the id"))
+        }
+    }
+}
+
+/// Whether a command's first word names something that can be run.
+pub(crate) fn program(command: &str, directory: &Path, search_path: Option<&str>) -> Option<PathBuf> {
+    if command.contains('/') {
+        let path = directory.join(command);
+        return is_executable(&path).then_some(path);
+    }
+    std::env::split_paths(search_path?).map(|folder| folder.join(command)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,288 @@
+//! Goals as JSON: the shapes that programs rely on. They are apart from the domain's types on purpose.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use towline_core::{Attempt, Axis, GoalState, Outcome, Usage, Verdict};
+use towline_engine::Home;
+use towline_store::GoalRecord;
+
+/// `show --json`, and what `run --json` prints at the end.
+#[derive(Serialize)]
+pub(crate) struct GoalReport {
+    id: String,
+    title: String,
+    phase: &'static str,
+    reason: Option<String>,
+    until: Option<Timestamp>,
+    question: Option<String>,
+    agent: Option<String>,
+    origin: OriginReport,
+    metadata: BTreeMap<String, Value>,
+    labels: Vec<String>,
+    workspace: Option<String>,
+    branch: Option<String>,
+    base: String,
+    candidate: Option<String>,
+    checks_hash: String,
+    attempts: Vec<AttemptReport>,
+    usage: UsageReport,
+    budget: Map<String, Value>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// One line of `ls --json`.
+#[derive(Serialize)]
+pub(crate) struct GoalLine {
+    id: String,
+    title: String,
+    phase: &'static str,
+    reason: Option<String>,
+    until: Option<Timestamp>,
+    agent: Option<String>,
+    attempts: usize,
+    usage: UsageReport,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct OriginReport {
+    channel: String,
+    thread: Option<String>,
+    by: Option<String>,
+}
+
+#[derive(Serialize)]
+struct AttemptReport {
+    n: u32,
+    id: String,
+    agent: String,
+    model: Option<String>,
+    session: Option<String>,
+    resumed: bool,
+    dir: String,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    turns: u32,
+    end: Option<&'static str>,
+    detail: Option<String>,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    limit_until: Option<Timestamp>,
+    text: String,
+    usage: UsageReport,
+    decisions: Vec<DecisionReport>,
+    verdict: Option<VerdictReport>,
+    extras: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct UsageReport {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    cost_usd: f64,
+}
+
+#[derive(Serialize)]
+struct DecisionReport {
+    tool: String,
+    outcome: &'static str,
+    by: String,
+}
+
+#[derive(Serialize)]
+struct VerdictReport {
+    met: bool,
+    candidate: String,
+    restored: Vec<String>,
+    checks: Vec<CheckReport>,
+}
+
+#[derive(Serialize)]
+struct CheckReport {
+    name: String,
+    met: bool,
+    exit_code: Option<i32>,
+    problem: Option<String>,
+    evidence: String,
+    seconds: f64,
+}
+
+impl GoalReport {
+    /// Everything about a goal.
+    pub(crate) fn of(record: &GoalRecord, home: &Home, now: Timestamp) -> Self {
+        let GoalRecord { goal, state, .. } = record;
+        let workspace = state.workspace.as_ref();
+        Self {
+            id: goal.id.to_string(),
+            title: goal.title.clone(),
+            phase: state.phase.name(),
+            reason: state.phase.reason(),
+            until: state.phase.until(),
+            question: None,
+            agent: agent_of(record),
+            origin: OriginReport {
+                channel: goal.origin.channel.clone(),
+                thread: goal.origin.thread.clone(),
+                by: goal.origin.by.clone(),
+            },
+            metadata: goal.metadata.clone(),
+            labels: goal.labels.clone(),
+            workspace: workspace.map(|workspace| workspace.path.clone()),
+            branch: workspace.map(|workspace| workspace.branch.clone()),
+            base: goal.workspace.base.to_string(),
+            candidate: state.candidate.as_ref().map(ToString::to_string),
+            checks_hash: goal.checks_hash(),
+            attempts: state
+                .attempts
+                .iter()
+                .map(|attempt| {
+                    let dir = home.attempt(goal.id, attempt.n).display().to_string();
+                    AttemptReport::of(attempt, dir)
+                })
+                .collect(),
+            usage: state.usage().into(),
+            budget: budget(state, now),
+            created_at: goal.created_at,
+            updated_at: record.updated_at,
+        }
+    }
+}
+
+impl GoalLine {
+    /// A goal in short.
+    pub(crate) fn of(record: &GoalRecord) -> Self {
+        let GoalRecord { goal, state, .. } = record;
+        Self {
+            id: goal.id.to_string(),
+            title: goal.title.clone(),
+            phase: state.phase.name(),
+            reason: state.phase.reason(),
+            until: state.phase.until(),
+            agent: agent_of(record),
+            attempts: state.attempts.len(),
+            usage: state.usage().into(),
+            created_at: goal.created_at,
+            updated_at: record.updated_at,
+        }
+    }
+}
+
+/// The agent that works on it, or would first.
+pub(crate) fn agent_of(record: &GoalRecord) -> Option<String> {
+    let working = record.state.last_attempt().map(|attempt| &attempt.agent);
+    working.or_else(|| record.goal.agents.first()).map(ToString::to_string)
+}
+
+impl AttemptReport {
+    fn of(attempt: &Attempt, dir: String) -> Self {
+        let exit = attempt.exit.as_ref();
+        let decisions = attempt.decisions.iter().map(|decision| DecisionReport {
+            tool: decision.tool.clone(),
+            outcome: match decision.outcome {
+                Outcome::Allow => "allow",
+                Outcome::Deny => "deny",
+            },
+            by: decision.by.clone(),
+        });
+        Self {
+            n: attempt.n.get(),
+            id: attempt.id.to_string(),
+            agent: attempt.agent.to_string(),
+            model: attempt.model.clone(),
+            session: attempt.session.as_ref().map(ToString::to_string),
+            resumed: attempt.resumed,
+            dir,
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at,
+            turns: attempt.turns,
+            end: attempt.end.as_ref().map(towline_core::End::name),
+            detail: attempt.end.as_ref().and_then(towline_core::End::detail),
+            exit_code: exit.and_then(|exit| exit.code),
+            signal: exit.and_then(|exit| exit.signal),
+            limit_until: attempt.limit_until,
+            text: attempt.text.clone(),
+            usage: attempt.usage.into(),
+            decisions: decisions.collect(),
+            verdict: attempt.verdict.as_ref().map(VerdictReport::of),
+            extras: extras(attempt),
+        }
+    }
+}
+
+/// What is there only now and then.
+fn extras(attempt: &Attempt) -> Map<String, Value> {
+    let mut extras = Map::new();
+    if attempt.unrecognised > 0 {
+        extras.insert("unrecognised".to_owned(), json!(attempt.unrecognised));
+    }
+    if let Some((used, size)) = attempt.context {
+        extras.insert("context".to_owned(), json!({"used": used.0, "size": size.map(|size| size.0)}));
+    }
+    extras
+}
+
+impl VerdictReport {
+    fn of(verdict: &Verdict) -> Self {
+        let checks = verdict.checks.iter().map(|check| CheckReport {
+            name: check.name.clone(),
+            met: check.met,
+            exit_code: check.exit_code,
+            problem: check.problem.clone(),
+            evidence: check.evidence.clone(),
+            seconds: check.took.as_secs_f64(),
+        });
+        Self {
+            met: verdict.met(),
+            candidate: verdict.candidate.to_string(),
+            restored: verdict.restored.clone(),
+            checks: checks.collect(),
+        }
+    }
+}
+
+impl From<Usage> for UsageReport {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input.0,
+            output: usage.output.0,
+            cache_read: usage.cache_read.0,
+            cache_write: usage.cache_write.0,
+            cost_usd: usage.cost.dollars(),
+        }
+    }
+}
+
+/// Each limited axis with its limit and what is left of it.
+fn budget(state: &GoalState, now: Timestamp) -> Map<String, Value> {
+    let (limits, usage) = (&state.budget, state.usage());
+    let count =
+        |limit: Option<u64>, used: u64| limit.map(|limit| (json!(limit), json!(limit.saturating_sub(used))));
+    let wall = limits.wall.map(|wall| {
+        let left = state
+            .wall_ends()
+            .map_or(wall.as_secs(), |ends| u64::try_from(ends.duration_since(now).as_secs()).unwrap_or(0));
+        (json!(wall.as_secs()), json!(left))
+    });
+    let usd = limits.usd.map(|usd| (json!(usd.dollars()), json!(usd.saturating_sub(usage.cost).dollars())));
+    let axes = [
+        (Axis::Turns, count(limits.turns, state.turns())),
+        (Axis::Attempts, count(limits.attempts, state.attempts_spent())),
+        (Axis::Wall, wall),
+        (Axis::Tokens, count(limits.tokens.map(|tokens| tokens.0), usage.tokens().0)),
+        (Axis::Usd, usd),
+        (Axis::Errors, count(limits.errors, u64::from(state.errors_in_row))),
+        (Axis::Denials, count(limits.denials, u64::from(state.denials_in_row))),
+    ];
+    let limited = axes.into_iter().filter_map(|(axis, both)| {
+        let (limit, left) = both?;
+        Some((axis.name().to_owned(), json!({"limit": limit, "left": left})))
+    });
+    limited.collect()
+}

@@ -1,0 +1,11 @@
+//! What people see of a goal: its story line by line, a living last line, and the end.
+
+mod ending;
+mod live;
+mod paint;
+mod story;
+
+pub(crate) use ending::{ending, next_steps};
+pub(crate) use live::Live;
+pub(crate) use paint::Paint;
+pub(crate) use story::Story;

@@ -1,0 +1,74 @@
+//! The end of a story: what has become of the goal, and what to do now.
+
+use jiff::Timestamp;
+use towline_agent::{AgentSettings, agent};
+use towline_core::{EscalationReason, FailureReason, Phase, show_duration};
+use towline_store::GoalRecord;
+
+use super::Paint;
+
+/// What has become of the goal, in one line.
+pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
+    let state = &record.state;
+    let reason = state.phase.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let head = match &state.phase {
+        Phase::Done => paint.good("✓ done"),
+        Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
+        Phase::Cancelled => paint.warn("cancelled"),
+        Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
+        Phase::Failed { .. } => paint.bad(&format!("✗ failed{reason}")),
+        phase => format!("{}{reason}", phase.name()),
+    };
+    let mut facts = Vec::new();
+    if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
+        facts.push(format!("candidate {}", &candidate.as_str()[..candidate.as_str().len().min(12)]));
+    }
+    facts.push(match state.attempts.len() {
+        1 => "1 attempt".to_owned(),
+        count => format!("{count} attempts"),
+    });
+    facts.push(show_duration(elapsed(record.goal.created_at, record.updated_at)));
+    let usage = state.usage();
+    if !usage.is_empty() {
+        facts.push(format!("{} tokens", usage.tokens()));
+        facts.push(usage.cost.to_string());
+    }
+    format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))
+}
+
+fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {
+    std::time::Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// What a person can do now, each with its command.
+pub(crate) fn next_steps(record: &GoalRecord, settings: Option<&AgentSettings>) -> Vec<(String, String)> {
+    let id = record.goal.id.short();
+    let mut steps = Vec::new();
+    match &record.state.phase {
+        Phase::Failed { reason: FailureReason::Budget { axis } } => {
+            steps.push(("go on".to_owned(), format!("towline retry {id} --budget {}", axis.suggestion())));
+        }
+        Phase::Escalated { reason } => {
+            if let (EscalationReason::Auth { .. }, Some(settings)) = (reason, settings) {
+                steps.push(("sign in".to_owned(), agent(settings.kind).sign_in_hint(settings)));
+            }
+            steps.push(("then go on".to_owned(), format!("towline retry {id}")));
+        }
+        Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
+            steps.push(("go on".to_owned(), format!("towline retry {id}")));
+        }
+        _ => {}
+    }
+    if let Some(workspace) = &record.state.workspace {
+        steps.push(("see the change".to_owned(), format!("towline diff {id}")));
+        match (&record.state.phase, &record.state.candidate) {
+            (Phase::Done, Some(candidate)) => {
+                let commit = &candidate.as_str()[..candidate.as_str().len().min(12)];
+                steps.push(("take it".to_owned(), format!("git merge {commit}")));
+            }
+            _ => steps.push(("the work is kept in".to_owned(), workspace.path.clone())),
+        }
+    }
+    steps.push(("see the story".to_owned(), format!("towline show {id}")));
+    steps
+}

@@ -1,0 +1,187 @@
+//! A goal's log as a story: a few lines for each thing that matters, nothing for the rest.
+
+use towline_core::{
+    AgentEvent, CheckResult, End, Envelope, Event, Exit, LimitStatus, Outcome, Phase, Role, ToolKind,
+    ToolStatus, ToolUse, Usage, Verdict, show_duration,
+};
+
+use super::Paint;
+
+/// How many lines of a message or of evidence are shown.
+const LINES: usize = 12;
+
+/// Tells a goal's story.
+pub(crate) struct Story {
+    paint: Paint,
+    /// What the attempt at hand has used so far.
+    used: Usage,
+}
+
+impl Story {
+    /// A story in these colours.
+    pub(crate) fn new(paint: Paint) -> Self {
+        Self { paint, used: Usage::default() }
+    }
+
+    /// The lines that an event adds.
+    pub(crate) fn lines(&mut self, envelope: &Envelope) -> Vec<String> {
+        let paint = self.paint;
+        match &envelope.event {
+            Event::Prepared { workspace, warnings } => {
+                let mut lines =
+                    vec![paint.dim(&format!("  workspace {} on {}", workspace.path, workspace.branch))];
+                lines.extend(warnings.iter().map(|warning| paint.warn(&format!("  warning: {warning}"))));
+                lines
+            }
+            Event::PhaseChanged { phase } => self.phase(phase),
+            Event::Agent { event } => self.agent(event),
+            Event::AttemptEnded { end, exit } => vec![self.attempt_ended(end, exit)],
+            Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
+            Event::CheckFinished { result } => check(paint, result),
+            Event::VerdictReached { verdict } => restored(paint, verdict),
+            Event::CancelRequested => {
+                vec![paint.warn("cancelling: ending everything that runs for the goal")]
+            }
+            Event::RetryRequested { budget } => {
+                let raised: Vec<String> = budget.iter().map(ToString::to_string).collect();
+                vec![format!("opened again {}", raised.join(" "))]
+            }
+            Event::Notice { text } => vec![paint.dim(&format!("  {text}"))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn phase(&mut self, phase: &Phase) -> Vec<String> {
+        let paint = self.paint;
+        match phase {
+            Phase::Running { attempt } => {
+                self.used = Usage::default();
+                vec![paint.bold(&format!("attempt {attempt}"))]
+            }
+            Phase::Checking { .. } => vec![paint.bold("checks")],
+            Phase::Sleeping { until, reason } => {
+                vec![paint.warn(&format!("  {reason}; going on at {until:.0}"))]
+            }
+            Phase::Limited { until, guessed } => {
+                let guess = if *guessed { " (a guess: the provider named no time)" } else { "" };
+                vec![paint.warn(&format!("  the quota is used up; going on at {until:.0}{guess}"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn agent(&mut self, event: &AgentEvent) -> Vec<String> {
+        let paint = self.paint;
+        match event {
+            AgentEvent::SessionStarted(session) => {
+                let model = session.model.as_deref().unwrap_or("its own model");
+                let resumed = if session.resumed { "resumed " } else { "" };
+                vec![paint.dim(&format!("  {resumed}session {} with {model}", session.native_id))]
+            }
+            AgentEvent::Message { role: Role::Assistant, text } => indented(text, "  "),
+            AgentEvent::Tool(tool) => tool_lines(paint, tool),
+            AgentEvent::Usage { used, .. } => {
+                self.used += *used;
+                Vec::new()
+            }
+            AgentEvent::RateLimit(limit) if limit.status != LimitStatus::Allowed => {
+                let scope = limit.scope.as_deref().unwrap_or("the quota");
+                let full =
+                    limit.utilization.map(|full| format!(" at {:.0}%", full * 100.0)).unwrap_or_default();
+                vec![paint.warn(&format!("  {scope} is nearly used up{full}"))]
+            }
+            AgentEvent::Retrying { status, attempt, delay_ms, error } => {
+                let status = status.map(|status| format!(" {status}")).unwrap_or_default();
+                let pause = *delay_ms as f64 / 1_000.0;
+                vec![paint.warn(&format!(
+                    "  the provider answered{status} {error}; retry {attempt} in {pause:.1}s"
+                ))]
+            }
+            AgentEvent::Compacted { .. } => vec![paint.dim("  the conversation was summarised")],
+            AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
+                vec![paint.warn(&format!("  {} was not permitted", decision.tool))]
+            }
+            AgentEvent::Notice { text } => vec![paint.dim(&format!("  {text}"))],
+            AgentEvent::Unrecognised { what, .. } => {
+                vec![paint.dim(&format!("  (output that was not understood: {what})"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn attempt_ended(&self, end: &End, exit: &Exit) -> String {
+        let mut text = format!("  {}", end.name().replace('-', " "));
+        if let Some(detail) = end.detail() {
+            text.push_str(&format!(": {detail}"));
+        }
+        if !matches!(end, End::Completed | End::Cancelled) {
+            match (exit.code, exit.signal) {
+                (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
+                (None, Some(signal)) => text.push_str(&format!(" (signal {signal})")),
+                (None, None) => {}
+            }
+        }
+        if !self.used.is_empty() {
+            text.push_str(&format!(" · {} tokens · {}", self.used.tokens(), self.used.cost));
+        }
+        match end {
+            End::Completed => self.paint.dim(&text),
+            _ => self.paint.warn(&text),
+        }
+    }
+}
+
+fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
+    let sign = match tool.tool {
+        ToolKind::Execute => "$",
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
+        _ => "·",
+    };
+    match tool.status {
+        ToolStatus::Running => vec![format!("  {} {}", paint.dim(sign), tool.title)],
+        ToolStatus::Failed => {
+            let code = tool.exit_code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
+            vec![paint.warn(&format!("  {sign} {} failed{code}", tool.title))]
+        }
+        ToolStatus::Denied => vec![paint.warn(&format!("  {sign} {} was not permitted", tool.title))],
+        ToolStatus::Cancelled => vec![paint.warn(&format!("  {sign} {} was ended", tool.title))],
+        ToolStatus::Pending | ToolStatus::Ok => Vec::new(),
+    }
+}
+
+fn check(paint: Paint, result: &CheckResult) -> Vec<String> {
+    let took = show_duration(result.took);
+    if result.met {
+        return vec![format!("  {} {} {}", paint.good("✓"), result.name, paint.dim(&took))];
+    }
+    let how = match (&result.problem, result.exit_code) {
+        (Some(problem), _) => problem.clone(),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => "did not exit".to_owned(),
+    };
+    let mut lines = vec![format!("  {} {} {how} {}", paint.bad("✗"), result.name, paint.dim(&took))];
+    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {line}"))));
+    lines
+}
+
+fn restored(paint: Paint, verdict: &Verdict) -> Vec<String> {
+    let paths = verdict.restored.iter();
+    paths.map(|path| paint.warn(&format!("  protected, put back as it was: {path}"))).collect()
+}
+
+/// A text's lines, at most so many of them, from its beginning.
+fn indented(text: &str, indent: &str) -> Vec<String> {
+    let all: Vec<&str> = text.trim().lines().collect();
+    let mut lines: Vec<String> = all.iter().take(LINES).map(|line| format!("{indent}{line}")).collect();
+    if all.len() > LINES {
+        lines.push(format!("{indent}… {} more lines", all.len() - LINES));
+    }
+    lines
+}
+
+/// The end of a text.
+fn last_lines(text: &str) -> impl Iterator<Item = &str> {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let skip = all.len().saturating_sub(LINES);
+    all.into_iter().skip(skip)
+}

@@ -1,0 +1,196 @@
+//! `[agents.NAME]`: which agents there are, and which of them this version drives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use towline_agent::{AgentSettings, Kind, McpServer, Permission};
+use towline_core::{AgentName, ClockLimits};
+
+use crate::convert::Config;
+use crate::error::{ConfigError, Warning, WarningKind, did_you_mean};
+use crate::layer::Place;
+use crate::schema::{AGENT_KINDS, KeyPath};
+use crate::settings::Settings;
+use crate::suggest::nearest;
+
+/// The settings of an agent by its name.
+pub fn resolve_agent<'a>(config: &'a Config, name: &str) -> Result<&'a AgentSettings, ConfigError> {
+    config.agents.get(name).ok_or_else(|| {
+        let known: Vec<String> = config.agents.keys().cloned().collect();
+        let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        ConfigError::UnknownAgent { name: name.to_owned(), known, nearest }
+    })
+}
+
+/// The kinds of agents that this version drives, for people.
+pub(crate) fn driven_kinds() -> String {
+    Kind::ALL.map(Kind::name).join(" and ")
+}
+
+/// The agents of a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    /// Those that can be used.
+    pub(crate) usable: BTreeMap<String, AgentSettings>,
+    /// Those of kinds that are not driven yet: name and kind.
+    pub(crate) skipped: BTreeMap<String, String>,
+    /// Those with problems, which have been reported.
+    pub(crate) broken: BTreeSet<String>,
+    /// One for each that is skipped.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Reads all agents. Problems are reported to `settings`.
+pub(crate) fn read(settings: &mut Settings) -> Agents {
+    let mut agents = Agents::default();
+    for (name, place) in settings.names_below(&["agents"]) {
+        let kind: Option<String> = settings.get(&["agents", &name, "kind"]);
+        match kind.as_deref().map(str::parse::<Kind>) {
+            _ if !is_agent_name(&name) => {
+                let fix = "use lower-case letters, digits, `-` and `_`".to_owned();
+                settings.report(format!("`{name}` is no name for an agent"), place, fix);
+                agents.broken.insert(name);
+            }
+            None => {
+                report_no_kind(settings, &name, place);
+                agents.broken.insert(name);
+            }
+            Some(Ok(driven)) => {
+                if let Some(read) = read_agent(settings, &name, driven, place) {
+                    agents.usable.insert(name, read);
+                } else {
+                    agents.broken.insert(name);
+                }
+            }
+            Some(Err(())) => {
+                let kind = kind.unwrap_or_default();
+                let place = settings.place(&["agents", &name, "kind"]).unwrap_or(&place).clone();
+                let about = WarningKind::SkippedAgent { kind: kind.clone() };
+                agents.warnings.push(Warning { key: format!("agents.{name}"), place, kind: about });
+                agents.skipped.insert(name, kind);
+            }
+        }
+    }
+    agents
+}
+
+/// The agents to use, in order. Each must be there and be driven by this version.
+pub(crate) fn in_order(settings: &mut Settings, agents: &Agents) -> Vec<AgentName> {
+    const KEY: [&str; 2] = ["defaults", "agents"];
+    let names: Vec<String> = settings.get(&KEY).unwrap_or_default();
+    let Some(place) = settings.place(&KEY).cloned() else { return Vec::new() };
+    if names.is_empty() {
+        let fix = "name at least one, such as `agents = [\"claude\"]`".to_owned();
+        settings.report("no agent in `defaults.agents`".to_owned(), place, fix);
+        return Vec::new();
+    }
+    for name in
+        names.iter().filter(|name| !agents.usable.contains_key(*name) && !agents.broken.contains(*name))
+    {
+        // A name such as `codex` means the agent of that kind, even if no table says so.
+        let bare_kind = AGENT_KINDS.contains(&name.as_str()).then_some(name);
+        let (what, fix) = match agents.skipped.get(name).or(bare_kind) {
+            Some(kind) if kind.parse::<Kind>().is_err() => (
+                format!("`defaults.agents` names `{name}`, an agent of the kind `{kind}`,"),
+                format!("this version drives the kinds {}: name an agent of those", driven_kinds()),
+            ),
+            _ => {
+                let known: Vec<&str> = agents.usable.keys().map(String::as_str).collect();
+                let meant = did_you_mean(nearest(name, known.iter().copied()));
+                let fix = format!("known agents: {}{meant}", known.join(", "));
+                (format!("unknown agent `{name}`"), fix)
+            }
+        };
+        settings.report(what, place.clone(), fix);
+    }
+    names.into_iter().map(AgentName::new).collect()
+}
+
+fn is_agent_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !name.is_empty() && name.chars().all(fits)
+}
+
+/// An agent that does not say what it is: a new one, or a slip of the pen in the name of another.
+fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
+    let defined: Vec<String> = settings
+        .names_below(&["agents"])
+        .into_iter()
+        .map(|(other, _)| other)
+        .filter(|other| settings.place(&["agents", other, "kind"]).is_some())
+        .collect();
+    let meant = nearest(name, defined.iter().map(String::as_str)).map(|other| format!("agents.{other}"));
+    let fix = format!(
+        "a new agent needs `kind` and `command`, such as `kind = \"claude\"` and `command = [\"claude\"]`{}",
+        did_you_mean(meant.as_deref())
+    );
+    settings.report(format!("`agents.{name}` has no `kind`"), place, fix);
+}
+
+fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> Option<AgentSettings> {
+    let Some(command) = settings.get(&["agents", name, "command"]) else {
+        let fix = format!("add the program to start, such as `command = [\"{}\"]`", kind.name());
+        settings.report(format!("`agents.{name}` has no `command`"), place, fix);
+        return None;
+    };
+    let permission = read_permission(settings, name);
+    let mcp = read_mcp(settings, name);
+    let list = |key| settings.get(&["agents", name, key]).unwrap_or_default();
+    let time = |key| settings.get(&["agents", name, key]).unwrap_or_default();
+    Some(AgentSettings {
+        kind,
+        command,
+        model: settings.get(&["agents", name, "model"]),
+        permission: permission?,
+        allow: list("allow"),
+        deny: list("deny"),
+        system_append: settings.get(&["agents", name, "system_append"]),
+        dirs: list("dirs"),
+        max_turns: settings.get(&["agents", name, "max_turns"]).and_then(|turns: u64| turns.try_into().ok()),
+        mcp,
+        args: list("args"),
+        env: read_env(settings, name),
+        pass_env: list("pass_env"),
+        clocks: ClockLimits {
+            startup: time("startup_timeout"),
+            idle: time("idle_timeout"),
+            turn: time("turn_timeout"),
+        },
+        stop_grace: time("stop_grace"),
+    })
+}
+
+fn read_permission(settings: &mut Settings, name: &str) -> Option<Permission> {
+    let key = ["agents", name, "permission"];
+    match settings.get::<String>(&key).as_deref() {
+        Some("bypass") => Some(Permission::Bypass),
+        Some("deny") => Some(Permission::Deny),
+        _ => {
+            let place = settings.place(&key)?.clone();
+            let what = format!("`agents.{name}.permission` cannot be `ask`");
+            settings.report(what, place, "this version has `bypass` and `deny`: use one of them".to_owned());
+            None
+        }
+    }
+}
+
+fn read_mcp(settings: &mut Settings, name: &str) -> BTreeMap<String, McpServer> {
+    let mut servers = BTreeMap::new();
+    for (server, place) in settings.names_below(&["agents", name, "mcp"]) {
+        match settings.get(&["agents", name, "mcp", &server, "command"]) {
+            Some(command) => {
+                servers.insert(server, McpServer { command });
+            }
+            None => {
+                let fix = format!("add the program to start, such as `{server} = {{ command = [\"…\"] }}`");
+                let path = KeyPath::of(&["agents", name, "mcp", &server]);
+                settings.report(format!("`{path}` has no `command`"), place, fix);
+            }
+        }
+    }
+    servers
+}
+
+fn read_env(settings: &Settings, name: &str) -> BTreeMap<String, String> {
+    let names = settings.names_below(&["agents", name, "env"]).into_iter();
+    names.filter_map(|(key, _)| Some((key.clone(), settings.get(&["agents", name, "env", &key])?))).collect()
+}

@@ -1,0 +1,139 @@
+//! `[[checks]]`, and the names of checks that have none.
+
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+use towline_core::{Check, CheckKind};
+
+use crate::layer::Origin;
+use crate::schema::KeyPath;
+use crate::settings::Settings;
+use crate::value::{Refused, Value, refuse};
+
+/// How long a check may take that does not say so itself.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How many words of a command, and how many characters of those, make a name.
+const NAME_WORDS: usize = 3;
+const NAME_CHARACTERS: usize = 40;
+
+/// A check that runs a command, as the command line takes it; its name is made from the command and differs from
+/// those that are taken.
+pub fn check_from_command(command: &str, taken: &[String]) -> Check {
+    Check {
+        name: name_from_command(command, taken),
+        kind: CheckKind::Command { run: command.to_owned(), stdout: None },
+        timeout: DEFAULT_TIMEOUT,
+    }
+}
+
+/// Reads the list; what is wrong with single checks is reported to `settings`.
+pub(crate) fn read(
+    settings: &mut Settings,
+    origin: Origin<'_>,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<Value, Refused> {
+    const FIX: &str = "write each check as a `[[checks]]` table with `run = \"…\"`";
+    let items = value.get_ref().as_array().ok_or_else(|| refuse(value, FIX))?;
+    let mut entries = Vec::new();
+    for item in items {
+        let table = item.get_ref().as_table().ok_or_else(|| refuse(item, FIX))?;
+        // The keys of a check are those of the table of known keys below `checks`; the list itself is replaced as a
+        // whole by a later layer, so that they never meet those of another check.
+        let mut entry = Settings::default();
+        entry.add_table(origin, &KeyPath::of(&["checks"]), table);
+        let place = origin.place(item.span());
+        if entry.problems.is_empty() && entry.get::<String>(&["checks", "run"]).is_none() {
+            let fix = "add the command, such as `run = \"cargo test\"`".to_owned();
+            entry.report("a check without `run`".to_owned(), place.clone(), fix);
+        }
+        settings.problems.append(&mut entry.problems);
+        entries.push((entry, place));
+    }
+    let given: Vec<String> = entries.iter().filter_map(|(entry, _)| entry.get(&["checks", "name"])).collect();
+    let mut checks: Vec<Check> = Vec::new();
+    for (entry, place) in &entries {
+        let check = check_from_entry(entry, &given, &checks);
+        if checks.iter().any(|earlier| earlier.name == check.name) {
+            let place = entry.place(&["checks", "name"]).unwrap_or(place).clone();
+            let fix = "give each check a name of its own".to_owned();
+            settings.report(format!("two checks with the name `{}`", check.name), place, fix);
+        }
+        checks.push(check);
+    }
+    Ok(Value::Checks(checks))
+}
+
+/// A check without a name gets one that neither the named checks nor those before it have.
+fn check_from_entry(entry: &Settings, given: &[String], earlier: &[Check]) -> Check {
+    let run: String = entry.get(&["checks", "run"]).unwrap_or_default();
+    let name = entry.get(&["checks", "name"]).unwrap_or_else(|| {
+        let taken: Vec<String> =
+            given.iter().chain(earlier.iter().map(|check| &check.name)).cloned().collect();
+        name_from_command(&run, &taken)
+    });
+    let timeout = entry.get(&["checks", "timeout"]).unwrap_or(DEFAULT_TIMEOUT);
+    Check { name, kind: CheckKind::Command { run, stdout: entry.get(&["checks", "stdout"]) }, timeout }
+}
+
+/// The first words of a command, up to where they stop saying what it is; numbered when taken.
+fn name_from_command(command: &str, taken: &[String]) -> String {
+    let is_assignment = |word: &&str| word.contains('=') && !word.starts_with(['-', '=']);
+    let ends_name = |word: &str| word.contains(['"', '\'', '$', '`', '(', '|', '&', '<', '>', '#']);
+    let mut words = Vec::new();
+    for word in command.split_whitespace().skip_while(is_assignment).take(NAME_WORDS) {
+        if ends_name(word) {
+            break;
+        }
+        words.push(word.trim_end_matches(';'));
+        if word.ends_with(';') {
+            break;
+        }
+    }
+    // An option at the end has lost its value, or says how and not what.
+    while words.last().is_some_and(|word| word.starts_with('-') || word.is_empty()) {
+        words.pop();
+    }
+    let name: String = words.join(" ").chars().take(NAME_CHARACTERS).collect();
+    let name = if name.is_empty() { "check".to_owned() } else { name };
+    let is_free = |name: &String| !taken.contains(name);
+    let mut numbered = (2_u64..).map(|number| format!("{name} {number}"));
+    if is_free(&name) { name } else { numbered.find(is_free).unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_of_the_first_words_that_say_what_the_command_is() {
+        for (command, name) in [
+            ("cargo test", "cargo test"),
+            ("cargo test -p core --all-features", "cargo test"),
+            ("npm run lint", "npm run lint"),
+            ("python3 -m pytest tests", "python3 -m pytest"),
+            ("RUST_LOG=debug CI=1 cargo test", "cargo test"),
+            ("make; make install", "make"),
+            ("make && make install", "make"),
+            ("sh -c 'exit 1'", "sh"),
+            ("test -f done.txt", "test -f done.txt"),
+            ("$CHECK", "check"),
+            ("", "check"),
+        ] {
+            assert_eq!(name_from_command(command, &[]), name, "{command}");
+        }
+        assert_eq!(name_from_command(&"x".repeat(100), &[]), "x".repeat(40));
+    }
+
+    #[test]
+    fn a_check_from_a_command_gets_a_name_that_is_free() {
+        let taken = ["cargo test".to_owned(), "cargo test 2".to_owned()];
+        let expected = Check {
+            name: "cargo test 3".to_owned(),
+            kind: CheckKind::Command { run: "cargo test --lib".to_owned(), stdout: None },
+            timeout: Duration::from_secs(1_800),
+        };
+        assert_eq!(check_from_command("cargo test --lib", &taken), expected);
+    }
+}

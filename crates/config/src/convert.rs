@@ -1,0 +1,147 @@
+//! From layers to the configuration that the program works with.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeTable;
+use towline_agent::AgentSettings;
+use towline_core::{AgentName, Budget, Check, Tokens};
+
+use crate::agents::{self, Agents};
+use crate::error::{ConfigError, Warning, WarningKind};
+use crate::layer::{Layer, LayerContent, LayerName, Origin};
+use crate::schema::{Effect, KeyPath};
+use crate::settings::Settings;
+
+const DEFAULTS: &str = include_str!("defaults.toml");
+const AGENT_DEFAULTS: &str = include_str!("agent_defaults.toml");
+
+/// A checked configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The agents for goals that name none, in order. Each is in `agents`.
+    pub agents_in_order: Vec<AgentName>,
+    /// Whether the first prompt explains unattended work.
+    pub briefing: bool,
+    /// What may be spent on a goal.
+    pub budget: Budget,
+    /// The checks of goals that name none.
+    pub checks: Vec<Check>,
+    /// Globs of paths that stay as in the base.
+    pub protect: Vec<String>,
+    /// Where the work happens.
+    pub workspace: WorkspaceConfig,
+    /// The agents that this version drives, by name.
+    pub agents: BTreeMap<String, AgentSettings>,
+}
+
+/// Where the work happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceConfig {
+    /// What the work starts from, as git names it.
+    pub base: String,
+    /// Commands that make a fresh checkout ready.
+    pub setup: Vec<String>,
+    /// Ignored files that a checkout needs.
+    pub copy: Vec<String>,
+}
+
+/// A configuration, and how it came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Which layer set what, by dotted key. Keys that nobody set and that have no default are not here.
+    pub sources: BTreeMap<String, LayerName>,
+    /// What is set but has no effect.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads the layers, later over earlier, all over the built-in defaults.
+///
+/// Tables are merged key by key; arrays, and so the list of checks, are replaced. Every layer is checked as a whole,
+/// also where a later one has another word.
+pub fn load(layers: &[Layer]) -> Result<Loaded, ConfigError> {
+    let mut settings = Settings::default();
+    let defaults = LayerContent::Toml(DEFAULTS.to_owned());
+    settings.add(&Layer { name: LayerName::Defaults, content: defaults });
+    for layer in layers {
+        settings.add(layer);
+    }
+    if !settings.problems.is_empty() {
+        return Err(ConfigError::Problems(settings.problems));
+    }
+    fill_in_agent_defaults(&mut settings);
+    let agents = agents::read(&mut settings);
+    let agents_in_order = agents::in_order(&mut settings, &agents);
+    let workspace = read_workspace(&mut settings);
+    if !settings.problems.is_empty() {
+        return Err(ConfigError::Problems(settings.problems));
+    }
+    let config = Config {
+        agents_in_order,
+        briefing: settings.get(&["defaults", "briefing"]).unwrap_or(true),
+        budget: read_budget(&settings),
+        checks: settings.get(&["checks"]).unwrap_or_default(),
+        protect: settings.get(&["protect", "paths"]).unwrap_or_default(),
+        workspace,
+        agents: agents.usable.clone(),
+    };
+    let sources =
+        settings.values.iter().map(|(path, setting)| (path.to_string(), setting.place.layer.clone()));
+    Ok(Loaded { config, sources: sources.collect(), warnings: warnings(&settings, agents) })
+}
+
+/// Every agent has them, whoever named it.
+fn fill_in_agent_defaults(settings: &mut Settings) {
+    let Ok(defaults) = DeTable::parse(AGENT_DEFAULTS) else { return };
+    for (name, _) in settings.names_below(&["agents"]) {
+        let origin = Origin::of(&LayerName::Defaults, AGENT_DEFAULTS);
+        let mut agent = Settings::default();
+        agent.add_table(origin, &KeyPath::of(&["agents", &name]), defaults.get_ref());
+        settings.fill_in(agent);
+    }
+}
+
+fn read_budget(settings: &Settings) -> Budget {
+    let count = |axis| settings.get::<u64>(&["budget", axis]);
+    Budget {
+        turns: count("turns"),
+        attempts: count("attempts"),
+        wall: settings.get(&["budget", "wall"]),
+        tokens: count("tokens").map(Tokens),
+        usd: settings.get(&["budget", "usd"]),
+        errors: count("errors"),
+        denials: count("denials"),
+    }
+}
+
+fn read_workspace(settings: &mut Settings) -> WorkspaceConfig {
+    const MODE: [&str; 2] = ["workspace", "mode"];
+    if settings.get::<String>(&MODE).as_deref() == Some("in-place")
+        && let Some(place) = settings.place(&MODE).cloned()
+    {
+        let fix = "this version works in worktrees: use `worktree`".to_owned();
+        settings.report("`workspace.mode` cannot be `in-place`".to_owned(), place, fix);
+    }
+    WorkspaceConfig {
+        base: settings.get(&["workspace", "base"]).unwrap_or_default(),
+        setup: settings.get(&["workspace", "setup"]).unwrap_or_default(),
+        copy: settings.get(&["workspace", "copy"]).unwrap_or_default(),
+    }
+}
+
+/// One warning for each setting without effect; for an agent that is skipped, one for all of it. Sorted by key.
+fn warnings(settings: &Settings, agents: Agents) -> Vec<Warning> {
+    let skipped: Vec<KeyPath> = agents.skipped.keys().map(|name| KeyPath::of(&["agents", name])).collect();
+    let unused = settings.values.iter().filter(|(path, setting)| {
+        setting.effect == Effect::NotYet && !skipped.iter().any(|agent| path.starts_with(agent))
+    });
+    let mut warnings = agents.warnings;
+    warnings.extend(unused.map(|(path, setting)| Warning {
+        key: path.to_string(),
+        place: setting.place.clone(),
+        kind: WarningKind::Unused,
+    }));
+    warnings.sort_by(|one, other| one.key.cmp(&other.key));
+    warnings
+}

@@ -1,0 +1,25 @@
+//! Turns named, ordered layers of text into one checked configuration.
+//!
+//! Neighbours: the command line finds the layers (files, environment, flags) and shows what is wrong with them; the
+//! words a configuration is made of are those of `towline-core` and `towline-agent`. Nothing here reads a file, the
+//! environment or a home directory: layers arrive as values.
+//!
+//! One table of known keys (`schema`) drives everything: what is known, what a value must look like, and which
+//! keys this version does not act on yet. A layer is walked along that table (`settings`), later layers replace
+//! the settings of earlier ones, and what is left is made into a [`Config`] (`convert`).
+
+mod agents;
+mod checks;
+mod convert;
+mod error;
+mod layer;
+mod schema;
+mod settings;
+mod suggest;
+mod value;
+
+pub use agents::resolve_agent;
+pub use checks::check_from_command;
+pub use convert::{Config, Loaded, WorkspaceConfig, load};
+pub use error::{ConfigError, Problem, Warning, WarningKind};
+pub use layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Place, Position};

@@ -1,0 +1,248 @@
+//! The table of known keys: what each looks like, and whether this version acts on it.
+//!
+//! Reading, merging, suggestions and warnings all follow this table, so that a key exists when it has a line here.
+
+use std::fmt;
+
+use crate::error::did_you_mean;
+use crate::suggest::nearest;
+
+/// The kinds of agents that a configuration may name.
+pub(crate) const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "command", "script"];
+
+/// A known key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Its dotted name; `*` stands for a name that the author chooses.
+    pattern: &'static str,
+    /// What its value looks like.
+    pub(crate) shape: Shape,
+    /// Whether it has an effect.
+    pub(crate) effect: Effect,
+}
+
+/// Whether a key does anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It does.
+    Acts,
+    /// It is kept for later versions.
+    NotYet,
+}
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from 0.
+    Count,
+    /// A whole number from 0 that fits 32 bits.
+    SmallCount,
+    /// An amount of money.
+    Dollars,
+    /// A number from 0 to 1.
+    Share,
+    /// Any string.
+    Text,
+    /// A string that is not blank.
+    Line,
+    /// Strings.
+    List,
+    /// A program and its arguments.
+    Command,
+    /// A duration with its unit.
+    Duration,
+    /// A regular expression.
+    Pattern,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// `[[checks]]`; the keys of one check are those of the table that begin with this key.
+    Checks,
+}
+
+impl Shape {
+    /// Whether it is written as a string.
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Line | Self::Duration | Self::Pattern | Self::Choice(_))
+    }
+}
+
+const fn acts(pattern: &'static str, shape: Shape) -> Key {
+    Key { pattern, shape, effect: Effect::Acts }
+}
+
+const fn not_yet(pattern: &'static str, shape: Shape) -> Key {
+    Key { pattern, shape, effect: Effect::NotYet }
+}
+
+const KEYS: &[Key] = &[
+    acts("defaults.agents", Shape::List),
+    not_yet("defaults.max_parallel", Shape::Count),
+    acts("defaults.briefing", Shape::Flag),
+    acts("budget.turns", Shape::Count),
+    acts("budget.attempts", Shape::Count),
+    acts("budget.wall", Shape::Duration),
+    acts("budget.tokens", Shape::Count),
+    acts("budget.usd", Shape::Dollars),
+    acts("budget.errors", Shape::Count),
+    acts("budget.denials", Shape::Count),
+    not_yet("budget.day.usd", Shape::Dollars),
+    acts("checks", Shape::Checks),
+    acts("checks.name", Shape::Line),
+    acts("checks.run", Shape::Line),
+    acts("checks.timeout", Shape::Duration),
+    acts("checks.stdout", Shape::Pattern),
+    acts("protect.paths", Shape::List),
+    acts("workspace.mode", Shape::Choice(&["worktree", "in-place"])),
+    acts("workspace.base", Shape::Line),
+    acts("workspace.setup", Shape::List),
+    acts("workspace.copy", Shape::List),
+    acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
+    acts("agents.*.command", Shape::Command),
+    acts("agents.*.model", Shape::Line),
+    acts("agents.*.permission", Shape::Choice(&["bypass", "ask", "deny"])),
+    acts("agents.*.allow", Shape::List),
+    acts("agents.*.deny", Shape::List),
+    acts("agents.*.system_append", Shape::Text),
+    acts("agents.*.dirs", Shape::List),
+    acts("agents.*.max_turns", Shape::SmallCount),
+    acts("agents.*.mcp.*.command", Shape::Command),
+    acts("agents.*.args", Shape::List),
+    acts("agents.*.env.*", Shape::Text),
+    acts("agents.*.pass_env", Shape::List),
+    not_yet("agents.*.account", Shape::Line),
+    acts("agents.*.startup_timeout", Shape::Duration),
+    acts("agents.*.idle_timeout", Shape::Duration),
+    acts("agents.*.turn_timeout", Shape::Duration),
+    acts("agents.*.stop_grace", Shape::Duration),
+    not_yet("agents.*.context_threshold", Shape::Share),
+    not_yet("agents.*.session_idle_limit", Shape::Duration),
+    not_yet("agents.*.session_age_limit", Shape::Duration),
+    not_yet("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
+    not_yet("agents.*.base_url", Shape::Line),
+    not_yet("notify.command", Shape::Line),
+    not_yet("notify.webhook", Shape::Line),
+];
+
+impl Key {
+    /// Whether the path leads to this key or, if shorter, towards it.
+    fn is_below(&self, path: &KeyPath) -> bool {
+        let mut names = self.pattern.split('.');
+        path.0.iter().all(|given| names.next().is_some_and(|name| name == "*" || name == given))
+    }
+
+    fn depth(&self) -> usize {
+        self.pattern.split('.').count()
+    }
+}
+
+/// The way to a setting, name by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyPath(pub(crate) Vec<String>);
+
+impl KeyPath {
+    /// A path of these names.
+    pub(crate) fn of(names: &[&str]) -> Self {
+        Self(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    /// One name further.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        Self(self.0.iter().cloned().chain([name.to_owned()]).collect())
+    }
+
+    /// Whether this path is `other` or leads on from it.
+    pub(crate) fn starts_with(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.iter().enumerate() {
+            let dot = if index == 0 { "" } else { "." };
+            let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            if !name.is_empty() && name.chars().all(is_bare) {
+                write!(f, "{dot}{name}")?;
+            } else {
+                write!(f, "{dot}{name:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A key.
+    Key(&'static Key),
+    /// A table that holds keys.
+    Table,
+    /// Nothing we know.
+    Unknown,
+}
+
+/// Looks a path up.
+pub(crate) fn find(path: &KeyPath) -> Found {
+    let depth = path.0.len();
+    match KEYS.iter().filter(|key| key.is_below(path)).min_by_key(|key| key.depth()) {
+        Some(key) if key.depth() == depth => Found::Key(key),
+        Some(_) => Found::Table,
+        None => Found::Unknown,
+    }
+}
+
+/// What to write instead of an unknown path: the nearest name at that level, the same name at another level, or
+/// the list of what there is.
+pub(crate) fn suggestion(unknown: &KeyPath) -> String {
+    let Some((written, parent)) = unknown.0.split_last() else { return String::new() };
+    let parent = KeyPath(parent.to_vec());
+    let mut siblings: Vec<&str> = KEYS
+        .iter()
+        .filter(|key| key.is_below(&parent))
+        .filter_map(|key| key.pattern.split('.').nth(parent.0.len()))
+        .collect();
+    siblings.dedup();
+    if let Some(near) = nearest(written, siblings.iter().copied()) {
+        return question(&parent.join(near).to_string());
+    }
+    let elsewhere = KEYS.iter().find(|key| key.pattern.rsplit('.').next() == Some(written));
+    if let Some(key) = elsewhere {
+        return question(&key.pattern.replace('*', "NAME"));
+    }
+    format!("known keys there: {}", siblings.join(", "))
+}
+
+fn question(nearest: &str) -> String {
+    did_you_mean(Some(nearest)).trim_start_matches("; ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_odd_characters_is_shown_quoted() {
+        assert_eq!(
+            KeyPath::of(&["agents", "a-b_1", "env", "x.y", ""]).to_string(),
+            r#"agents.a-b_1.env."x.y"."""#
+        );
+    }
+
+    #[test]
+    fn suggestions_look_at_the_same_level_then_elsewhere_then_list_what_there_is() {
+        let suggested = [&["agents", "claude", "modle"][..], &["model"], &["protect", "zzz"], &["turns"]]
+            .map(|path| suggestion(&KeyPath::of(path)));
+        assert_eq!(
+            suggested,
+            [
+                "did you mean `agents.claude.model`?",
+                "did you mean `agents.NAME.model`?",
+                "known keys there: paths",
+                "did you mean `budget.turns`?",
+            ]
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Reads one value in the shape that its key asks for.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use regex::Regex;
+use toml::Spanned;
+use toml::de::DeValue;
+use towline_core::{Check, MicroUsd, parse_duration};
+
+use crate::schema::Shape;
+use crate::suggest::nearest;
+
+/// A value that has been checked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Flag(bool),
+    Count(u64),
+    Dollars(MicroUsd),
+    /// Only checked: no key that acts has this shape.
+    Share,
+    Text(String),
+    List(Vec<String>),
+    Duration(Duration),
+    Checks(Vec<Check>),
+}
+
+/// Why a value cannot be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// What was found: `a string`, or the value itself in backticks.
+    pub(crate) found: String,
+    /// Where.
+    pub(crate) span: Range<usize>,
+    /// What to write instead.
+    pub(crate) fix: String,
+}
+
+/// Reads a value, or says what to write instead. Checks are not read here: they have keys of their own.
+pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, Refused> {
+    let inner = value.get_ref();
+    match shape {
+        Shape::Flag => {
+            inner.as_bool().map(Value::Flag).ok_or_else(|| refuse(value, "write `true` or `false`"))
+        }
+        Shape::Count => count(value, u64::MAX).map(Value::Count),
+        Shape::SmallCount => count(value, u32::MAX.into()).map(Value::Count),
+        Shape::Dollars => number(inner)
+            .and_then(MicroUsd::from_dollars)
+            .map(Value::Dollars)
+            .ok_or_else(|| refuse_number(value, "write an amount of dollars from 0, such as `2.50`")),
+        Shape::Share => number(inner)
+            .filter(|number| (0.0..=1.0).contains(number))
+            .map(|_| Value::Share)
+            .ok_or_else(|| refuse_number(value, "write a number from 0 to 1, such as `0.7`")),
+        Shape::Text => text(value).map(Value::Text),
+        Shape::Line => line(value).map(Value::Text),
+        Shape::List => list(value).map(Value::List),
+        Shape::Command => command(value).map(Value::List),
+        Shape::Duration => duration(value).map(Value::Duration),
+        Shape::Pattern => pattern(value).map(Value::Text),
+        Shape::Choice(words) => choice(value, words).map(Value::Text),
+        Shape::Checks => Err(refuse(value, "write each check as a `[[checks]]` table")),
+    }
+}
+
+/// A value of the wrong type, described by that type alone: the value may be a secret.
+pub(crate) fn refuse(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
+    let kind = value.get_ref().type_str();
+    let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
+    Refused { found: format!("{article} {kind}"), span: value.span(), fix: fix.into() }
+}
+
+/// A value of the right type that says the wrong thing, shown as it is.
+fn refuse_content(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
+    let content = match value.get_ref() {
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::String(text) => text.to_string(),
+        _ => return refuse(value, fix),
+    };
+    Refused { found: format!("`{content}`"), span: value.span(), fix: fix.into() }
+}
+
+/// A value that says nothing.
+fn refuse_empty(value: &Spanned<DeValue<'_>>, fix: &str) -> Refused {
+    Refused { found: "empty".to_owned(), span: value.span(), fix: fix.to_owned() }
+}
+
+/// A number that does not fit; a string in its place is described by its type.
+fn refuse_number(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
+    if value.get_ref().is_str() { refuse(value, fix) } else { refuse_content(value, fix) }
+}
+
+fn count(value: &Spanned<DeValue<'_>>, most: u64) -> Result<u64, Refused> {
+    let integer = value.get_ref().as_integer();
+    let up_to = if most == u64::MAX { String::new() } else { format!(" to {most}") };
+    integer
+        .and_then(|integer| u64::from_str_radix(integer.as_str(), integer.radix()).ok())
+        .filter(|number| *number <= most)
+        .ok_or_else(|| refuse_number(value, format!("write a whole number from 0{up_to}, such as `10`")))
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|number| number as f64)
+        }
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+fn text(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = value.get_ref().as_str();
+    text.map(str::to_owned).ok_or_else(|| refuse(value, "write a string, in quotes"))
+}
+
+fn line(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = text(value)?;
+    if text.trim().is_empty() {
+        return Err(refuse_empty(value, "write a text, or leave the key out"));
+    }
+    Ok(text)
+}
+
+fn list(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
+    let items = value.get_ref().as_array();
+    let items = items.ok_or_else(|| refuse(value, "write an array of strings, such as `[\"…\"]`"))?;
+    items.iter().map(text).collect()
+}
+
+fn command(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
+    let words = list(value)?;
+    if words.first().is_none_or(|program| program.trim().is_empty()) {
+        return Err(refuse_empty(value, "write the program and its arguments, such as `[\"claude\"]`"));
+    }
+    Ok(words)
+}
+
+fn duration(value: &Spanned<DeValue<'_>>) -> Result<Duration, Refused> {
+    const FIX: &str = "write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`";
+    let text = value.get_ref().as_str().ok_or_else(|| refuse(value, FIX))?;
+    parse_duration(text).map_err(|_| refuse_content(value, FIX))
+}
+
+fn pattern(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = text(value)?;
+    match Regex::new(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            // The last line of a syntax error is its reason; those before it draw the pattern.
+            let drawn = error.to_string();
+            let reason = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Err(refuse_content(value, format!("write a regular expression ({reason})")))
+        }
+    }
+}
+
+fn choice(value: &Spanned<DeValue<'_>>, words: &[&str]) -> Result<String, Refused> {
+    let one_of = format!("use one of {}", words.join(", "));
+    let text = value.get_ref().as_str().ok_or_else(|| refuse(value, one_of.as_str()))?;
+    if words.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let meant = crate::error::did_you_mean(nearest(text, words.iter().copied()));
+    Err(refuse_content(value, one_of + &meant))
+}
+
+/// Takes a value out in the type that the program works with.
+pub(crate) trait FromValue: Sized {
+    /// Nothing if the value is of another type.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+macro_rules! from_value {
+    ($($type:ty: $variant:ident),* $(,)?) => {
+        $(impl FromValue for $type {
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::$variant(inner) => Some(inner.clone()),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+from_value! {
+    bool: Flag,
+    u64: Count,
+    MicroUsd: Dollars,
+    String: Text,
+    Vec<String>: List,
+    Duration: Duration,
+    Vec<Check>: Checks,
+}

@@ -1,0 +1,339 @@
+//! What is wrong is said with its place and its fix.
+
+mod support;
+
+use proptest::prelude::*;
+use support::{FILE, error, loaded, repository, repository_name};
+use towline_config::{ConfigError, WarningKind, load};
+
+/// A table of files and the messages about them.
+fn assert_messages(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(error(text), expected.replace("FILE", FILE), "{text}");
+    }
+}
+
+#[test]
+fn unknown_keys_are_named_with_their_place_and_the_nearest_known_key() {
+    assert_messages(&[
+        (
+            "[budget]\nusd = 1\n[[chekcs]]\nrun = \"x\"",
+            "unknown key `chekcs` in FILE (line 3, column 3); did you mean `checks`?",
+        ),
+        (
+            "[[checks]]\nrun = \"x\"\n  tiemout = \"5m\"",
+            "unknown key `checks.tiemout` in FILE (line 3, column 3); did you mean `checks.timeout`?",
+        ),
+        (
+            "\n[agents.claude]\nmcp = { docs = { comand = [\"x\"] } }",
+            "unknown key `agents.claude.mcp.docs.comand` in FILE (line 3, column 18); \
+             did you mean `agents.claude.mcp.docs.command`?",
+        ),
+        (
+            "model = \"opus\"",
+            "unknown key `model` in FILE (line 1, column 1); did you mean `agents.NAME.model`?",
+        ),
+        (
+            "[notify]\nsms = 1",
+            "unknown key `notify.sms` in FILE (line 2, column 1); known keys there: command, webhook",
+        ),
+        (
+            "budget.day.tokens = 1",
+            "unknown key `budget.day.tokens` in FILE (line 1, column 12); did you mean `budget.tokens`?",
+        ),
+    ]);
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused_with_what_to_write() {
+    assert_messages(&[
+        (
+            "[budget]\nattempts = \"ten\"",
+            "`budget.attempts` cannot be a string in FILE (line 2, column 12); \
+             write a whole number from 0, such as `10`",
+        ),
+        (
+            "defaults.briefing = 1",
+            "`defaults.briefing` cannot be an integer in FILE (line 1, column 21); write `true` or `false`",
+        ),
+        (
+            "defaults.agents = \"claude\"",
+            "`defaults.agents` cannot be a string in FILE (line 1, column 19); \
+             write an array of strings, such as `[\"…\"]`",
+        ),
+        (
+            "protect.paths = [\n  \"a\",\n  1,\n]",
+            "`protect.paths` cannot be an integer in FILE (line 3, column 3); write a string, in quotes",
+        ),
+        (
+            "checks = [1]",
+            "`checks` cannot be an integer in FILE (line 1, column 11); write each check as a `[[checks]]` table with `run = \"…\"`",
+        ),
+        (
+            "[checks]\nrun = \"x\"",
+            "`checks` cannot be a table in FILE (line 1, column 1); write each check as a `[[checks]]` table with `run = \"…\"`",
+        ),
+        (
+            "budget = 5",
+            "`budget` cannot be an integer in FILE (line 1, column 10); it holds other keys: write it as `[budget]`",
+        ),
+        (
+            "agents.claude.env.TOKEN = 1234",
+            "`agents.claude.env.TOKEN` cannot be an integer in FILE (line 1, column 27); write a string, in quotes",
+        ),
+    ]);
+}
+
+#[test]
+fn bad_values_are_refused_with_what_to_write() {
+    assert_messages(&[
+        (
+            "[[checks]]\nrun = \"x\"\ntimeout = \"5 parsecs\"",
+            "`checks.timeout` cannot be `5 parsecs` in FILE (line 3, column 11); \
+             write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`",
+        ),
+        (
+            "agents.claude.idle_timeout = 60",
+            "`agents.claude.idle_timeout` cannot be an integer in FILE (line 1, column 30); \
+             write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`",
+        ),
+        (
+            "budget.turns = -1",
+            "`budget.turns` cannot be `-1` in FILE (line 1, column 16); \
+             write a whole number from 0, such as `10`",
+        ),
+        (
+            "budget.usd = -0.5",
+            "`budget.usd` cannot be `-0.5` in FILE (line 1, column 14); \
+             write an amount of dollars from 0, such as `2.50`",
+        ),
+        (
+            "budget.usd = inf",
+            "`budget.usd` cannot be `inf` in FILE (line 1, column 14); write an amount of dollars from 0, such as `2.50`",
+        ),
+        (
+            "agents.claude.max_turns = 4_294_967_296",
+            "`agents.claude.max_turns` cannot be `4294967296` in FILE (line 1, column 27); \
+             write a whole number from 0 to 4294967295, such as `10`",
+        ),
+        (
+            "agents.claude.kind = \"claud\"",
+            "`agents.claude.kind` cannot be `claud` in FILE (line 1, column 22); \
+             use one of claude, codex, acp, builtin, command, script; did you mean `claude`?",
+        ),
+        (
+            "agents.claude.permission = \"yolo\"",
+            "`agents.claude.permission` cannot be `yolo` in FILE (line 1, column 28); use one of bypass, ask, deny",
+        ),
+        (
+            "[[checks]]\nrun = \"x\"\nstdout = \"(\"",
+            "`checks.stdout` cannot be `(` in FILE (line 3, column 10); \
+             write a regular expression (unclosed group)",
+        ),
+        (
+            "agents.claude.command = []",
+            "`agents.claude.command` cannot be empty in FILE (line 1, column 25); write the program and its arguments, such as `[\"claude\"]`",
+        ),
+        (
+            "workspace.base = \" \"",
+            "`workspace.base` cannot be empty in FILE (line 1, column 18); write a text, or leave the key out",
+        ),
+    ]);
+}
+
+#[test]
+fn values_of_keys_without_effect_are_checked_all_the_same() {
+    for (text, key) in [
+        ("defaults.max_parallel = \"x\"", "defaults.max_parallel"),
+        ("budget.day.usd = \"x\"", "budget.day.usd"),
+        ("notify.command = 1", "notify.command"),
+        ("notify.webhook = 1", "notify.webhook"),
+        ("agents.claude.account = 1", "agents.claude.account"),
+        ("agents.claude.context_threshold = 1.5", "agents.claude.context_threshold"),
+        ("agents.claude.session_idle_limit = \"x\"", "agents.claude.session_idle_limit"),
+        ("agents.claude.session_age_limit = \"x\"", "agents.claude.session_age_limit"),
+        ("agents.claude.provider = \"x\"", "agents.claude.provider"),
+        ("agents.claude.base_url = 1", "agents.claude.base_url"),
+    ] {
+        let message = error(text);
+        assert!(message.starts_with(&format!("`{key}` cannot be ")), "{message}");
+    }
+}
+
+#[test]
+fn what_this_version_does_not_have_is_refused_with_what_it_has() {
+    assert_messages(&[
+        (
+            "agents.claude.permission = \"ask\"",
+            "`agents.claude.permission` cannot be `ask` in FILE (line 1, column 15); \
+             this version has `bypass` and `deny`: use one of them",
+        ),
+        (
+            "[workspace]\nmode = \"in-place\"",
+            "`workspace.mode` cannot be `in-place` in FILE (line 2, column 1); \
+             this version works in worktrees: use `worktree`",
+        ),
+        (
+            "defaults.agents = [\"gem\"]\n[agents.gem]\nkind = \"acp\"",
+            "`defaults.agents` names `gem`, an agent of the kind `acp`, in FILE (line 1, column 10); \
+             this version drives the kinds claude and script: name an agent of those",
+        ),
+    ]);
+}
+
+#[test]
+fn agents_of_kinds_that_are_not_driven_are_skipped_with_a_warning_each() {
+    for kind in ["codex", "acp", "builtin", "command"] {
+        let loaded =
+            loaded(&format!("[agents.other]\nkind = \"{kind}\"\naccount = \"a\"\npermission = \"ask\""));
+        assert_eq!(loaded.config.agents.keys().collect::<Vec<_>>(), ["claude"]);
+        let warnings: Vec<_> =
+            loaded.warnings.iter().map(|warning| (warning.key.as_str(), &warning.kind)).collect();
+        assert_eq!(warnings, [("agents.other", &WarningKind::SkippedAgent { kind: kind.to_owned() })]);
+    }
+}
+
+#[test]
+fn agents_must_say_what_they_are_and_have_a_proper_name() {
+    assert_messages(&[
+        (
+            "[agents.fast]",
+            "`agents.fast` has no `kind` in FILE (line 1, column 9); a new agent needs `kind` and `command`, \
+             such as `kind = \"claude\"` and `command = [\"claude\"]`",
+        ),
+        (
+            "agents.cluade.model = \"opus\"",
+            "`agents.cluade` has no `kind` in FILE (line 1, column 8); a new agent needs `kind` and `command`, \
+             such as `kind = \"claude\"` and `command = [\"claude\"]`; did you mean `agents.claude`?",
+        ),
+        (
+            "[agents.fast]\nkind = \"script\"",
+            "`agents.fast` has no `command` in FILE (line 1, column 9); \
+             add the program to start, such as `command = [\"script\"]`",
+        ),
+        (
+            "[agents.Fast]\nkind = \"script\"",
+            "`Fast` is no name for an agent in FILE (line 1, column 9); use lower-case letters, digits, `-` and `_`",
+        ),
+        (
+            "agents.claude.mcp.docs = {}",
+            "`agents.claude.mcp.docs` has no `command` in FILE (line 1, column 19); \
+             add the program to start, such as `docs = { command = [\"…\"] }`",
+        ),
+        (
+            "defaults.agents = [\"calude\"]",
+            "unknown agent `calude` in FILE (line 1, column 10); known agents: claude; did you mean `claude`?",
+        ),
+        (
+            "defaults.agents = []",
+            "no agent in `defaults.agents` in FILE (line 1, column 10); \
+             name at least one, such as `agents = [\"claude\"]`",
+        ),
+    ]);
+    assert!(
+        loaded("agents.a-b_1 = { kind = \"script\", command = [\"x\"] }").config.agents.contains_key("a-b_1")
+    );
+}
+
+#[test]
+fn checks_need_a_command_and_names_of_their_own() {
+    assert_messages(&[
+        (
+            "[[checks]]\nname = \"a\"",
+            "a check without `run` in FILE (line 1, column 1); add the command, such as `run = \"cargo test\"`",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nrun = \"x\"\n[[checks]]\nrun = \"y\"\nname = \"a\"",
+            "two checks with the name `a` in FILE (line 6, column 1); give each check a name of its own",
+        ),
+    ]);
+}
+
+#[test]
+fn checks_without_a_name_get_one_that_no_other_has() {
+    let text = r#"checks = [
+        { run = "cargo test --lib" },
+        { run = "cargo test --doc" },
+        { name = "cargo test", run = "true" },
+    ]"#;
+    let names: Vec<_> = loaded(text).config.checks.into_iter().map(|check| check.name).collect();
+    assert_eq!(names, ["cargo test 2", "cargo test 3", "cargo test"]);
+}
+
+#[test]
+fn all_problems_of_a_file_are_told_from_its_top() {
+    let text = "zzz = 1\n[budget]\nturns = -1\n[agents.claude]\nkind = \"x\"";
+    let lines: Vec<_> =
+        error(text).lines().map(|line| line.split(" in ").next().unwrap_or("").to_owned()).collect();
+    assert_eq!(
+        lines,
+        ["unknown key `zzz`", "`budget.turns` cannot be `-1`", "`agents.claude.kind` cannot be `x`"]
+    );
+}
+
+#[test]
+fn text_that_is_no_toml_is_refused_with_its_place() {
+    for (text, place) in [
+        ("[budget]\nturns = 4h", "(line 2, column "),
+        ("[budget]\nturns = 1\nturns = 2", "(line 3, column 1)"),
+        ("[budget", "(line 1, column "),
+    ] {
+        let message = error(text);
+        assert!(message.starts_with(&format!("invalid TOML in {FILE} {place}")), "{message}");
+    }
+}
+
+/// Lines that are mostly TOML and often near to something known.
+fn nearly_a_file() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "[agents]",
+        "[agents.claude]",
+        "[[checks]]",
+        "[checks]",
+        "agents",
+        "agents.x.kind",
+        "checks",
+        "run",
+        "mcp",
+        "mcp.x",
+        "env.\"ä.\"",
+        "budget.usd",
+        "budget",
+        "defaults.agents",
+        "\"\"",
+        "ü",
+    ]);
+    let value = prop::sample::select(vec![
+        "",
+        "= 1",
+        "= -1.5",
+        "= \"x\"",
+        "= \"\"",
+        "= []",
+        "= [{}]",
+        "= [{ run = \"a\" }, 1]",
+        "= {}",
+        "= { x = {} }",
+        "= { command = [] }",
+        "= 1979-05-27",
+        "= [\"claude\"]",
+        "= 'ä\u{1F600}",
+        "= 99999999999999999999",
+    ]);
+    prop::collection::vec((key, value), 0..6)
+        .prop_map(|lines| lines.iter().map(|(key, value)| format!("{key} {value}\n")).collect())
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_file_says_each_problem_names_the_file_and_a_line_it_has(text in nearly_a_file()) {
+        if let Err(ConfigError::Problems(problems)) = load(&[repository(&text)]) {
+            prop_assert!(!problems.is_empty());
+            for problem in problems {
+                let line = problem.place.position.map_or(0, |position| position.line);
+                prop_assert!((1..=text.lines().count() + 1).contains(&line), "{problem}");
+                prop_assert!(problem.place.layer == repository_name() && !problem.fix.is_empty(), "{problem}");
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The documented sample: every key there is, once.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use support::{at, error, flags, repository, repository_name};
+use towline_agent::{AgentSettings, Kind, McpServer, Permission};
+use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
+use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, Tokens};
+
+const SAMPLE: &str = include_str!("sample.toml");
+
+fn strings(items: &[&str]) -> Vec<String> {
+    items.iter().map(|&item| item.to_owned()).collect()
+}
+
+fn sample_agent() -> AgentSettings {
+    AgentSettings {
+        kind: Kind::Claude,
+        command: strings(&["claude"]),
+        model: Some("sonnet".to_owned()),
+        permission: Permission::Bypass,
+        allow: strings(&["Bash(git *)", "Edit"]),
+        deny: strings(&["WebFetch"]),
+        system_append: Some("Prefer small commits.".to_owned()),
+        dirs: strings(&["../docs"]),
+        max_turns: Some(50),
+        mcp: BTreeMap::from([("docs".to_owned(), McpServer { command: strings(&["docs-mcp"]) })]),
+        args: vec![],
+        env: BTreeMap::from([("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned())]),
+        pass_env: strings(&["MY_PROXY_TOKEN"]),
+        clocks: ClockLimits {
+            startup: Duration::from_secs(60),
+            idle: Duration::from_secs(600),
+            turn: Duration::from_secs(3_600),
+        },
+        stop_grace: Duration::from_secs(5),
+    }
+}
+
+fn sample_config() -> Config {
+    Config {
+        agents_in_order: vec![AgentName::new("claude")],
+        briefing: true,
+        budget: Budget {
+            turns: Some(40),
+            attempts: Some(10),
+            wall: Some(Duration::from_secs(4 * 3_600)),
+            tokens: Some(Tokens(2_000_000)),
+            usd: Some(MicroUsd(5_000_000)),
+            errors: Some(5),
+            denials: Some(5),
+        },
+        checks: vec![Check {
+            name: "tests".to_owned(),
+            kind: CheckKind::Command {
+                run: "cargo test".to_owned(),
+                stdout: Some("test result: ok".to_owned()),
+            },
+            timeout: Duration::from_secs(1_800),
+        }],
+        protect: strings(&["tests/**", "towline.toml"]),
+        workspace: WorkspaceConfig {
+            base: "HEAD".to_owned(),
+            setup: strings(&["npm ci"]),
+            copy: strings(&[".env"]),
+        },
+        agents: BTreeMap::from([("claude".to_owned(), sample_agent())]),
+    }
+}
+
+#[test]
+fn the_sample_needs_an_agent_that_this_version_does_not_drive() {
+    let expected = "`defaults.agents` names `codex`, an agent of the kind `codex`, in /repo/towline.toml \
+                    (line 2, column 1); this version drives the kinds claude and script: name an agent of those";
+    assert_eq!(error(SAMPLE), expected);
+}
+
+#[test]
+fn every_key_of_the_sample_arrives() {
+    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
+    assert_eq!(loaded.config, sample_config());
+}
+
+#[test]
+fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
+    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
+    let unused =
+        |key: &str, line| Warning { key: key.to_owned(), place: at(line, 1), kind: WarningKind::Unused };
+    let skipped = |key: &str, line, kind: &str| Warning {
+        key: key.to_owned(),
+        place: at(line, 1),
+        kind: WarningKind::SkippedAgent { kind: kind.to_owned() },
+    };
+    let expected = vec![
+        unused("agents.claude.account", 47),
+        unused("agents.claude.context_threshold", 52),
+        unused("agents.claude.session_age_limit", 54),
+        unused("agents.claude.session_idle_limit", 53),
+        skipped("agents.gemini", 57, "acp"),
+        skipped("agents.local", 61, "builtin"),
+        unused("budget.day.usd", 16),
+        unused("defaults.max_parallel", 3),
+        unused("notify.command", 67),
+        unused("notify.webhook", 68),
+    ];
+    assert_eq!(loaded.warnings, expected);
+    let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        [said[4].as_str(), said[9].as_str()],
+        [
+            "`agents.gemini` is skipped: this version drives agents of the kinds claude and script, not `acp`; \
+             set in /repo/towline.toml (line 57, column 1)",
+            "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 68, column 1)",
+        ]
+    );
+}
+
+/// Differs from the sample and the defaults in every key that acts, so that a key that is read and then lost shows.
+#[test]
+fn every_key_changes_what_it_is_for() {
+    let text = r#"
+        checks = [{ run = "true", timeout = "1m", stdout = "x" }]
+        protect.paths = ["a"]
+        workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"] }
+        [defaults]
+        agents = ["one", "claude"]
+        briefing = false
+        [budget]
+        turns = 1
+        attempts = 2
+        wall = "3s"
+        tokens = 4
+        usd = 5
+        errors = 6
+        denials = 7
+        [agents.one]
+        kind = "script"
+        command = ["d", "e"]
+        model = "f"
+        permission = "deny"
+        allow = ["g"]
+        deny = ["h"]
+        system_append = ""
+        dirs = ["i"]
+        max_turns = 8
+        mcp.j.command = ["k"]
+        args = ["l"]
+        env.m = ""
+        pass_env = ["n"]
+        startup_timeout = "9s"
+        idle_timeout = "10s"
+        turn_timeout = "11s"
+        stop_grace = "12s"
+    "#;
+    let one = AgentSettings {
+        kind: Kind::Script,
+        command: strings(&["d", "e"]),
+        model: Some("f".to_owned()),
+        permission: Permission::Deny,
+        allow: strings(&["g"]),
+        deny: strings(&["h"]),
+        system_append: Some(String::new()),
+        dirs: strings(&["i"]),
+        max_turns: Some(8),
+        mcp: BTreeMap::from([("j".to_owned(), McpServer { command: strings(&["k"]) })]),
+        args: strings(&["l"]),
+        env: BTreeMap::from([("m".to_owned(), String::new())]),
+        pass_env: strings(&["n"]),
+        clocks: ClockLimits {
+            startup: Duration::from_secs(9),
+            idle: Duration::from_secs(10),
+            turn: Duration::from_secs(11),
+        },
+        stop_grace: Duration::from_secs(12),
+    };
+    let expected = Config {
+        agents_in_order: vec![AgentName::new("one"), AgentName::new("claude")],
+        briefing: false,
+        budget: Budget {
+            turns: Some(1),
+            attempts: Some(2),
+            wall: Some(Duration::from_secs(3)),
+            tokens: Some(Tokens(4)),
+            usd: Some(MicroUsd(5_000_000)),
+            errors: Some(6),
+            denials: Some(7),
+        },
+        checks: vec![Check {
+            name: "true".to_owned(),
+            kind: CheckKind::Command { run: "true".to_owned(), stdout: Some("x".to_owned()) },
+            timeout: Duration::from_secs(60),
+        }],
+        protect: strings(&["a"]),
+        workspace: WorkspaceConfig { base: "main".to_owned(), setup: strings(&["b"]), copy: strings(&["c"]) },
+        agents: BTreeMap::from([("claude".to_owned(), default_claude()), ("one".to_owned(), one)]),
+    };
+    let loaded = load(&[repository(text)]).expect("loads");
+    assert_eq!((loaded.config, loaded.warnings), (expected, vec![]));
+}
+
+fn default_claude() -> AgentSettings {
+    AgentSettings {
+        model: None,
+        allow: vec![],
+        deny: vec![],
+        system_append: None,
+        dirs: vec![],
+        max_turns: None,
+        mcp: BTreeMap::new(),
+        env: BTreeMap::new(),
+        pass_env: vec![],
+        ..sample_agent()
+    }
+}
+
+#[test]
+fn without_any_layer_the_defaults_hold() {
+    let loaded = load(&[]).expect("loads");
+    let expected = Config {
+        agents_in_order: vec![AgentName::new("claude")],
+        briefing: true,
+        budget: Budget::default(),
+        checks: vec![],
+        protect: vec![],
+        workspace: WorkspaceConfig { base: "HEAD".to_owned(), setup: vec![], copy: vec![] },
+        agents: BTreeMap::from([("claude".to_owned(), default_claude())]),
+    };
+    let sources = [
+        "agents.claude.command",
+        "agents.claude.idle_timeout",
+        "agents.claude.kind",
+        "agents.claude.permission",
+        "agents.claude.startup_timeout",
+        "agents.claude.stop_grace",
+        "agents.claude.turn_timeout",
+        "budget.attempts",
+        "budget.denials",
+        "budget.errors",
+        "defaults.agents",
+        "defaults.briefing",
+        "workspace.base",
+        "workspace.mode",
+    ];
+    let sources = sources.map(|key| (key.to_owned(), LayerName::Defaults));
+    assert_eq!(loaded.config, expected);
+    assert_eq!((loaded.sources, loaded.warnings), (BTreeMap::from(sources), vec![]));
+}
+
+#[test]
+fn the_sources_of_the_sample_name_its_file() {
+    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
+    let by = |layer: &LayerName| {
+        let of_layer = loaded.sources.iter().filter(|(_, source)| *source == layer);
+        of_layer.map(|(key, _)| key.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(by(&LayerName::Flags), ["defaults.agents"]);
+    let of_file = by(&repository_name());
+    for key in ["checks", "agents.claude.env.ANTHROPIC_BASE_URL", "agents.claude.mcp.docs.command"] {
+        assert!(of_file.contains(&key), "{key} is not in {of_file:?}");
+    }
+}

@@ -1,0 +1,399 @@
+//! Runs one attempt: starts the agent under its shim, or takes up the one that runs already, and turns its raw
+//! bytes into news until its tree is gone.
+//!
+//! There is one way through: the log is read from its beginning through the protocol. What was recorded before is
+//! not told again, what `stdin.log` shows as sent is not sent again; then it goes on live.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use towline_agent::{Action, AgentSettings, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
+use towline_core::{
+    AgentEvent, Clocks, End, Event, Exit, GoalId, Incoming, Launch, LaunchProblem, RawRef, Source,
+};
+use towline_process::{
+    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, Shim, SpawnErrorKind, Stream, connect,
+    shim_process, spawn,
+};
+
+use crate::driver::until;
+use crate::engine::Shared;
+use crate::home::make_private;
+use crate::news::{DriverGone, Newsline, StopLevel, own};
+
+/// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
+const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
+/// How long an agent may take to end its turn when it is asked to by its own protocol.
+const INTERRUPT_PATIENCE: Duration = Duration::from_millis(700);
+/// How long an agent may take to end after the signal that interrupts it.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long what an agent leaves running may still write.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How much of stderr is evidence.
+const STDERR_TAIL: u64 = 4 * 1024;
+
+/// What is to be run.
+pub(crate) struct Job {
+    pub(crate) goal: GoalId,
+    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) read_to: u64,
+    pub(crate) wall_ends: Option<Timestamp>,
+    pub(crate) launch: Launch,
+}
+
+/// Runs the attempt to its classified end and reports that.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    job: Job,
+    line: Newsline,
+    stop: watch::Receiver<StopLevel>,
+    lease_until: watch::Receiver<Timestamp>,
+) {
+    // A driver that is gone has left the attempt to whoever takes the goal up next.
+    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, stop, lease_until).await {
+        Ok(conversation) => conversation.hold().await,
+        Err(problem) => {
+            let end = End::SpawnFailed { problem };
+            line.tell_own(Event::AttemptEnded { end, exit: Exit::default() }).await
+        }
+    };
+}
+
+/// A conversation with an agent, from its first byte to its exit.
+struct Conversation<'a> {
+    shared: &'a Shared,
+    line: &'a Newsline,
+    dir: PathBuf,
+    protocol: Box<dyn Protocol>,
+    clocks: Clocks,
+    link: Link,
+    stop: watch::Receiver<StopLevel>,
+    lease_until: watch::Receiver<Timestamp>,
+    reader: LogReader,
+    framer: LineFramer,
+    /// Output up to here is in the goal's log already.
+    recorded_to: u64,
+    /// Bytes of input that `stdin.log` shows as sent, and bytes that the protocol has produced so far.
+    already_sent: u64,
+    produced: u64,
+    stopping: Stopping,
+}
+
+/// What there is of the process.
+enum Link {
+    Alive(Box<Shim>),
+    Ended(ExitRecord),
+    /// Its supervisor is gone and left no record.
+    Lost,
+}
+
+/// How far the ending of the process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Its clock ran out; the driver was told and will say what to do.
+    Overdue,
+    /// It was asked to end its turn; at this moment it gets signals.
+    Asked(Instant),
+    /// The shim is ending the tree.
+    Signalled,
+}
+
+impl<'a> Conversation<'a> {
+    async fn open(
+        shared: &'a Shared,
+        job: &Job,
+        line: &'a Newsline,
+        stop: watch::Receiver<StopLevel>,
+        lease_until: watch::Receiver<Timestamp>,
+    ) -> Result<Self, LaunchProblem> {
+        let name = &job.launch.agent;
+        let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
+            message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
+        })?;
+        let workspace = job.workspace.clone().unwrap_or_default();
+        let towline = BTreeMap::from([("TOWLINE_GOAL".to_owned(), job.goal.to_string())]);
+        let context = LaunchContext {
+            session: &job.launch.session,
+            prompt: &job.launch.prompt,
+            model: job.launch.model.as_deref(),
+            environment: &shared.environment,
+            towline: &towline,
+        };
+        let dir = shared.home.attempt(job.goal, job.launch.attempt);
+        let deadline = deadline(*lease_until.borrow());
+        let link = open_link(shared, settings, &context, &dir, &workspace, deadline).await?;
+        Ok(Self {
+            shared,
+            line,
+            protocol: agent(settings.kind).protocol(settings, &context),
+            clocks: Clocks::start(settings.clocks.clone(), shared.clock.now(), job.wall_ends),
+            link,
+            stop,
+            lease_until,
+            reader: LogReader::output(&dir, Stream::Stdout, 0),
+            framer: LineFramer::new(0),
+            recorded_to: job.read_to,
+            already_sent: std::fs::metadata(dir.join("stdin.log")).map_or(0, |log| log.len()),
+            produced: 0,
+            stopping: Stopping::No,
+            dir,
+        })
+    }
+
+    /// Holds the conversation to its end.
+    async fn hold(mut self) -> Result<(), DriverGone> {
+        if self.recorded_to == 0 && matches!(self.link, Link::Alive(_)) {
+            self.line.tell_own(Event::AttemptStarted).await?;
+        }
+        let first = self.protocol.start();
+        self.act(first, None).await?;
+        let exit = loop {
+            self.read_what_is_there().await?;
+            match &self.link {
+                Link::Alive(_) => self.wait().await?,
+                Link::Ended(record) => break process_end(&self.dir, Some(record)),
+                Link::Lost => break process_end(&self.dir, None),
+            }
+        };
+        if let Some(rest) = self.framer.finish() {
+            self.take_frame(rest).await?;
+        }
+        let (last, end) = self.protocol.on_exit(&exit);
+        self.act(last, None).await?;
+        let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
+        self.line.tell_own(Event::AttemptEnded { end, exit }).await
+    }
+
+    /// Waits for the next thing that concerns the process.
+    async fn wait(&mut self) -> Result<(), DriverGone> {
+        let Link::Alive(shim) = &mut self.link else { return Ok(()) };
+        let now = self.shared.clock.now();
+        let (due, clock) = self.clocks.next();
+        let overdue = Instant::now() + until(now, due);
+        let signal_at = match self.stopping {
+            Stopping::Asked(at) => at,
+            _ => overdue,
+        };
+        tokio::select! {
+            notice = shim.next() => match notice {
+                Ok(Notice::Grown { .. }) => {}
+                Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
+                Err(_) => self.link = ended_or_lost(&self.dir),
+            },
+            Ok(()) = self.stop.changed() => self.on_stop().await?,
+            Ok(()) = self.lease_until.changed() => {
+                let until = deadline(*self.lease_until.borrow_and_update());
+                // A shim that does not answer is about to say why.
+                let _ = shim.extend(until).await;
+            }
+            () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No => {
+                if self.shared.clock.now() >= due {
+                    self.stopping = Stopping::Overdue;
+                    self.line.tell_own(Event::ClockRanOut { clock }).await?;
+                }
+            }
+            () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
+                self.signal().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_stop(&mut self) -> Result<(), DriverGone> {
+        let level = *self.stop.borrow_and_update();
+        match (level, self.stopping) {
+            (StopLevel::Run, _) => {}
+            (StopLevel::Stop, Stopping::No | Stopping::Overdue) => {
+                let words = self.protocol.on_steer(Steer::Interrupt);
+                self.act(words, None).await?;
+                self.stopping = Stopping::Asked(Instant::now() + INTERRUPT_PATIENCE);
+            }
+            (StopLevel::Stop, _) => {}
+            (StopLevel::Kill, _) => {
+                self.stopping = Stopping::Signalled;
+                if let Link::Alive(shim) = &self.link {
+                    // A shim that does not answer is about to say why.
+                    let _ = shim.kill().await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn signal(&mut self) {
+        self.stopping = Stopping::Signalled;
+        if let Link::Alive(shim) = &self.link {
+            // As above.
+            let _ = shim.stop().await;
+        }
+    }
+
+    /// Reads the output as far as it goes, one recorded batch per chunk.
+    async fn read_what_is_there(&mut self) -> Result<(), DriverGone> {
+        loop {
+            // A log that cannot be read is as good as one that ends here; the exit record says the rest.
+            let chunk = self.reader.read().unwrap_or(&[]);
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            self.framer.push(chunk);
+            let mut batch = Vec::new();
+            while let Some(framed) = self.framer.pull() {
+                let (raw, actions) = self.understand(&framed);
+                if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
+                    batch.extend(self.news(actions, Some(raw)));
+                } else {
+                    self.line.tell(std::mem::take(&mut batch)).await?;
+                    self.act(actions, Some(raw)).await?;
+                }
+            }
+            self.line.tell(batch).await?;
+        }
+    }
+
+    async fn take_frame(&mut self, framed: Framed) -> Result<(), DriverGone> {
+        let (raw, actions) = self.understand(&framed);
+        self.act(actions, Some(raw)).await
+    }
+
+    fn understand(&mut self, framed: &Framed) -> (RawRef, Vec<Action>) {
+        match framed {
+            Framed::Line(line) => {
+                let raw = RawRef { offset: line.offset, length: line.length() };
+                (raw, self.protocol.on_frame(Frame::Line(&line.bytes)))
+            }
+            Framed::TooLong { offset, len } => {
+                let raw = RawRef { offset: *offset, length: *len };
+                (raw, self.protocol.on_frame(Frame::TooLong { length: *len }))
+            }
+        }
+    }
+
+    /// Carries out what the protocol wants, in its order: what is to be recorded is, before anything is said.
+    async fn act(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Result<(), DriverGone> {
+        let mut batch = Vec::new();
+        for action in actions {
+            match action {
+                Action::Emit { .. } => batch.extend(self.news(vec![action], raw)),
+                Action::Write(bytes) => {
+                    self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
+                    self.write(&bytes).await;
+                }
+                Action::CloseStdin => {
+                    self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
+                    if let Link::Alive(shim) = &self.link {
+                        // A process that is gone has its input closed.
+                        let _ = shim.close_stdin().await;
+                    }
+                }
+            }
+        }
+        self.line.tell(batch).await
+    }
+
+    /// Events as news, without those that were recorded before.
+    fn news(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Vec<Incoming> {
+        let recorded = raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
+        let now = self.shared.clock.now();
+        let mut news = Vec::new();
+        for action in actions {
+            let Action::Emit { event, parent } = action else { continue };
+            self.clocks.saw(&event, now);
+            if matches!(event, AgentEvent::TurnEnded(_))
+                && let Stopping::Asked(_) = self.stopping
+            {
+                self.stopping = Stopping::Asked(Instant::now());
+            }
+            if !recorded {
+                let event = Event::Agent { event };
+                news.push(Incoming { source: Source::Agent, parent, raw, ..own(self.line.stamp(), event) });
+            }
+        }
+        news
+    }
+
+    /// Writes what was not written before.
+    async fn write(&mut self, bytes: &[u8]) {
+        let start = self.produced;
+        self.produced += bytes.len() as u64;
+        let skip =
+            usize::try_from(self.already_sent.saturating_sub(start)).unwrap_or(usize::MAX).min(bytes.len());
+        if let (Link::Alive(shim), true) = (&self.link, skip < bytes.len()) {
+            // A process that does not read any more is about to end, and its end is what counts.
+            let _ = shim.write(&bytes[skip..]).await;
+        }
+    }
+}
+
+/// Finds what there is of the process before starting one: its exit record, its living shim, or nothing.
+async fn open_link(
+    shared: &Shared,
+    settings: &AgentSettings,
+    context: &LaunchContext<'_>,
+    dir: &Path,
+    workspace: &Path,
+    deadline: Deadline,
+) -> Result<Link, LaunchProblem> {
+    let other = |message: String| LaunchProblem::Other { message };
+    if dir.join("launch.json").exists() {
+        let alive = shim_process(dir).ok().flatten().is_some_and(towline_process::ProcessId::is_running);
+        return match connect(dir).await {
+            Ok(shim) if alive => Ok(Link::Alive(Box::new(shim))),
+            _ => Ok(ended_or_lost(dir)),
+        };
+    }
+    make_private(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
+    let plan = agent(settings.kind).plan(settings, context);
+    let launch = towline_process::Launch {
+        argv: plan.argv,
+        cwd: workspace.to_owned(),
+        deadline,
+        interrupt_grace: SIGNAL_PATIENCE,
+        term_grace: settings.stop_grace,
+        drain: DRAIN,
+    };
+    match spawn(&shared.shim, dir, &launch, &plan.env).await {
+        Ok(shim) => Ok(Link::Alive(Box::new(shim))),
+        Err(error) => Err(other(error.to_string())),
+    }
+}
+
+fn ended_or_lost(dir: &Path) -> Link {
+    match ExitRecord::read(dir) {
+        Ok(Some(record)) => Link::Ended(record),
+        _ => Link::Lost,
+    }
+}
+
+/// The shim's own deadline: as long as the lease holds, and some time for an engine to come back.
+fn deadline(lease_until: Timestamp) -> Deadline {
+    let end = lease_until.checked_add(WITHOUT_ENGINE).unwrap_or(Timestamp::MAX);
+    Deadline::at_unix_ms(u64::try_from(end.as_millisecond()).unwrap_or(0))
+}
+
+fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
+    let stderr_tail = stderr_tail(dir);
+    let Some(record) = record else {
+        return ProcessEnd { stderr_tail, ..ProcessEnd::default() };
+    };
+    let spawn = record.spawn_error.as_ref().map(|error| match error.kind {
+        SpawnErrorKind::ProgramNotFound => LaunchProblem::NotFound { program: error.message.clone() },
+        SpawnErrorKind::NotExecutable => LaunchProblem::NotExecutable { program: error.message.clone() },
+        SpawnErrorKind::DirectoryMissing => LaunchProblem::NoDirectory { path: error.message.clone() },
+        SpawnErrorKind::Other => LaunchProblem::Other { message: error.message.clone() },
+    });
+    ProcessEnd { code: record.code, signal: record.signal, stderr_tail, spawn }
+}
+
+fn stderr_tail(dir: &Path) -> String {
+    let length = std::fs::metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
+    let mut reader = LogReader::output(dir, Stream::Stderr, length.saturating_sub(STDERR_TAIL));
+    let tail = reader.read().unwrap_or(&[]);
+    String::from_utf8_lossy(tail).trim().to_owned()
+}

@@ -1,0 +1,215 @@
+//! The engine's socket: how a second terminal reaches a goal that is driven in the first.
+//!
+//! Newline-delimited JSON. A request is one line; the answer is one line, or, for `follow`, one for each time the
+//! log has grown. Events themselves are read from the store: the socket only says that there are some.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, open};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use towline_core::{GoalId, Seq};
+use towline_store::{GoalRecord, Store, WorkerName};
+
+use crate::driver::Order;
+use crate::engine::Shared;
+use crate::handle::Events;
+use crate::home::Home;
+use crate::presence::{is_dead, socket_name};
+
+/// The longest request line.
+const LONGEST_REQUEST: u64 = 64 * 1024;
+
+/// What can be asked of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// End a goal.
+    Cancel {
+        /// Which one.
+        goal: GoalId,
+    },
+    /// Say when a goal's log has grown.
+    Follow {
+        /// Which one.
+        goal: GoalId,
+    },
+}
+
+/// What an engine answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// It was passed on.
+    Accepted,
+    /// This engine does not drive that goal.
+    NotDriven,
+    /// The request was not understood.
+    NotUnderstood,
+    /// The goal's log has grown.
+    Grown {
+        /// Up to here.
+        to: Seq,
+    },
+}
+
+/// The listening socket; gone with the engine.
+pub(crate) struct Control {
+    _tasks: JoinSet<()>,
+}
+
+impl Control {
+    /// Listens beside the engine's lock file.
+    pub(crate) fn serve(directory: &Path, worker: &WorkerName, shared: Arc<Shared>) -> io::Result<Self> {
+        let name = socket_name(worker);
+        let listener = through_directory(directory, &name, |path| UnixListener::bind(path))?;
+        std::fs::set_permissions(directory.join(&name), std::fs::Permissions::from_mode(0o600))?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, shared));
+        Ok(Self { _tasks: tasks })
+    }
+}
+
+/// Socket addresses hold about a hundred bytes, state directories may be deeper: the way there goes through a
+/// handle on the directory.
+fn through_directory<T>(
+    directory: &Path,
+    name: &str,
+    with: impl FnOnce(&Path) -> io::Result<T>,
+) -> io::Result<T> {
+    if !cfg!(target_os = "linux") {
+        return with(&directory.join(name));
+    }
+    let handle = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    with(Path::new(&format!("/proc/self/fd/{}/{name}", handle.as_raw_fd())))
+}
+
+async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((stream, _)) = listener.accept() => {
+                clients.spawn(serve_client(stream, Arc::clone(&shared)));
+            }
+            Some(_) = clients.join_next(), if !clients.is_empty() => {}
+        }
+    }
+}
+
+/// Serves one client until it goes away.
+async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
+    let (reading, mut writing) = stream.into_split();
+    let mut line = String::new();
+    let mut reading = BufReader::new(reading.take(LONGEST_REQUEST));
+    if !matches!(reading.read_line(&mut line).await, Ok(length) if length > 0) {
+        return;
+    }
+    let Ok(request) = serde_json::from_str::<Request>(&line) else {
+        let _ = send(&mut writing, &Reply::NotUnderstood).await;
+        return;
+    };
+    match request {
+        Request::Cancel { goal } => {
+            let reply = match shared.driven(goal) {
+                Some(driven) if driven.orders.send(Order::Cancel).await.is_ok() => Reply::Accepted,
+                _ => Reply::NotDriven,
+            };
+            let _ = send(&mut writing, &reply).await;
+        }
+        Request::Follow { goal } => match shared.driven(goal) {
+            Some(driven) => follow_log(&mut writing, driven.last_seq).await,
+            None => {
+                let _ = send(&mut writing, &Reply::NotDriven).await;
+            }
+        },
+    }
+}
+
+/// Says where the log ends now, and again each time it has grown, until its driver has ended.
+async fn follow_log(writing: &mut (impl AsyncWriteExt + Unpin), mut last_seq: watch::Receiver<Seq>) {
+    loop {
+        let to = *last_seq.borrow_and_update();
+        if send(writing, &Reply::Grown { to }).await.is_err() || last_seq.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    writing.write_all(&line).await
+}
+
+/// Asks the engine that drives this goal, if one is alive.
+pub async fn ask(home: &Home, record: &GoalRecord, request: &Request) -> io::Result<Option<Reply>> {
+    let Some(mut stream) = reach(home, record).await? else { return Ok(None) };
+    send(&mut stream, request).await?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await?;
+    match serde_json::from_str(&line) {
+        Ok(Reply::NotDriven) => Ok(None),
+        Ok(reply) => Ok(Some(reply)),
+        // It ended before it could answer.
+        Err(_) => Ok(None),
+    }
+}
+
+/// A goal's log as it grows in another process, until nobody drives it any more.
+pub struct Following {
+    /// The log.
+    pub events: Events,
+    _task: JoinSet<()>,
+}
+
+/// Follows a goal's log after `after`. A goal that nobody drives gives what it has and then ends.
+pub async fn follow(
+    home: &Home,
+    store: Arc<dyn Store>,
+    record: &GoalRecord,
+    after: Seq,
+) -> io::Result<Following> {
+    let (sender, receiver) = watch::channel(record.last_seq);
+    let mut task = JoinSet::new();
+    if let Some(mut stream) = reach(home, record).await? {
+        send(&mut stream, &Request::Follow { goal: record.goal.id }).await?;
+        task.spawn(async move {
+            let mut lines = BufReader::new(stream).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                if let Ok(Reply::Grown { to }) = serde_json::from_str(&line) {
+                    sender.send_replace(to);
+                }
+            }
+        });
+    }
+    Ok(Following { events: Events::new(record.goal.id, store, receiver, after), _task: task })
+}
+
+/// A connection to the engine that holds the goal's lease, if it is alive.
+async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream>> {
+    let Some(lease) = &record.lease else { return Ok(None) };
+    let directory = home.engines();
+    if is_dead(&directory, &lease.worker) {
+        return Ok(None);
+    }
+    // The address is used up within the first poll, while the handle on the directory is open.
+    let socket = through_directory(&directory, &socket_name(&lease.worker), |path| {
+        let socket = std::os::unix::net::UnixStream::connect(path)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    });
+    match socket {
+        Ok(socket) => UnixStream::from_std(socket).map(Some),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,378 @@
+//! The driver of one goal, in three beats: select what happened, handle it (the core decides, nothing is touched),
+//! react (record it, then act).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use towline_core::{
+    AgentEvent, Effect, Event, Goal, GoalState, Illegal, Incoming, Moved, Phase, Seq, Source, Stamp,
+    StepOutcome, step,
+};
+use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
+
+use crate::engine::{LEASE, Shared};
+use crate::error::EngineError;
+use crate::news::{Batch, Newsline, StopLevel, own};
+use crate::{attempt, checks, prepare};
+
+/// How many batches may wait to be recorded.
+const NEWS_WAITING: usize = 4;
+/// How long running work may take to end when the driver cannot go on.
+const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
+/// Timers follow wall time, which can jump: none sleeps longer than this before it looks again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(300);
+
+/// What the operator wants of a goal that is being driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// End it.
+    Cancel,
+    /// End whatever still runs at once.
+    Kill,
+}
+
+/// What happened since the last beat.
+enum Beat {
+    News(Batch),
+    Order(Order),
+    Slot(OwnedSemaphorePermit),
+    Timer,
+    Renewal,
+    ExecutorDone,
+    ExecutorLost,
+}
+
+/// What is to be recorded: one transaction.
+struct Transition {
+    events: Vec<NewEvent>,
+    state: GoalState,
+    effects: Vec<Effect>,
+    settled: Vec<String>,
+}
+
+/// Drives one goal under one lease.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    goal: Goal,
+    state: GoalState,
+    seq: Seq,
+    lease: Lease,
+    renew_at: Instant,
+    slot: Option<OwnedSemaphorePermit>,
+    orders: mpsc::Receiver<Order>,
+    news: mpsc::Receiver<Batch>,
+    newsline: mpsc::Sender<Batch>,
+    work: JoinSet<()>,
+    stop: watch::Sender<StopLevel>,
+    lease_until: watch::Sender<Timestamp>,
+    last_seq: watch::Sender<Seq>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        record: GoalRecord,
+        lease: Lease,
+        orders: mpsc::Receiver<Order>,
+        last_seq: watch::Sender<Seq>,
+    ) -> Self {
+        let (newsline, news) = mpsc::channel(NEWS_WAITING);
+        let lease_until = watch::Sender::new(lease.until);
+        Self {
+            shared,
+            goal: record.goal,
+            state: record.state,
+            seq: record.last_seq,
+            lease,
+            renew_at: Instant::now() + LEASE / 3,
+            slot: None,
+            orders,
+            news,
+            newsline,
+            work: JoinSet::new(),
+            stop: watch::Sender::new(StopLevel::Run),
+            lease_until,
+            last_seq,
+        }
+    }
+
+    /// Records that the goal is ours now, together with the operator's wish, and goes on with what was under way.
+    /// A wish that makes no sense where the goal stands is given back, and nothing is recorded.
+    pub(crate) async fn begin(mut self, wish: Option<Event>) -> Result<(Self, Option<Illegal>), EngineError> {
+        let stamp = Stamp { generation: self.lease.generation, attempt: None };
+        let mut transition = Transition::from(self.state.clone());
+        let claimed = own(stamp, Event::Claimed { worker: self.lease.worker.0.clone() });
+        let wish = wish.map(|event| Incoming { source: Source::Operator, ..own(stamp, event) });
+        for incoming in std::iter::once(claimed).chain(wish) {
+            let (next, refused) = self.apply(transition, incoming);
+            if refused.is_some() {
+                return Ok((self, refused));
+            }
+            transition = next;
+        }
+        // Everything that is not settled is carried out, what was asked for before we came included.
+        self.record(transition).await?;
+        if holds_slot(&self.state.phase) {
+            self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();
+        }
+        for pending in self.shared.store.pending(self.goal.id).await? {
+            self.perform(pending.effect);
+        }
+        Ok((self, None))
+    }
+
+    /// Drives the goal until nothing happens any more without the operator.
+    pub(crate) async fn run(mut self) -> Result<GoalRecord, EngineError> {
+        let outcome = self.drive().await;
+        match &outcome {
+            // Somebody else drives the goal now; what runs is theirs.
+            Err(EngineError::Store(StoreError::Fenced { .. })) => {}
+            Err(_) => self.abandon().await,
+            Ok(()) => {}
+        }
+        let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
+        self.leave().await;
+        outcome?;
+        Ok(store.load(goal).await?)
+    }
+
+    /// Gives the goal back.
+    pub(crate) async fn leave(self) {
+        // A lease that cannot be given back runs out by itself.
+        let _ = self.shared.store.release(&self.lease).await;
+    }
+
+    async fn drive(&mut self) -> Result<(), EngineError> {
+        while !(self.state.phase.is_settled() && self.work.is_empty()) {
+            match self.select().await {
+                Beat::News(batch) => {
+                    self.take_in(batch.incoming).await?;
+                    if let Some(recorded) = batch.recorded {
+                        // Whoever waited may be gone by now.
+                        let _ = recorded.send(());
+                    }
+                }
+                Beat::Order(Order::Cancel) => {
+                    self.take_in(vec![self.operator(Event::CancelRequested)]).await?
+                }
+                Beat::Order(Order::Kill) => self.raise_stop(StopLevel::Kill),
+                Beat::Slot(permit) => {
+                    self.slot = Some(permit);
+                    self.take_in(vec![self.own(Event::Dispatched)]).await?;
+                }
+                Beat::Timer if self.is_due() => self.take_in(vec![self.own(Event::Woken)]).await?,
+                Beat::Timer | Beat::ExecutorDone => {}
+                Beat::Renewal => self.renew().await?,
+                Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
+            }
+        }
+        Ok(())
+    }
+
+    /// First beat: waits for whatever comes first.
+    async fn select(&mut self) -> Beat {
+        let waits_for_slot = self.state.phase == Phase::Queued;
+        let timer = self.state.phase.until().map(|until| self.instant_of(until));
+        let slots = Arc::clone(&self.shared.slots);
+        tokio::select! {
+            Some(batch) = self.news.recv() => Beat::News(batch),
+            Some(order) = self.orders.recv() => Beat::Order(order),
+            Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
+            () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
+            () = tokio::time::sleep_until(self.renew_at) => Beat::Renewal,
+            Some(ended) = self.work.join_next(), if !self.work.is_empty() => match ended {
+                Ok(()) => Beat::ExecutorDone,
+                Err(_) => Beat::ExecutorLost,
+            },
+        }
+    }
+
+    /// Second and third beat: lets the core decide, records it, acts.
+    async fn take_in(&mut self, incoming: Vec<Incoming>) -> Result<(), EngineError> {
+        let mut transition = Transition::from(self.state.clone());
+        for news in incoming {
+            let stamp = Stamp { attempt: None, ..news.stamp };
+            let (next, refused) = self.apply(transition, news);
+            transition = match refused {
+                // Not for the operator to mend, but never silent: it stands in the log.
+                Some(illegal) => {
+                    self.apply(next, own(stamp, Event::Notice { text: format!("ignored: {illegal}") })).0
+                }
+                None => next,
+            };
+        }
+        let effects = self.record(transition).await?;
+        if !holds_slot(&self.state.phase) {
+            self.slot = None;
+        }
+        effects.into_iter().for_each(|effect| self.perform(effect));
+        Ok(())
+    }
+
+    /// Works one thing that happened into a transition. Stale news leaves no trace.
+    fn apply(&self, transition: Transition, incoming: Incoming) -> (Transition, Option<Illegal>) {
+        if matches!(incoming.event, Event::Agent { event: AgentEvent::MessageDelta { .. } }) {
+            return (transition, None);
+        }
+        let now = self.shared.clock.now();
+        let stepped = step(&self.goal, transition.state, &incoming, now);
+        let mut transition = Transition { state: stepped.state, ..transition };
+        match stepped.outcome {
+            StepOutcome::Moved(moved) => transition.add(incoming, moved, now),
+            StepOutcome::Stale(_) => {}
+            StepOutcome::Illegal(illegal) => return (transition, Some(illegal)),
+        }
+        (transition, None)
+    }
+
+    /// Records a transition and tells whoever watches. Gives back what is to be done now.
+    async fn record(&mut self, transition: Transition) -> Result<Vec<Effect>, EngineError> {
+        if transition.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let append = Append {
+            goal: self.goal.id,
+            generation: self.lease.generation,
+            expected: self.seq,
+            events: transition.events,
+            state: transition.state.clone(),
+            effects: transition.effects.clone(),
+            settled: transition.settled,
+            at: self.shared.clock.now(),
+        };
+        let appended = self.shared.store.append(append).await?;
+        self.state = transition.state;
+        self.seq = appended.last_seq;
+        self.last_seq.send_replace(self.seq);
+        Ok(transition.effects)
+    }
+
+    /// Third beat: starts the executor of an effect.
+    fn perform(&mut self, effect: Effect) {
+        if !matches!(effect, Effect::Stop { .. }) {
+            self.stop = watch::Sender::new(StopLevel::Run);
+        }
+        let shared = Arc::clone(&self.shared);
+        let stop = self.stop.subscribe();
+        match effect {
+            Effect::Prepare { .. } => {
+                let line = self.line(None);
+                self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
+            }
+            Effect::Launch(launch) => {
+                let line = self.line(Some(launch.attempt));
+                let job = attempt::Job {
+                    goal: self.goal.id,
+                    workspace: self.state.workspace.as_ref().map(|workspace| workspace.path.clone().into()),
+                    read_to: self.state.attempt(launch.attempt).map_or(0, |attempt| attempt.read_to),
+                    wall_ends: self.state.wall_ends(),
+                    launch,
+                };
+                self.work.spawn(attempt::run(shared, job, line, stop, self.lease_until.subscribe()));
+            }
+            Effect::RunChecks { attempt } => {
+                let line = self.line(Some(attempt));
+                let workspace = self.state.workspace.clone();
+                self.work.spawn(checks::run(shared, self.goal.clone(), workspace, attempt, line, stop));
+            }
+            Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
+        }
+    }
+
+    fn line(&self, attempt: Option<towline_core::AttemptNo>) -> Newsline {
+        Newsline::new(self.newsline.clone(), self.lease.generation, attempt)
+    }
+
+    fn raise_stop(&self, level: StopLevel) {
+        self.stop.send_if_modified(|current| {
+            let raised = level > *current;
+            *current = level.max(*current);
+            raised
+        });
+    }
+
+    async fn renew(&mut self) -> Result<(), EngineError> {
+        let now = self.shared.clock.now();
+        let until = now.checked_add(LEASE).unwrap_or(now);
+        self.lease = self.shared.store.renew(&self.lease, until).await?;
+        self.lease_until.send_replace(self.lease.until);
+        self.renew_at = Instant::now() + LEASE / 3;
+        Ok(())
+    }
+
+    /// Ends what runs when nothing can be recorded any more. What it left is on disk, and is taken up from there.
+    async fn abandon(&mut self) {
+        self.raise_stop(StopLevel::Kill);
+        let deadline = tokio::time::sleep(ABANDON_PATIENCE);
+        tokio::pin!(deadline);
+        while !self.work.is_empty() {
+            tokio::select! {
+                _ = self.work.join_next() => {}
+                // Read and dropped, so that executors can get to their end.
+                Some(batch) = self.news.recv() => drop(batch.recorded.map(|recorded| recorded.send(()))),
+                () = &mut deadline => return,
+            }
+        }
+    }
+
+    fn own(&self, event: Event) -> Incoming {
+        own(Stamp { generation: self.lease.generation, attempt: None }, event)
+    }
+
+    fn operator(&self, event: Event) -> Incoming {
+        Incoming { source: Source::Operator, ..self.own(event) }
+    }
+
+    fn is_due(&self) -> bool {
+        self.state.phase.until().is_some_and(|until| self.shared.clock.now() >= until)
+    }
+
+    fn instant_of(&self, moment: Timestamp) -> Instant {
+        Instant::now() + until(self.shared.clock.now(), moment)
+    }
+}
+
+/// How long to sleep until `moment`, bounded.
+pub(crate) fn until(now: Timestamp, moment: Timestamp) -> Duration {
+    Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO).min(LONGEST_SLEEP)
+}
+
+/// Whether a goal in this phase uses a slot.
+const fn holds_slot(phase: &Phase) -> bool {
+    matches!(phase, Phase::Preparing | Phase::Running { .. } | Phase::Stopping(_) | Phase::Checking { .. })
+}
+
+impl From<GoalState> for Transition {
+    fn from(state: GoalState) -> Self {
+        Self { events: Vec::new(), state, effects: Vec::new(), settled: Vec::new() }
+    }
+}
+
+impl Transition {
+    fn add(&mut self, incoming: Incoming, moved: Moved, at: Timestamp) {
+        let attempt = incoming.stamp.attempt;
+        self.events.push(NewEvent {
+            at,
+            attempt,
+            source: incoming.source,
+            parent: incoming.parent,
+            raw: incoming.raw,
+            event: incoming.event,
+        });
+        let derived = moved.events.into_iter();
+        self.events.extend(derived.map(|event| NewEvent {
+            at,
+            attempt,
+            source: Source::Towline,
+            parent: None,
+            raw: None,
+            event,
+        }));
+        self.effects.extend(moved.effects);
+        self.settled.extend(moved.settled);
+    }
+}

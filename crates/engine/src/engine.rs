@@ -1,0 +1,186 @@
+//! The engine: starts goals, takes up those that were left, and knows which it drives.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::task::TaskTracker;
+use towline_agent::AgentSettings;
+use towline_core::{AgentName, Event, Goal, GoalId, GoalState, Phase, Source};
+use towline_process::ShimProgram;
+use towline_store::{GoalRecord, NewEvent, Store, StoreError, WorkerName};
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::driver::{Driver, Order};
+use crate::error::EngineError;
+use crate::handle::Handle;
+use crate::home::Home;
+use crate::presence::{Presence, is_dead};
+
+/// How long a lease holds without being renewed.
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// Everything an engine is given. It reads nothing else: no environment, no configuration files.
+pub struct EngineSettings {
+    /// The state directory.
+    pub home: Home,
+    /// Where goals are kept.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The agents that goals may name.
+    pub agents: BTreeMap<AgentName, AgentSettings>,
+    /// How a supervisor process is started.
+    pub shim: ShimProgram,
+    /// The environment that agents and checks are given their part of.
+    pub environment: BTreeMap<String, String>,
+    /// Goals that may hold a slot at the same time.
+    pub slots: usize,
+}
+
+/// What the drivers share.
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
+    pub(crate) shim: ShimProgram,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) slots: Arc<Semaphore>,
+    driven: Mutex<HashMap<GoalId, Driven>>,
+    /// Owns every task of the engine, so that none outlives it unseen.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// How to reach the driver of a goal.
+#[derive(Clone)]
+pub(crate) struct Driven {
+    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) last_seq: watch::Receiver<towline_core::Seq>,
+}
+
+impl Shared {
+    /// The driver of this goal, if this engine has one.
+    pub(crate) fn driven(&self, goal: GoalId) -> Option<Driven> {
+        self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()
+    }
+
+    fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {
+        let mut map = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+        match driven {
+            Some(driven) => map.insert(goal, driven),
+            None => map.remove(&goal),
+        };
+    }
+}
+
+/// Drives goals.
+pub struct Engine {
+    shared: Arc<Shared>,
+    presence: Presence,
+    _control: Control,
+}
+
+impl Engine {
+    /// Starts an engine on a state directory; several may share one.
+    pub fn open(settings: EngineSettings) -> Result<Self, EngineError> {
+        let directory = settings.home.engines();
+        let failed = |action, path| move |source| EngineError::Home { action, path, source };
+        let worker = WorkerName(Uuid::now_v7().simple().to_string());
+        let presence = Presence::announce(&directory, worker)
+            .map_err(failed("announce the engine in", directory.clone()))?;
+        let shared = Arc::new(Shared {
+            home: settings.home,
+            store: settings.store,
+            clock: settings.clock,
+            agents: settings.agents,
+            shim: settings.shim,
+            environment: settings.environment,
+            slots: Arc::new(Semaphore::new(settings.slots)),
+            driven: Mutex::default(),
+            tasks: TaskTracker::new(),
+        });
+        let control = Control::serve(&directory, presence.worker(), Arc::clone(&shared))
+            .map_err(failed("listen in", directory.clone()))?;
+        Ok(Self { shared, presence, _control: control })
+    }
+
+    /// Records a new goal and begins to drive it.
+    pub async fn start(&self, goal: Goal) -> Result<Handle, EngineError> {
+        let now = self.shared.clock.now();
+        let created = NewEvent {
+            at: now,
+            attempt: None,
+            source: Source::Operator,
+            parent: None,
+            raw: None,
+            event: Event::Created,
+        };
+        let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
+        self.drive(record, None).await
+    }
+
+    /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one.
+    pub async fn take_up(&self, goal: GoalId) -> Result<Handle, EngineError> {
+        let record = self.shared.store.load(goal).await?;
+        self.drive(record, None).await
+    }
+
+    /// Takes up a goal with an operator's wish as the first thing that happens to it.
+    pub async fn take_up_with(&self, goal: GoalId, wish: Event) -> Result<Handle, EngineError> {
+        let record = self.shared.store.load(goal).await?;
+        self.drive(record, Some(wish)).await
+    }
+
+    /// Waits until everything the engine has begun is over.
+    pub async fn close(self) {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    async fn drive(&self, record: GoalRecord, wish: Option<Event>) -> Result<Handle, EngineError> {
+        let goal = record.goal.id;
+        if wish.is_none() && record.state.phase.is_settled() {
+            return Err(settled(&record));
+        }
+        let now = self.shared.clock.now();
+        let dead = record.lease.as_ref().map(|lease| &lease.worker);
+        let dead = dead.filter(|worker| is_dead(&self.shared.home.engines(), worker));
+        let until = now.checked_add(LEASE).unwrap_or(now);
+        let lease = self.shared.store.claim(goal, self.presence.worker(), now, until, dead).await.map_err(
+            |error| match error {
+                StoreError::Held { goal, .. } => EngineError::Busy { goal },
+                other => other.into(),
+            },
+        )?;
+        let (orders, inbox) = mpsc::channel(16);
+        let (last_seq, watching) = watch::channel(record.last_seq);
+        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq);
+        let (driver, refused) = driver.begin(wish).await?;
+        if let Some(illegal) = refused {
+            driver.leave().await;
+            return Err(EngineError::Illegal { goal: goal.short(), illegal });
+        }
+        self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), last_seq: watching.clone() }));
+        let shared = Arc::clone(&self.shared);
+        let task = self.shared.tasks.spawn(async move {
+            let result = driver.run().await;
+            shared.set_driven(goal, None);
+            result
+        });
+        Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, watching, task))
+    }
+}
+
+/// Why a goal that has come to its end is not taken up.
+fn settled(record: &GoalRecord) -> EngineError {
+    let phase = match &record.state.phase {
+        Phase::Stopping(_) => "stopping",
+        phase => phase.name(),
+    };
+    let illegal = towline_core::Illegal::WrongPhase { phase, event: "run" };
+    EngineError::Illegal { goal: record.goal.id.short(), illegal }
+}

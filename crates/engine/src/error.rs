@@ -1,0 +1,45 @@
+//! What can go wrong while goals are driven.
+
+use std::io;
+use std::path::PathBuf;
+
+use towline_core::{GoalId, Illegal};
+use towline_store::StoreError;
+
+/// Why the engine could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The core refused: the request makes no sense where the goal stands.
+    #[error("goal {goal}: {illegal}")]
+    Illegal {
+        /// The goal.
+        goal: String,
+        /// Why.
+        illegal: Illegal,
+    },
+    /// Another engine drives the goal.
+    #[error("goal {} is driven by another towline process; follow it with `towline logs -f {}`", goal.short(), goal.short())]
+    Busy {
+        /// The goal.
+        goal: GoalId,
+    },
+    /// The state directory cannot be used.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Home {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The driver of a goal ended without a word.
+    #[error("the driver of goal {} ended unexpectedly; go on with `towline run --goal {}`", goal.short(), goal.short())]
+    DriverLost {
+        /// The goal.
+        goal: GoalId,
+    },
+}

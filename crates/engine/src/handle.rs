@@ -1,0 +1,101 @@
+//! What whoever started a goal holds in their hands.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use towline_core::{Envelope, GoalId, Seq};
+use towline_store::{GoalRecord, Store, StoreError};
+
+use crate::driver::Order;
+use crate::error::EngineError;
+
+/// A goal that is being driven.
+pub struct Handle {
+    /// The goal.
+    pub id: GoalId,
+    store: Arc<dyn Store>,
+    orders: mpsc::Sender<Order>,
+    last_seq: watch::Receiver<Seq>,
+    task: JoinHandle<Result<GoalRecord, EngineError>>,
+}
+
+impl Handle {
+    pub(crate) const fn new(
+        id: GoalId,
+        store: Arc<dyn Store>,
+        orders: mpsc::Sender<Order>,
+        last_seq: watch::Receiver<Seq>,
+        task: JoinHandle<Result<GoalRecord, EngineError>>,
+    ) -> Self {
+        Self { id, store, orders, last_seq, task }
+    }
+
+    /// The goal's log after `after`, and then what is added to it, until the goal is settled. Nothing is ever
+    /// missed: this reads the log, and is only woken by the driver.
+    pub fn events(&self, after: Seq) -> Events {
+        Events::new(self.id, Arc::clone(&self.store), self.last_seq.clone(), after)
+    }
+
+    /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
+    pub async fn cancel(&self) {
+        // A driver that is gone has nothing left to cancel.
+        let _ = self.orders.send(Order::Cancel).await;
+    }
+
+    /// Insists: whatever is still ending is ended at once.
+    pub async fn kill(&self) {
+        let _ = self.orders.send(Order::Kill).await;
+    }
+
+    /// Waits until nothing happens any more without the operator, and gives what has become of the goal.
+    pub async fn result(self) -> Result<GoalRecord, EngineError> {
+        let goal = self.id;
+        self.task.await.unwrap_or(Err(EngineError::DriverLost { goal }))
+    }
+}
+
+/// A goal's log as it grows.
+pub struct Events {
+    goal: GoalId,
+    store: Arc<dyn Store>,
+    last_seq: watch::Receiver<Seq>,
+    cursor: Seq,
+    page: VecDeque<Envelope>,
+}
+
+/// How many events are read at once.
+const PAGE: usize = 500;
+
+impl Events {
+    pub(crate) const fn new(
+        goal: GoalId,
+        store: Arc<dyn Store>,
+        last_seq: watch::Receiver<Seq>,
+        cursor: Seq,
+    ) -> Self {
+        Self { goal, store, last_seq, cursor, page: VecDeque::new() }
+    }
+
+    /// The next event; none once the goal's driver has ended and everything was given. Safe to drop while
+    /// waiting.
+    pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
+        loop {
+            if let Some(event) = self.page.pop_front() {
+                self.cursor = event.seq;
+                return Ok(Some(event));
+            }
+            let driver_gone = self.last_seq.has_changed().is_err();
+            let known = *self.last_seq.borrow_and_update();
+            if known > self.cursor {
+                self.page = self.store.events(self.goal, self.cursor, PAGE).await?.into();
+            } else if driver_gone {
+                return Ok(None);
+            } else {
+                // An error means that the driver has gone, which the next round sees.
+                let _ = self.last_seq.changed().await;
+            }
+        }
+    }
+}

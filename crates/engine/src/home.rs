@@ -1,0 +1,64 @@
+//! Where things are in the state directory.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use towline_core::{AttemptNo, GoalId};
+
+/// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// Makes the directory, for its owner alone, when it is missing.
+    pub fn create(root: PathBuf) -> io::Result<Self> {
+        make_private(&root)?;
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o700))?;
+        let root = root.canonicalize()?;
+        Ok(Self { root })
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("towline.db")
+    }
+
+    /// What an attempt leaves: its launch, its raw bytes, its exit record, the runs of its checks.
+    pub fn attempt(&self, goal: GoalId, attempt: AttemptNo) -> PathBuf {
+        self.root.join("attempts").join(goal.to_string()).join(attempt.to_string())
+    }
+
+    /// The logs of the commands that make a workspace ready.
+    pub(crate) fn setup_logs(&self, goal: GoalId) -> PathBuf {
+        self.root.join("attempts").join(goal.to_string()).join("setup")
+    }
+
+    /// Where a goal's agent works. It never changes: agents find their sessions by it.
+    pub(crate) fn workspace(&self, goal: GoalId) -> PathBuf {
+        self.root.join("workspaces").join(goal.to_string())
+    }
+
+    /// Where a goal's candidates are checked out to be checked.
+    pub(crate) fn verification(&self, goal: GoalId) -> PathBuf {
+        self.root.join("verify").join(goal.to_string())
+    }
+
+    /// Sockets and locks of living engines.
+    pub(crate) fn engines(&self) -> PathBuf {
+        self.root.join("engines")
+    }
+}
+
+/// Makes a directory and its parents, readable for their owner alone.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
