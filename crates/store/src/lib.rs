@@ -7,8 +7,10 @@
 mod sqlite;
 mod store;
 
-#[cfg(feature = "conformance")]
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use sqlite::SqliteStore;
-pub use store::{Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName};
+pub use store::{
+    Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
+};

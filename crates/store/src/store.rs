@@ -161,7 +161,12 @@ pub enum StoreError {
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Records a new goal with its first event.
-    async fn create(&self, goal: &Goal, state: &GoalState, created: NewEvent) -> Result<GoalRecord, StoreError>;
+    async fn create(
+        &self,
+        goal: &Goal,
+        state: &GoalState,
+        created: NewEvent,
+    ) -> Result<GoalRecord, StoreError>;
 
     /// The goal by its id.
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError>;

@@ -1,0 +1,90 @@
+//! What every [`Store`] must hold to, as one suite.
+//!
+//! An implementation gives a [`Place`] and writes `towline_store::conformance_tests!(place())`, which makes one
+//! test of each case. Cases know the trait alone: what one implementation promises beyond it is tested beside it.
+#![expect(clippy::expect_used, reason = "a broken promise of the store is to be seen as a failed test")]
+
+mod appends;
+mod leases;
+mod outbox;
+mod reading;
+pub(crate) mod samples;
+mod values;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use appends::*;
+pub use leases::*;
+pub use outbox::*;
+pub use reading::*;
+pub use values::*;
+
+use crate::Store;
+
+/// How long a case may take before it counts as stuck.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Somewhere a store can be, empty at first.
+#[async_trait]
+pub trait Place: Send + Sync {
+    /// Opens what is stored here, as a process that has just started would. Stores opened before may still be open.
+    async fn open(&self) -> Arc<dyn Store>;
+}
+
+/// Runs one case on a runtime of its own.
+pub fn run(case: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime can be started");
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, case).await.expect("the case ends in time") });
+}
+
+/// Makes one test of each case of the suite. The expression gives a fresh, empty [`Place`] every time.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($place:expr) => {
+        $crate::conformance_tests! {
+            $place =>
+            a_created_goal_is_there_with_its_first_event
+            a_goal_is_created_once
+            appended_events_get_places_without_gaps
+            an_append_without_events_still_moves_state_and_outbox
+            of_appenders_that_expect_the_same_place_one_wins_and_the_others_change_nothing
+            appenders_that_try_again_leave_a_log_without_gaps
+            an_append_that_expects_another_place_changes_nothing
+            an_append_of_another_generation_changes_nothing
+            what_does_not_exist_is_not_found
+            generations_grow_with_every_claim
+            a_lease_is_held_until_it_runs_out
+            a_lease_is_taken_from_exactly_the_worker_that_is_proven_dead
+            of_workers_that_claim_at_once_one_wins
+            a_renewed_lease_holds_longer
+            a_lease_that_is_lost_cannot_be_renewed
+            giving_back_a_lease_that_is_lost_changes_nothing
+            leases_do_not_touch_the_log
+            effects_wait_in_the_order_in_which_they_were_written
+            an_effect_is_taken_once_whether_it_waits_or_is_over
+            settling_ends_exactly_what_it_names
+            a_log_is_read_page_by_page
+            goals_are_listed_newest_first
+            a_reader_never_sees_half_a_transition
+            every_value_survives_reopening
+            the_session_is_stored_with_the_first_state_that_has_it
+            at_most_one_attempt_of_a_goal_runs
+        }
+    };
+    ($place:expr => $($case:ident)+) => {
+        $(
+            #[test]
+            fn $case() {
+                let place = $place;
+                $crate::conformance::run($crate::conformance::$case(&place));
+            }
+        )+
+    };
+}

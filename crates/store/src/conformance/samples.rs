@@ -1,0 +1,166 @@
+//! Goals, states and events to write, and short ways to do so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use towline_core::{
+    AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
+    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, Usage, WorkspaceSpec,
+};
+
+use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
+
+/// A moment, some nanoseconds past a whole second.
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::new(1_800_000_000 + second, 123_456_789).expect("in range")
+}
+
+pub(crate) fn goal_id(number: u64) -> GoalId {
+    format!("01932f6e-7c00-7abc-8def-{number:012x}").parse().expect("a goal's id")
+}
+
+/// A plain goal, created at second `number`.
+pub(crate) fn goal(number: u64) -> Goal {
+    Goal {
+        id: goal_id(number),
+        title: format!("goal {number}"),
+        prompt: "make it so".to_owned(),
+        checks: vec![Check {
+            name: "tests".to_owned(),
+            kind: CheckKind::Command { run: "true".to_owned(), stdout: None },
+            timeout: Duration::from_secs(60),
+        }],
+        budget: Budget::default(),
+        agents: vec![AgentName::new("scripted")],
+        model: None,
+        protect: Vec::new(),
+        workspace: WorkspaceSpec {
+            repository: "repository".to_owned(),
+            base: Commit::new("0000000000000000000000000000000000000000"),
+            setup: Vec::new(),
+            copy: Vec::new(),
+        },
+        briefing: true,
+        labels: Vec::new(),
+        metadata: BTreeMap::new(),
+        origin: Origin { channel: "cli".to_owned(), thread: None, by: None },
+        created_at: at(i64::try_from(number).expect("a small number")),
+    }
+}
+
+pub(crate) fn happened(event: Event, second: i64) -> NewEvent {
+    NewEvent { at: at(second), attempt: None, source: Source::Towline, parent: None, raw: None, event }
+}
+
+/// An event that is recognised by its text.
+pub(crate) fn notice(text: impl Into<String>, second: i64) -> NewEvent {
+    happened(Event::Notice { text: text.into() }, second)
+}
+
+pub(crate) fn worker(name: &str) -> WorkerName {
+    WorkerName(name.to_owned())
+}
+
+/// An attempt of the goal, running since second `started`, ended at second `ended`.
+pub(crate) fn attempt(goal: GoalId, number: u32, started: i64, ended: Option<i64>) -> Attempt {
+    let n = AttemptNo::new(number).expect("no attempt 0");
+    Attempt {
+        n,
+        id: AttemptId::of(goal, n),
+        agent: AgentName::new("scripted"),
+        model: None,
+        session: None,
+        resumed: false,
+        started_at: at(started),
+        ended_at: ended.map(at),
+        turns: 0,
+        end: None,
+        exit: None,
+        limit_until: None,
+        text: String::new(),
+        usage: Usage::default(),
+        context: None,
+        decisions: Vec::new(),
+        verdict: None,
+        unrecognised: 0,
+        counts: true,
+        read_to: 0,
+    }
+}
+
+/// An effect with a key of its own.
+pub(crate) fn launch(goal: GoalId, number: u32, prompt: &str) -> Effect {
+    let attempt = AttemptNo::new(number).expect("no attempt 0");
+    let id = AttemptId::of(goal, attempt);
+    Effect::Launch(Launch {
+        attempt,
+        id,
+        agent: AgentName::new("scripted"),
+        model: None,
+        session: SessionPlan::Fresh(id.fresh_session()),
+        prompt: prompt.to_owned(),
+    })
+}
+
+/// Another one, by another key.
+pub(crate) fn checks(number: u32) -> Effect {
+    Effect::RunChecks { attempt: AttemptNo::new(number).expect("no attempt 0") }
+}
+
+pub(crate) fn pending(effect: Effect) -> PendingEffect {
+    PendingEffect { key: effect.key(), effect }
+}
+
+/// A goal that was created, and the lease that worker `one` has on it until second 60.
+pub(crate) async fn claimed(store: &dyn Store, number: u64) -> (Goal, Lease) {
+    let goal = created(store, number).await;
+    let lease = store.claim(goal.id, &worker("one"), at(0), at(60), None).await.expect("nobody holds it");
+    (goal, lease)
+}
+
+pub(crate) async fn created(store: &dyn Store, number: u64) -> Goal {
+    let goal = goal(number);
+    store.create(&goal, &GoalState::new(&goal), happened(Event::Created, 0)).await.expect("it is new");
+    goal
+}
+
+/// An append of these events that leaves the state of a new goal as it is.
+pub(crate) fn append(goal: &Goal, generation: Generation, expected: Seq, events: Vec<NewEvent>) -> Append {
+    Append {
+        goal: goal.id,
+        generation,
+        expected,
+        events,
+        state: marked(goal, 0),
+        effects: Vec::new(),
+        settled: Vec::new(),
+        at: at(1),
+    }
+}
+
+/// A state that is recognised by its mark.
+pub(crate) fn marked(goal: &Goal, mark: u32) -> GoalState {
+    GoalState { errors_in_row: mark, ..GoalState::new(goal) }
+}
+
+/// Everything that is stored about a goal.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Everything {
+    pub(crate) record: GoalRecord,
+    pub(crate) events: Vec<Envelope>,
+    pub(crate) pending: Vec<PendingEffect>,
+}
+
+pub(crate) async fn everything(store: &dyn Store, goal: GoalId) -> Everything {
+    Everything {
+        record: store.load(goal).await.expect("the goal is there"),
+        events: store.events(goal, Seq(0), usize::MAX).await.expect("its log is there"),
+        pending: store.pending(goal).await.expect("its outbox is there"),
+    }
+}
+
+/// The places in a log.
+pub(crate) fn places(events: &[Envelope]) -> Vec<u64> {
+    events.iter().map(|event| event.seq.0).collect()
+}

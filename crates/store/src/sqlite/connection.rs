@@ -1,0 +1,108 @@
+//! Opening the file: who may read it, how it is written, and how long to wait for others.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::failure::{self, explain};
+use super::schema;
+use crate::StoreError;
+
+/// How long to wait for another process that writes.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// How many reads can go on at once.
+const READERS: usize = 2;
+
+/// Pages in the log before they are moved into the database: larger means fewer waits for the disk in between.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// What the log file is cut back to after it has grown, in bytes.
+const LOG_BYTES: u32 = 64 << 20;
+
+/// The connections of one store.
+pub(super) struct Connections {
+    pub(super) writer: Connection,
+    pub(super) readers: Vec<Connection>,
+}
+
+/// Opens the database, made and brought up to date where needed.
+pub(super) fn open(path: &Path) -> Result<Connections, StoreError> {
+    // Closing a file drops every lock that this process has on it, also those of SQLite's own descriptors. Only
+    // `create` opens the file past SQLite, and this keeps it away from a database that is being opened.
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+
+    let shown = path.display().to_string();
+    create(path).map_err(|error| failure::explain_io(&shown, "create it", &error))?;
+    let mut writer = connect(path).map_err(|error| explain(&shown, &error))?;
+    schema::refuse_newer(&shown, &writer)?;
+    use_log(&writer).map_err(|error| explain(&shown, &error))?;
+    schema::bring_up_to_date(&shown, &mut writer)?;
+    let readers = (0..READERS)
+        .map(|_| reader(path))
+        .collect::<Result<_, _>>()
+        .map_err(|error| explain(&shown, &error))?;
+    Ok(Connections { writer, readers })
+}
+
+/// Makes the file with its directories, for nobody but their owner. SQLite gives the files beside it the same mode.
+fn create(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // No `CREATE`, because SQLite would make a file for everybody to read; no `URI`, because a path is a path.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    // Every transition must survive a power failure: with NORMAL, the last ones may not.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS, an ordinary sync leaves data in the drive's cache.
+    connection.pragma_update(None, "fullfsync", "ON")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
+    Ok(connection)
+}
+
+/// A connection that cannot change anything. Not opened as read-only: the last one to close the database tidies
+/// the log away, and a read-only one could not.
+fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "query_only", "ON")?;
+    Ok(connection)
+}
+
+/// Switches to the write-ahead log, in which reads and writes do not wait for each other. The database remembers
+/// it, so that only its first opening has something to do.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = Instant::now() + BUSY;
+    loop {
+        // SQLite's own timeout does not cover this switch when two processes do it at once.
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+            Ok(_) => return Ok(()),
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}

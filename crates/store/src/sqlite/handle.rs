@@ -1,0 +1,142 @@
+//! The handle that others hold.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rusqlite::Connection;
+use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
+
+use super::failure::Failure;
+use super::readers::Readers;
+use super::writer::Writer;
+use super::writes::{Creation, Transition};
+use super::{connection, reads, writes};
+use crate::{Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName};
+
+/// Goals in one SQLite file. Clones share it; several processes may have it open at once.
+///
+/// Dropping the last clone finishes what is queued and closes the file, which blocks for as long as that takes.
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: String,
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the database, which is made (with its directories, for nobody but their owner) when there is none.
+    /// Blocks until its tables are up to date.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let connections = connection::open(path)?;
+        let path = path.display().to_string();
+        let readers = Readers::start(&path, connections.readers)?;
+        let writer = Writer::start(&path, connections.writer)?;
+        Ok(Self { shared: Arc::new(Shared { path, writer, readers }) })
+    }
+
+    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        self.shared.writer.write(work).await
+    }
+
+    async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        self.shared.readers.read(work).await
+    }
+
+    fn explained(&self, failure: Failure) -> StoreError {
+        failure.explained(&self.shared.path)
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(
+        &self,
+        goal: &Goal,
+        state: &GoalState,
+        created: NewEvent,
+    ) -> Result<GoalRecord, StoreError> {
+        let creation = Creation::new(goal, state, &created).map_err(|failure| self.explained(failure))?;
+        self.write(move |connection| creation.write(connection)).await?;
+        let (goal, state) = (goal.clone(), state.clone());
+        Ok(GoalRecord { goal, state, last_seq: Seq(1), lease: None, updated_at: created.at })
+    }
+
+    async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
+        self.read(move |connection| reads::load(connection, goal)).await
+    }
+
+    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError> {
+        self.read(reads::list).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        let (goal, mut last_seq) = (append.goal, append.expected);
+        let (transition, events) = Transition::new(append).map_err(|failure| self.explained(failure))?;
+        self.write(move |connection| transition.write(connection)).await?;
+        let mut placed = Vec::with_capacity(events.len());
+        for event in events {
+            last_seq = last_seq.next();
+            placed.push(envelope(goal, last_seq, event));
+        }
+        Ok(Appended { events: placed, last_seq })
+    }
+
+    async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
+        self.read(move |connection| reads::events(connection, goal, after, limit)).await
+    }
+
+    async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
+        self.read(move |connection| reads::pending(connection, goal)).await
+    }
+
+    async fn claim(
+        &self,
+        goal: GoalId,
+        worker: &WorkerName,
+        now: Timestamp,
+        until: Timestamp,
+        proven_dead: Option<&WorkerName>,
+    ) -> Result<Lease, StoreError> {
+        let (worker, proven_dead) = (worker.clone(), proven_dead.cloned());
+        self.write(move |connection| {
+            writes::claim(connection, goal, &worker, now, until, proven_dead.as_ref())
+        })
+        .await
+    }
+
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError> {
+        let lease = lease.clone();
+        self.write(move |connection| writes::renew(connection, &lease, until)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.write(move |connection| writes::release(connection, &lease)).await
+    }
+}
+
+fn envelope(goal: GoalId, seq: Seq, new: NewEvent) -> Envelope {
+    let NewEvent { at, attempt, source, parent, raw, event } = new;
+    Envelope { goal, seq, at, attempt, source, parent, raw, event }
+}

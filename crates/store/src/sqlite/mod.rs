@@ -1,0 +1,22 @@
+//! The store in one SQLite file: the default, inside the binary.
+//!
+//! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
+//! or for the `readers`. What a job says to the database is in `writes` and `reads`, with `text` between domain
+//! values and columns and `caches` for the tables that repeat part of the state. `connection` opens files,
+//! `schema` brings them up to date, `failure` puts SQLite's errors into our words.
+
+mod caches;
+mod connection;
+mod failure;
+mod handle;
+mod readers;
+mod reads;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod text;
+mod threads;
+mod writer;
+mod writes;
+
+pub use handle::SqliteStore;

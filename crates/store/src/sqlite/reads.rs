@@ -1,0 +1,141 @@
+//! What is read, as SQL.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq};
+
+use super::failure::Failure;
+use super::text::{from_json, source_from_text, time_from_text};
+use crate::{GoalRecord, Lease, PendingEffect, StoreError, WorkerName};
+
+const RECORD: &str = "SELECT goals.id, goals.goal, goals.state, goals.last_seq, goals.updated_at,
+        leases.worker, leases.generation, leases.until
+    FROM goals LEFT JOIN leases ON leases.goal = goals.id";
+
+pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<GoalRecord, Failure> {
+    let mut statement = connection.prepare_cached(&format!("{RECORD} WHERE goals.id = ?1"))?;
+    let mut rows = statement.query([goal.to_string()])?;
+    match rows.next()? {
+        Some(row) => record(row),
+        None => Err(StoreError::NotFound(goal).into()),
+    }
+}
+
+pub(super) fn list(connection: &Connection) -> Result<Vec<GoalRecord>, Failure> {
+    let newest_first = format!("{RECORD} ORDER BY goals.created_at DESC, goals.id DESC");
+    let mut statement = connection.prepare_cached(&newest_first)?;
+    let mut rows = statement.query([])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(row)?);
+    }
+    Ok(records)
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    goal: GoalId,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Envelope>, Failure> {
+    must_exist(connection, goal)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, at, attempt, source, parent, raw_offset, raw_length, body FROM events
+         WHERE goal = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let mut rows = statement.query(params![
+        goal.to_string(),
+        i64::try_from(after.0).unwrap_or(i64::MAX),
+        i64::try_from(limit).unwrap_or(i64::MAX),
+    ])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(envelope(goal, row)?);
+    }
+    Ok(events)
+}
+
+pub(super) fn pending(connection: &Connection, goal: GoalId) -> Result<Vec<PendingEffect>, Failure> {
+    must_exist(connection, goal)?;
+    let mut statement = connection
+        .prepare_cached("SELECT key, effect FROM outbox WHERE goal = ?1 AND settled = 0 ORDER BY place")?;
+    let mut rows = statement.query([goal.to_string()])?;
+    let mut pending = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(0)?;
+        let effect = from_json(&format!("effect {key} of goal {goal}"), text(row, 1)?)?;
+        pending.push(PendingEffect { key, effect });
+    }
+    Ok(pending)
+}
+
+/// The lease as it stands, in force or not.
+pub(super) fn lease(connection: &Connection, goal: GoalId) -> Result<Option<Lease>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT worker, generation, until FROM leases WHERE goal = ?1")?;
+    let mut rows = statement.query([goal.to_string()])?;
+    match rows.next()? {
+        Some(row) => lease_at(goal, row, 0),
+        None => Ok(None),
+    }
+}
+
+fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
+    let found = connection
+        .prepare_cached("SELECT 1 FROM goals WHERE id = ?1")?
+        .query_row([goal.to_string()], |_| Ok(()))
+        .optional()?;
+    found.ok_or_else(|| StoreError::NotFound(goal).into())
+}
+
+fn record(row: &Row<'_>) -> Result<GoalRecord, Failure> {
+    let shown = text(row, 0)?;
+    let goal = shown.parse().map_err(|why| Failure::unreadable("a goal's id", why))?;
+    Ok(GoalRecord {
+        goal: from_json(&format!("goal {goal}"), text(row, 1)?)?,
+        state: from_json(&format!("the state of goal {goal}"), text(row, 2)?)?,
+        last_seq: Seq(row.get(3)?),
+        updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 4)?)?,
+        lease: lease_at(goal, row, 5)?,
+    })
+}
+
+/// The lease in the three columns from `first` on.
+fn lease_at(goal: GoalId, row: &Row<'_>, first: usize) -> Result<Option<Lease>, Failure> {
+    let Some(worker) = row.get(first)? else { return Ok(None) };
+    Ok(Some(Lease {
+        goal,
+        worker: WorkerName(worker),
+        generation: Generation(row.get(first + 1)?),
+        until: time_from_text(&format!("the lease of goal {goal}"), text(row, first + 2)?)?,
+    }))
+}
+
+fn envelope(goal: GoalId, row: &Row<'_>) -> Result<Envelope, Failure> {
+    let seq = Seq(row.get(0)?);
+    let what = || format!("event {seq} of goal {goal}");
+    let attempt = match row.get::<_, Option<u32>>(2)? {
+        Some(n) => {
+            Some(AttemptNo::new(n).ok_or_else(|| Failure::unreadable(what(), "there is no attempt 0"))?)
+        }
+        None => None,
+    };
+    let raw = match (row.get(5)?, row.get(6)?) {
+        (Some(offset), Some(length)) => Some(RawRef { offset, length }),
+        _ => None,
+    };
+    Ok(Envelope {
+        goal,
+        seq,
+        at: time_from_text(&what(), text(row, 1)?)?,
+        attempt,
+        source: source_from_text(&what(), text(row, 3)?)?,
+        parent: row.get(4)?,
+        raw,
+        event: from_json(&what(), text(row, 7)?)?,
+    })
+}
+
+/// A text column without copying it: bodies and states can be large.
+fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str, Failure> {
+    row.get_ref(column)?.as_str().map_err(|why| Failure::unreadable(format!("column {column}"), why))
+}

@@ -1,0 +1,99 @@
+//! What the SQLite store promises beyond the suite that holds for every store.
+
+mod full_disk;
+mod grouping;
+mod opening;
+mod processes;
+mod tables;
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use super::SqliteStore;
+use crate::conformance::Place;
+use crate::{Store, StoreError};
+
+mod conformance {
+    use super::Scratch;
+
+    crate::conformance_tests!(Scratch::new());
+}
+
+/// Longer than anything here takes, shorter than anybody's patience.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A directory of its own for one test.
+struct Scratch(TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(TempDir::new().expect("a scratch directory"))
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.path().join("towline.db")
+    }
+
+    fn store(&self) -> SqliteStore {
+        SqliteStore::open(&self.database()).expect("it opens")
+    }
+
+    /// A connection past the store, as somebody with the `sqlite3` program has it.
+    fn raw(&self) -> Connection {
+        Connection::open(self.database()).expect("it opens")
+    }
+}
+
+#[async_trait]
+impl Place for Scratch {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.store())
+    }
+}
+
+/// A job that holds the writer up until it is told to go on.
+struct Gate {
+    entered: oneshot::Receiver<()>,
+    release: mpsc::Sender<()>,
+}
+
+impl Gate {
+    /// The gate and the write that stands in it.
+    fn new(store: &SqliteStore) -> (Self, Pin<Box<dyn Future<Output = Result<(), StoreError>> + '_>>) {
+        let (enter, entered) = oneshot::channel();
+        let (release, released) = mpsc::channel();
+        let mut enter = Some(enter);
+        let standing = store.write(move |_| {
+            if let Some(enter) = enter.take() {
+                let _ = enter.send(());
+            }
+            let _ = released.recv_timeout(DEADLINE);
+            Ok(())
+        });
+        (Self { entered, release }, Box::pin(standing))
+    }
+
+    async fn entered(&mut self) {
+        let entered = tokio::time::timeout(DEADLINE, &mut self.entered).await;
+        entered.expect("the writer gets there in time").expect("the writer is alive");
+    }
+
+    fn open(self) {
+        self.release.send(()).expect("the writer stands in it");
+    }
+}
+
+/// Polls once, which is what queues a job; says whether it is answered.
+async fn is_answered<T>(future: &mut Pin<Box<impl Future<Output = T> + ?Sized>>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+}

@@ -1,0 +1,116 @@
+//! Opening: who may read the file, and what is said about a file that is not ours to open.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use towline_core::Seq;
+
+use super::{Scratch, SqliteStore};
+use crate::conformance::samples::{append, claimed, created, notice};
+use crate::{Store, StoreError};
+
+#[tokio::test]
+async fn files_and_new_directories_are_for_their_owner_alone() {
+    let scratch = Scratch::new();
+    let existing = scratch.0.path().join("existing");
+    fs::create_dir(&existing).expect("a directory");
+    fs::set_permissions(&existing, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let directory = existing.join("state").join("towline");
+    let database = directory.join("towline.db");
+    let store = SqliteStore::open(&database).expect("it opens");
+    created(&store, 1).await;
+    let modes = [existing.clone(), existing.join("state"), directory].map(|path| mode(&path));
+    assert_eq!(modes, [0o755, 0o700, 0o700]);
+    let modes = ["db", "db-wal", "db-shm"].map(|extension| mode(&database.with_extension(extension)));
+    assert_eq!(modes, [0o600; 3]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_empty_is_a_new_database() {
+    let scratch = Scratch::new();
+    fs::write(scratch.database(), "").expect("an empty file, as a crash right after its creation leaves it");
+    assert_eq!(scratch.store().list().await.expect("a list"), vec![]);
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new();
+    drop(scratch.store());
+    scratch
+        .raw()
+        .execute_batch("INSERT INTO refinery_schema_history SELECT 99, name, applied_on, checksum FROM refinery_schema_history")
+        .expect("a newer version was here");
+    let before = fs::read(scratch.database()).expect("the file");
+    let refused = SqliteStore::open(&scratch.database()).expect_err("it is too new");
+    assert!(matches!(refused, StoreError::TooNew { .. }), "{refused:?}");
+    assert_eq!(fs::read(scratch.database()).expect("the file"), before);
+}
+
+#[test]
+fn a_database_of_another_build_is_refused_by_name() {
+    let scratch = Scratch::new();
+    drop(scratch.store());
+    scratch
+        .raw()
+        .execute_batch("UPDATE refinery_schema_history SET checksum = '1'")
+        .expect("another build was here");
+    assert_refused(&scratch.database(), "made by another build");
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new();
+    let text = "not a database\n".repeat(1_000);
+    fs::write(scratch.database(), &text).expect("some file");
+    assert_refused(&scratch.database(), "no database of Towline");
+    assert_eq!(fs::read_to_string(scratch.database()).expect("the file"), text);
+}
+
+#[test]
+fn a_path_that_cannot_be_opened_is_refused_by_name() {
+    let scratch = Scratch::new();
+    fs::write(scratch.0.path().join("file"), "").expect("a file");
+    assert_refused(&scratch.0.path().join("file").join("towline.db"), "cannot create it");
+    assert_refused(scratch.0.path(), "check the permissions");
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_named_as_such() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let (goal, lease) = claimed(&store, 1).await;
+    let text = vec![notice("x".repeat(100_000), 1)];
+    store.append(append(&goal, lease.generation, Seq(1), text)).await.expect("it fits");
+    drop(store);
+    let mut bytes = fs::read(scratch.database()).expect("the file");
+    bytes[4_096..].fill(0xff);
+    fs::write(scratch.database(), bytes).expect("damage");
+    let error = match SqliteStore::open(&scratch.database()) {
+        Ok(store) => store.load(goal.id).await.expect_err("its tables are damaged"),
+        Err(error) => error,
+    };
+    assert!(error.to_string().contains("it is damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn a_state_that_cannot_be_read_names_its_goal() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let goal = created(&store, 1).await;
+    scratch.raw().execute_batch("UPDATE goals SET state = '{}'").expect("somebody changes it");
+    let error = store.load(goal.id).await.expect_err("it is no state").to_string();
+    assert!(error.contains(&format!("the state of goal {} cannot be read", goal.id)), "{error}");
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+/// Opening says what is wrong, and with which file.
+fn assert_refused(path: &Path, words: &str) {
+    let refused = SqliteStore::open(path).expect_err("it cannot be opened");
+    let StoreError::Database { path: of, message } = &refused else { panic!("{refused:?}") };
+    assert_eq!(of, &path.display().to_string());
+    assert!(message.contains(words), "{message}");
+}

@@ -1,0 +1,266 @@
+//! What is written, as SQL. Every function runs inside the writer's transaction and may be run again.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+use towline_core::{Effect, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq};
+
+use super::failure::Failure;
+use super::text::{source_to_text, time_to_text, to_json};
+use super::{caches, reads};
+use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
+
+/// A goal that is to be recorded, put into words before the writer's turn.
+pub(super) struct Creation {
+    goal: GoalId,
+    title: String,
+    created_at: String,
+    goal_json: String,
+    state: GoalState,
+    state_json: String,
+    event: EventRow,
+}
+
+/// A transition that is to be recorded, put into words before the writer's turn.
+pub(super) struct Transition {
+    goal: GoalId,
+    generation: Generation,
+    expected: Seq,
+    events: Vec<EventRow>,
+    state: GoalState,
+    state_json: String,
+    effects: Vec<EffectRow>,
+    settled: Vec<String>,
+    at: String,
+}
+
+struct EventRow {
+    at: String,
+    attempt: Option<u32>,
+    source: &'static str,
+    kind: &'static str,
+    parent: Option<String>,
+    raw: Option<RawRef>,
+    body: String,
+}
+
+struct EffectRow {
+    key: String,
+    effect: String,
+}
+
+impl Creation {
+    pub(super) fn new(goal: &Goal, state: &GoalState, created: &NewEvent) -> Result<Self, Failure> {
+        Ok(Self {
+            goal: goal.id,
+            title: goal.title.clone(),
+            created_at: time_to_text(goal.created_at),
+            goal_json: to_json("the goal", goal)?,
+            state_json: to_json("the goal's state", state)?,
+            state: state.clone(),
+            event: EventRow::new(created)?,
+        })
+    }
+
+    /// Writes the goal and the first entry of its log.
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
+        let id = self.goal.to_string();
+        let inserted = connection
+            .prepare_cached(
+                "INSERT INTO goals
+                     (id, title, created_at, updated_at, phase, wake_at, last_seq, generation, goal, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, 0, ?7, ?8)
+                 ON CONFLICT (id) DO NOTHING",
+            )?
+            .execute(params![
+                id,
+                self.title,
+                self.created_at,
+                self.event.at,
+                self.state.phase.name(),
+                self.state.phase.until().map(time_to_text),
+                self.goal_json,
+                self.state_json,
+            ])?;
+        if inserted == 0 {
+            return Err(StoreError::Exists(self.goal).into());
+        }
+        insert_events(connection, &id, Seq(0), std::slice::from_ref(&self.event))?;
+        caches::follow(connection, &id, &self.state)
+    }
+}
+
+impl Transition {
+    /// Takes the append apart; what its events become is given back beside it by the caller, who has them.
+    pub(super) fn new(append: Append) -> Result<(Self, Vec<NewEvent>), Failure> {
+        let transition = Self {
+            goal: append.goal,
+            generation: append.generation,
+            expected: append.expected,
+            events: append.events.iter().map(EventRow::new).collect::<Result<_, _>>()?,
+            state_json: to_json("the goal's state", &append.state)?,
+            state: append.state,
+            effects: append.effects.iter().map(EffectRow::new).collect::<Result<_, _>>()?,
+            settled: append.settled,
+            at: time_to_text(append.at),
+        };
+        Ok((transition, append.events))
+    }
+
+    /// Writes all of it, or refuses.
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
+        let id = self.goal.to_string();
+        let (generation, found) = position(connection, self.goal)?;
+        if generation != self.generation {
+            return Err(
+                StoreError::Fenced { goal: self.goal, ours: self.generation, held: generation }.into()
+            );
+        }
+        if found != self.expected {
+            return Err(StoreError::Conflict { goal: self.goal, expected: self.expected, found }.into());
+        }
+        let last = insert_events(connection, &id, self.expected, &self.events)?;
+        self.write_state(connection, &id, last)?;
+        self.write_outbox(connection, &id, last)?;
+        caches::follow(connection, &id, &self.state)
+    }
+
+    fn write_state(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
+        connection
+            .prepare_cached(
+                "UPDATE goals SET updated_at = ?2, phase = ?3, wake_at = ?4, last_seq = ?5, state = ?6 WHERE id = ?1",
+            )?
+            .execute(params![
+                id,
+                self.at,
+                self.state.phase.name(),
+                self.state.phase.until().map(time_to_text),
+                last.0,
+                self.state_json,
+            ])?;
+        Ok(())
+    }
+
+    fn write_outbox(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
+        for row in &self.effects {
+            // A key that is there already, settled or not, stands for work that is under way or done.
+            connection
+                .prepare_cached(
+                    "INSERT INTO outbox (goal, key, place, written_seq, effect)
+                     VALUES (?1, ?2, (SELECT COALESCE(MAX(place), 0) + 1 FROM outbox WHERE goal = ?1), ?3, ?4)
+                     ON CONFLICT (goal, key) DO NOTHING",
+                )?
+                .execute(params![id, row.key, last.0, row.effect])?;
+        }
+        for key in &self.settled {
+            connection
+                .prepare_cached("UPDATE outbox SET settled = 1 WHERE goal = ?1 AND key = ?2")?
+                .execute(params![id, key])?;
+        }
+        Ok(())
+    }
+}
+
+impl EventRow {
+    fn new(new: &NewEvent) -> Result<Self, Failure> {
+        Ok(Self {
+            at: time_to_text(new.at),
+            attempt: new.attempt.map(|attempt| attempt.get()),
+            source: source_to_text(new.source),
+            kind: new.event.name(),
+            parent: new.parent.clone(),
+            raw: new.raw,
+            body: to_json::<Event>("an event", &new.event)?,
+        })
+    }
+}
+
+impl EffectRow {
+    fn new(effect: &Effect) -> Result<Self, Failure> {
+        Ok(Self { key: effect.key(), effect: to_json("an effect", effect)? })
+    }
+}
+
+/// Writes events after `last` and returns the place of the last one.
+fn insert_events(connection: &Connection, id: &str, last: Seq, events: &[EventRow]) -> Result<Seq, Failure> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO events (goal, seq, at, attempt, source, kind, parent, raw_offset, raw_length, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?;
+    let mut last = last;
+    for row in events {
+        last = last.next();
+        statement.execute(params![
+            id,
+            last.0,
+            row.at,
+            row.attempt,
+            row.source,
+            row.kind,
+            row.parent,
+            row.raw.map(|raw| raw.offset),
+            row.raw.map(|raw| raw.length),
+            row.body,
+        ])?;
+    }
+    Ok(last)
+}
+
+/// The generation in force and the end of the log.
+fn position(connection: &Connection, goal: GoalId) -> Result<(Generation, Seq), Failure> {
+    let found = connection
+        .prepare_cached("SELECT generation, last_seq FROM goals WHERE id = ?1")?
+        .query_row([goal.to_string()], |row| Ok((Generation(row.get(0)?), Seq(row.get(1)?))))
+        .optional()?;
+    found.ok_or_else(|| StoreError::NotFound(goal).into())
+}
+
+/// Gives the lease to `worker` under a generation that was never used before.
+pub(super) fn claim(
+    connection: &Connection,
+    goal: GoalId,
+    worker: &WorkerName,
+    now: Timestamp,
+    until: Timestamp,
+    proven_dead: Option<&WorkerName>,
+) -> Result<Lease, Failure> {
+    let (newest, _) = position(connection, goal)?;
+    if let Some(held) = reads::lease(connection, goal)?
+        && held.worker != *worker
+        && held.until > now
+        && Some(&held.worker) != proven_dead
+    {
+        return Err(StoreError::Held { goal, worker: held.worker, until: held.until }.into());
+    }
+    let lease = Lease { goal, worker: worker.clone(), generation: newest.next(), until };
+    connection
+        .prepare_cached("UPDATE goals SET generation = ?2 WHERE id = ?1")?
+        .execute(params![goal.to_string(), lease.generation.0])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO leases (goal, worker, generation, until) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (goal) DO UPDATE
+             SET worker = excluded.worker, generation = excluded.generation, until = excluded.until",
+        )?
+        .execute(params![goal.to_string(), worker.0, lease.generation.0, time_to_text(until)])?;
+    Ok(lease)
+}
+
+/// Moves the end of a lease that is still the holder's.
+pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) -> Result<Lease, Failure> {
+    let (newest, _) = position(connection, lease.goal)?;
+    let moved = connection
+        .prepare_cached("UPDATE leases SET until = ?4 WHERE goal = ?1 AND worker = ?2 AND generation = ?3")?
+        .execute(params![lease.goal.to_string(), lease.worker.0, lease.generation.0, time_to_text(until)])?;
+    match moved {
+        0 => Err(StoreError::Fenced { goal: lease.goal, ours: lease.generation, held: newest }.into()),
+        _ => Ok(Lease { until, ..lease.clone() }),
+    }
+}
+
+/// Gives a lease back, if it is still the holder's. The goal keeps counting generations from there.
+pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+    connection
+        .prepare_cached("DELETE FROM leases WHERE goal = ?1 AND worker = ?2 AND generation = ?3")?
+        .execute(params![lease.goal.to_string(), lease.worker.0, lease.generation.0])?;
+    Ok(())
+}
