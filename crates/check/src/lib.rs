@@ -1,1 +1,23 @@
-//! Placeholder.
+//! Runs one verdict on one candidate, in a clean checkout and under supervision.
+//!
+//! Neighbours: the engine asks for a verdict ([`run`]) and for the setup of a workspace ([`setup`]);
+//! `towline-workspace` makes the checkout, `towline-process` owns each command's process tree. Nothing here trusts
+//! the agent: its workspace is not looked at, and its words are not read. What a verdict means for the goal is not
+//! decided here either.
+
+mod blocking;
+mod command;
+mod error;
+mod evidence;
+mod leftovers;
+mod pattern;
+mod setup;
+mod stop;
+mod validate;
+mod verdict;
+
+pub use error::CheckError;
+pub use evidence::EVIDENCE_BYTES;
+pub use setup::setup;
+pub use validate::validate;
+pub use verdict::{CheckRun, Progress, run};

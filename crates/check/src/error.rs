@@ -1,0 +1,87 @@
+//! What keeps a verdict from being reached. A check that fails is none of these: that is a verdict.
+
+use std::io;
+use std::path::PathBuf;
+
+use towline_process::ProcessError;
+use towline_workspace::WorkspaceError;
+
+/// Why there is no verdict, or why a workspace is not ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The caller asked to stop. Nothing of what ran is left.
+    #[error("the checks were stopped before their end")]
+    Stopped,
+    /// A setup command failed in the workspace.
+    #[error(
+        "the setup command `{command}` failed ({problem}); correct it in the `setup` list, or what it needs{}",
+        printed(evidence)
+    )]
+    Setup {
+        /// The command.
+        command: String,
+        /// How it ended.
+        problem: String,
+        /// The end of what it printed.
+        evidence: String,
+    },
+    /// A check's pattern is not a regular expression.
+    #[error(
+        "the pattern `{pattern}` of the check `{check}` is not a regular expression: {message}; correct it"
+    )]
+    BadPattern {
+        /// The check.
+        check: String,
+        /// Its pattern.
+        pattern: String,
+        /// What the parser said.
+        message: String,
+    },
+    /// A check that could prove nothing.
+    #[error("the check `{check}` {problem}")]
+    BadCheck {
+        /// The check.
+        check: String,
+        /// What is wrong with it, and what to do.
+        problem: &'static str,
+    },
+    /// The goal has no workspace, so there is no work to check.
+    #[error("the goal has no workspace to check; retry it, so that one is made")]
+    NoWorkspace,
+    /// The checkout could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The supervision of a command failed.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Somebody else ended a command. That says nothing about the work, so it is no failed check.
+    #[error("the command in {} was ended from outside, so there is no verdict; run the checks again", run_dir.display())]
+    EndedFromOutside {
+        /// The run's directory.
+        run_dir: PathBuf,
+    },
+    /// A command's logs could not be used.
+    #[error("cannot {action} {}: {source}; check its owner and the free space", path.display())]
+    Logs {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The run's directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Work in the background ended without a result.
+    #[error("internal work of the checks was lost: {message}; run them again")]
+    Lost {
+        /// What is known about it.
+        message: String,
+    },
+}
+
+fn printed(evidence: &str) -> String {
+    match evidence.trim_end() {
+        "" => "; it printed nothing".to_owned(),
+        evidence => format!(". The end of what it printed:\n{evidence}"),
+    }
+}

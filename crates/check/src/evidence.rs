@@ -1,0 +1,138 @@
+//! The evidence of a failure: the end of what a command printed, as text that is safe to show anywhere.
+
+use std::io;
+use std::iter::Peekable;
+use std::path::Path;
+use std::str::Chars;
+
+/// The most evidence that is kept of one check.
+pub const EVIDENCE_BYTES: usize = 4 * 1024;
+
+/// How much raw output is looked at: colours and progress bars take room that the text then does not fill.
+const RAW_BYTES: usize = 4 * EVIDENCE_BYTES;
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+
+/// The last output of a run, both streams in the order they were written.
+pub(crate) fn of_run(run_dir: &Path) -> io::Result<String> {
+    let raw = towline_process::merged_tail(run_dir, RAW_BYTES)?;
+    Ok(last_lines(&plain(&String::from_utf8_lossy(&raw)), EVIDENCE_BYTES).to_owned())
+}
+
+/// The text without what a terminal would act upon: escape sequences, NUL and other control characters. Lines end
+/// with `\n` alone; a bare carriage return, with which progress bars begin again, ends a line too.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            ESCAPE => skip_escape(&mut rest),
+            '\u{9b}' => skip_until_final(&mut rest),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => plain.push('\n'),
+            '\n' | '\t' => plain.push(c),
+            c if c.is_control() => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Skips what belongs to an escape character that was just read.
+fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
+    match rest.peek() {
+        Some('[') => {
+            rest.next();
+            skip_until_final(rest);
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(rest),
+        _ => {
+            while rest.next_if(|c| (' '..='/').contains(c)).is_some() {}
+            rest.next_if(|c| ('0'..='~').contains(c));
+        }
+    }
+}
+
+/// Skips the rest of a control sequence: parameters, then one final character.
+fn skip_until_final(rest: &mut Peekable<Chars<'_>>) {
+    while rest.next_if(|c| (' '..='?').contains(c)).is_some() {}
+    rest.next_if(|c| ('@'..='~').contains(c));
+}
+
+/// Skips a string for the terminal, like a window title. One without its end goes no further than its line.
+fn skip_string(rest: &mut Peekable<Chars<'_>>) {
+    while let Some(c) = rest.next_if(|c| *c != '\n') {
+        if c == BELL || (c == ESCAPE && rest.next_if_eq(&'\\').is_some()) {
+            return;
+        }
+    }
+}
+
+/// The end of the text, at most `max` bytes of it: from the start of a line if one starts in the first half of
+/// them, else from the start of a character.
+fn last_lines(text: &str, max: usize) -> &str {
+    let Some(over) = text.len().checked_sub(max).filter(|over| *over > 0) else { return text };
+    let cut = text.ceil_char_boundary(over);
+    let (before, tail) = text.split_at(cut);
+    if before.ends_with('\n') {
+        return tail;
+    }
+    let half = tail.floor_char_boundary(max / 2);
+    match tail[..half].find('\n') {
+        Some(newline) => &tail[newline + 1..],
+        None => tail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_upon_is_taken_out() {
+        for (raw, expected) in [
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}[38;2;1;2;3mred\u{1b}[K", "red"),
+            ("\u{1b}]0;title\u{7}text", "text"),
+            ("\u{1b}]8;;http://example.invalid\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}]0;no end\nnext", "\nnext"),
+            ("\u{1b}(Btext\u{1b}7\u{1b}=", "text"),
+            ("\u{1b}Psecret\u{1b}\\text", "text"),
+            ("\u{9b}1mtext", "text"),
+            ("a\0b\u{8}c\u{7f}d\u{85}", "abcd"),
+            ("10%\r20%\r\nlast\r\n", "10%\n20%\nlast\n"),
+            ("tab\there, ünï ✓\n", "tab\there, ünï ✓\n"),
+            ("ends in \u{1b}", "ends in "),
+            ("ends in \u{1b}[3", "ends in "),
+        ] {
+            assert_eq!(plain(raw), expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_is_kept_from_the_start_of_a_line() {
+        assert_eq!(last_lines("one\ntwo\n", 8), "one\ntwo\n");
+        assert_eq!(last_lines("one\ntwo\n", 7), "two\n");
+        assert_eq!(last_lines("one\ntwo\n", 4), "two\n");
+        assert_eq!(last_lines("one\nlong line", 10), "long line");
+        assert_eq!(last_lines("one long line", 4), "line");
+        assert_eq!(last_lines("ééé", 3), "é");
+        assert_eq!(last_lines("", 4), "");
+    }
+
+    #[test]
+    fn colours_take_no_room_and_the_limit_holds_for_broken_text() {
+        let run = tempfile::tempdir().unwrap();
+        let log = run.path().join("stdout.log");
+        let line = "\u{1b}[32mok\u{1b}[0m a test with a name\n";
+        std::fs::write(&log, line.repeat(1000)).unwrap();
+        let evidence = of_run(run.path()).unwrap();
+        let shown = "ok a test with a name\n";
+        assert_eq!(evidence, shown.repeat(EVIDENCE_BYTES / shown.len()));
+
+        std::fs::write(&log, vec![0xff; 100_000]).unwrap();
+        let evidence = of_run(run.path()).unwrap();
+        assert_eq!(evidence, "\u{fffd}".repeat(EVIDENCE_BYTES / 3));
+    }
+}

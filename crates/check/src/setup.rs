@@ -1,0 +1,100 @@
+//! The commands that make a fresh checkout ready: installing, generating, building what is not committed.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use towline_core::CheckResult;
+use towline_process::ShimProgram;
+
+use crate::command::{Command, Ended, Place};
+use crate::stop::Stop;
+use crate::{CheckError, leftovers};
+
+/// How long one setup command may take.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// The name under which a verdict tells of a setup that failed.
+pub(crate) const SETUP: &str = "setup";
+
+/// Runs the setup commands in a workspace, one after the other; the first that fails is the error. Each has its
+/// logs in `log_dir/setup-1`, `log_dir/setup-2`, …; what an earlier, interrupted call left there is ended first.
+///
+/// When `stop` comes to its end, the command's tree is ended and [`CheckError::Stopped`] returned.
+pub async fn setup(
+    commands: &[String],
+    dir: &Path,
+    log_dir: &Path,
+    shim: &ShimProgram,
+    environment: &BTreeMap<String, String>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), CheckError> {
+    leftovers::clear(&run_dirs(commands, log_dir)).await?;
+    let place = Place::new(dir, shim, environment);
+    match run_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
+        Setup::Ready => Ok(()),
+        Setup::Failed { command, problem, evidence, .. } => {
+            Err(CheckError::Setup { command, problem, evidence })
+        }
+    }
+}
+
+/// How a setup went.
+pub(crate) enum Setup {
+    /// All commands succeeded.
+    Ready,
+    /// One did not, and those after it did not run.
+    Failed { command: String, problem: String, exit_code: Option<i32>, evidence: String },
+}
+
+impl Setup {
+    /// The same as a check's result, for those who follow the verdict. A failure is for the agent to hear of: its
+    /// work may be what broke the setup.
+    pub(crate) fn into_result(self, took: Duration) -> CheckResult {
+        let name = SETUP.to_owned();
+        match self {
+            Self::Ready => {
+                let evidence = String::new();
+                CheckResult { name, met: true, exit_code: Some(0), problem: None, evidence, took }
+            }
+            Self::Failed { command, problem, exit_code, evidence } => {
+                let problem =
+                    format!("the setup command `{command}` failed ({problem}), so no check was run");
+                CheckResult { name, met: false, exit_code, problem: Some(problem), evidence, took }
+            }
+        }
+    }
+}
+
+/// The directories of the shims, one for each command.
+pub(crate) fn run_dirs(commands: &[String], log_dir: &Path) -> Vec<PathBuf> {
+    (1..=commands.len()).map(|number| log_dir.join(format!("setup-{number}"))).collect()
+}
+
+/// Runs the commands until one fails.
+pub(crate) async fn run_all<F: Future<Output = ()>>(
+    commands: &[String],
+    log_dir: &Path,
+    place: &Place<'_>,
+    stop: &mut Stop<F>,
+) -> Result<Setup, CheckError> {
+    for (line, run_dir) in commands.iter().zip(run_dirs(commands, log_dir)) {
+        let ended = place.run(Command { line, run_dir, timeout: SETUP_TIMEOUT }, stop).await?;
+        if !ended.succeeded() {
+            return failed(line, &ended).await;
+        }
+    }
+    Ok(Setup::Ready)
+}
+
+async fn failed(line: &str, ended: &Ended) -> Result<Setup, CheckError> {
+    let exit_code = ended.exit_code();
+    let by_code = || exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    Ok(Setup::Failed {
+        command: line.to_owned(),
+        problem: ended.problem().unwrap_or_else(by_code),
+        exit_code,
+        evidence: ended.evidence().await?,
+    })
+}

@@ -1,0 +1,176 @@
+//! One verdict: a clean checkout of the candidate, its setup, and every check in it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use towline_core::{Check, CheckResult, Goal, Verdict};
+use towline_process::ShimProgram;
+use towline_workspace::{Candidate, Repository, Verification};
+
+use crate::blocking::blocking;
+use crate::command::{Command, Ended, Place};
+use crate::setup::{self, SETUP};
+use crate::stop::Stop;
+use crate::validate::{self, validate};
+use crate::{CheckError, leftovers, pattern};
+
+/// The longest part of a check's name in the name of its directory.
+const NAME_IN_PATH: usize = 40;
+
+/// What a verdict needs.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckRun<'a> {
+    /// The goal, for its checks, setup commands and files to copy.
+    pub goal: &'a Goal,
+    /// What is judged.
+    pub candidate: &'a Candidate,
+    /// The repository that holds it.
+    pub repository: &'a Repository,
+    /// Where the checkout goes. It is made anew, and removed at the end.
+    pub verify_dir: &'a Path,
+    /// Where the logs go, a directory for each command: `setup-1`, `1-tests`, …. Those of an earlier call are
+    /// replaced.
+    pub log_dir: &'a Path,
+    /// The program that supervises each command.
+    pub shim: &'a ShimProgram,
+    /// The environment of the commands. `TOWLINE_*` variables are left out of it.
+    pub environment: &'a BTreeMap<String, String>,
+}
+
+/// What happens on the way to a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A check begins. The setup is told of as if it were a check named `setup`.
+    Started {
+        /// Its name.
+        name: String,
+    },
+    /// A check is over.
+    Finished {
+        /// How it went.
+        result: CheckResult,
+    },
+}
+
+/// Runs all checks on the candidate, one after the other in one clean checkout, also after one has failed, and
+/// returns what was found.
+///
+/// A setup command that fails here, where only the candidate's files are, may have been broken by the work itself:
+/// the verdict then has one failed result named `setup`, and no check is run.
+///
+/// When `stop` comes to its end, the running command's tree is ended and [`CheckError::Stopped`] returned.
+/// Whatever is returned, no process and no checkout is left. When the future itself is dropped, they are until the
+/// next call for the same directories.
+pub async fn run(
+    run: CheckRun<'_>,
+    stop: impl Future<Output = ()>,
+    mut on_progress: impl FnMut(Progress),
+) -> Result<Verdict, CheckError> {
+    run.goal.checks.iter().try_for_each(validate)?;
+    let mut stop = Stop::new(stop);
+    leftovers::clear(&run.all_run_dirs()).await?;
+    if stop.has_come().await {
+        return Err(CheckError::Stopped);
+    }
+    let checkout = run.check_out().await?;
+    let results = run.judge(checkout.path(), &mut stop, &mut on_progress).await;
+    // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
+    let _ = blocking(move || Ok(checkout.remove()?)).await;
+    Ok(Verdict {
+        candidate: run.candidate.commit.clone(),
+        tree: run.candidate.tree.clone(),
+        restored: run.candidate.restored.clone(),
+        checks: results?,
+    })
+}
+
+impl CheckRun<'_> {
+    async fn check_out(&self) -> Result<Verification, CheckError> {
+        let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
+        let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
+        blocking(move || {
+            let from = repository.root();
+            Ok(towline_workspace::verification(&repository, &path, &commit, &copy, from)?)
+        })
+        .await
+    }
+
+    async fn judge<F: Future<Output = ()>>(
+        &self,
+        checkout: &Path,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Vec<CheckResult>, CheckError> {
+        let place = Place::new(checkout, self.shim, self.environment);
+        if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
+            return Ok(vec![failed]);
+        }
+        let mut results = Vec::with_capacity(self.goal.checks.len());
+        for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
+            on_progress(Progress::Started { name: check.name.clone() });
+            let command = Command { line: check.command(), run_dir, timeout: check.timeout };
+            let ended = place.run(command, stop).await?;
+            let result = result_of(check, &ended).await?;
+            on_progress(Progress::Finished { result: result.clone() });
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// Runs the setup commands; the result is there when one failed.
+    async fn set_up<F: Future<Output = ()>>(
+        &self,
+        place: &Place<'_>,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Option<CheckResult>, CheckError> {
+        let commands = &self.goal.workspace.setup;
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        on_progress(Progress::Started { name: SETUP.to_owned() });
+        let started = Instant::now();
+        let setup = setup::run_all(commands, self.log_dir, place, stop).await?;
+        let result = setup.into_result(started.elapsed());
+        on_progress(Progress::Finished { result: result.clone() });
+        Ok((!result.met).then_some(result))
+    }
+
+    fn all_run_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs = setup::run_dirs(&self.goal.workspace.setup, self.log_dir);
+        dirs.extend(self.check_dirs());
+        dirs
+    }
+
+    fn check_dirs(&self) -> impl Iterator<Item = PathBuf> {
+        let names = self.goal.checks.iter().zip(1..);
+        names.map(|(check, number)| self.log_dir.join(format!("{number}-{}", path_part(&check.name))))
+    }
+}
+
+async fn result_of(check: &Check, ended: &Ended) -> Result<CheckResult, CheckError> {
+    let mut problem = ended.problem();
+    if ended.succeeded()
+        && let Some(pattern) = validate::pattern(check)?
+    {
+        let shown = format!("its output does not match `{pattern}`");
+        let found = ended.read_logs(move |dir| pattern::found_in_stdout(dir, &pattern)).await?;
+        problem = (!found).then_some(shown);
+    }
+    Ok(CheckResult {
+        name: check.name.clone(),
+        met: ended.succeeded() && problem.is_none(),
+        exit_code: ended.exit_code(),
+        problem,
+        evidence: ended.evidence().await?,
+        took: ended.took,
+    })
+}
+
+/// A name as a part of a path that is safe everywhere; the number before it keeps two of them apart.
+fn path_part(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    name.chars().take(NAME_IN_PATH).map(safe).collect()
+}

@@ -1,0 +1,182 @@
+//! A project, a goal's workspace in it, and verdicts on what is in that workspace.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::{Future, pending};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use towline_check::{CheckError, CheckRun, Progress};
+use towline_core::{Budget, Check, CheckKind, CheckResult, Goal, Origin, Verdict, WorkspaceSpec};
+use towline_process::ShimProgram;
+use towline_testkit::scratch::{Home, Project, shim_program};
+use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspacePlan};
+
+/// Longer than anything here takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Bench {
+    pub(crate) home: Home,
+    pub(crate) project: Project,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) goal: Goal,
+    pub(crate) protect: Vec<String>,
+    repository: Repository,
+    workspace: Workspace,
+}
+
+impl Bench {
+    /// A workspace of a project with these files committed.
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let (home, project) = (Home::new(), Project::new());
+        for (path, text) in files {
+            project.write(path, text);
+        }
+        if !files.is_empty() {
+            project.commit("files");
+        }
+        let repository = Repository::discover(project.path()).unwrap();
+        let goal = goal(&repository);
+        let plan = WorkspacePlan {
+            goal: goal.id.to_string(),
+            branch: "towline/test".into(),
+            path: home.towline().join("workspaces/goal"),
+            base: goal.workspace.base.clone(),
+            copy: Vec::new(),
+        };
+        let workspace = towline_workspace::create(&repository, &plan).unwrap();
+        let environment = home.env().into_iter().collect();
+        Self { home, project, environment, goal, protect: Vec::new(), repository, workspace }
+    }
+
+    /// The goal's checks are these commands, named `1`, `2`, ….
+    pub(crate) fn with_checks(mut self, commands: &[&str]) -> Self {
+        let named = commands.iter().zip(1..);
+        self.goal.checks = named.map(|(run, number)| check(&number.to_string(), run)).collect();
+        self
+    }
+
+    /// The agent's worktree.
+    pub(crate) fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    /// Does what an agent would do to a file.
+    pub(crate) fn work(&self, path: &str, text: &str) {
+        fs::write(self.workspace().join(path), text).unwrap();
+    }
+
+    pub(crate) fn candidate(&self) -> Candidate {
+        self.workspace.candidate(1, &Protect::new(&self.protect).unwrap()).unwrap()
+    }
+
+    pub(crate) fn verify_dir(&self) -> PathBuf {
+        self.home.towline().join("verify/goal")
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.home.towline().join("attempts/1/checks")
+    }
+
+    pub(crate) fn shim(&self) -> ShimProgram {
+        ShimProgram { path: shim_program(), args: Vec::new() }
+    }
+
+    /// A file outside every checkout that commands and the test can both see.
+    pub(crate) fn flag(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// The verdict on what is in the workspace now.
+    pub(crate) async fn verdict(&self) -> Verdict {
+        self.run(pending(), |_| ()).await.unwrap()
+    }
+
+    /// The results of that verdict, without the times.
+    pub(crate) async fn results(&self) -> Vec<CheckResult> {
+        self.verdict().await.checks.into_iter().map(timeless).collect()
+    }
+
+    pub(crate) async fn run(
+        &self,
+        stop: impl Future<Output = ()>,
+        on_progress: impl FnMut(Progress),
+    ) -> Result<Verdict, CheckError> {
+        let run = CheckRun {
+            goal: &self.goal,
+            candidate: &self.candidate(),
+            repository: &self.repository,
+            verify_dir: &self.verify_dir(),
+            log_dir: &self.log_dir(),
+            shim: &self.shim(),
+            environment: &self.environment,
+        };
+        towline_check::run(run, stop, on_progress).await
+    }
+
+    /// Fails the test when a checkout is left, on disk or in git's records.
+    pub(crate) fn assert_no_checkout(&self) {
+        assert!(!self.verify_dir().exists(), "the checkout is left");
+        let worktrees = self.project.git(["worktree", "list", "--porcelain"]);
+        let places: Vec<&str> = worktrees.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
+        assert_eq!(places, [self.project.path().to_str().unwrap(), self.workspace().to_str().unwrap()]);
+    }
+}
+
+fn goal(repository: &Repository) -> Goal {
+    Goal {
+        id: "01932f6e-7c00-7abc-8def-0123456789ab".parse().unwrap(),
+        title: "Goal".into(),
+        prompt: "Do it.".into(),
+        checks: Vec::new(),
+        budget: Budget::default(),
+        agents: Vec::new(),
+        model: None,
+        protect: Vec::new(),
+        workspace: WorkspaceSpec {
+            repository: repository.root().display().to_string(),
+            base: repository.resolve("HEAD").unwrap(),
+            setup: Vec::new(),
+            copy: Vec::new(),
+        },
+        briefing: false,
+        labels: Vec::new(),
+        metadata: BTreeMap::new(),
+        origin: Origin { channel: "test".into(), thread: None, by: None },
+        created_at: jiff::Timestamp::UNIX_EPOCH,
+    }
+}
+
+pub(crate) fn check(name: &str, run: &str) -> Check {
+    Check { name: name.into(), kind: CheckKind::Command { run: run.into(), stdout: None }, timeout: PATIENCE }
+}
+
+pub(crate) fn result(name: &str, exit_code: i32, evidence: &str) -> CheckResult {
+    CheckResult {
+        name: name.into(),
+        met: exit_code == 0,
+        exit_code: Some(exit_code),
+        problem: None,
+        evidence: evidence.into(),
+        took: Duration::ZERO,
+    }
+}
+
+/// The result without the time it took, which no test can know.
+pub(crate) fn timeless(result: CheckResult) -> CheckResult {
+    CheckResult { took: Duration::ZERO, ..result }
+}
+
+/// Comes to its end when the file is there.
+pub(crate) async fn file_is_there(path: PathBuf) {
+    let waiting = async {
+        while !path.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let message = format!("{} never came", path.display());
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{message}"));
+}

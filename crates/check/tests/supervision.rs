@@ -1,0 +1,130 @@
+//! Nothing that a check starts outlives it: not at its timeout, not at a stop, not after a crash.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::future::{pending, ready};
+use std::time::Duration;
+
+use common::{Bench, file_is_there, result};
+use towline_check::CheckError;
+use towline_core::CheckResult;
+use towline_testkit::scratch::{clean_command, processes_with};
+
+/// A command that leaves a process of its own session behind that ignores every polite signal, and says so with a
+/// file once it does. The process has `marker` in its environment.
+fn stubborn(bench: &Bench, marker: &str) -> String {
+    let flag = bench.flag("up");
+    let script = format!("trap \"\" INT TERM HUP; touch {}; while :; do sleep 60; done", flag.display());
+    format!(
+        "STUBBORN={marker} setsid sh -c '{script}' & while [ ! -e {} ]; do sleep 0.02; done",
+        flag.display()
+    )
+}
+
+/// Unique on this machine, unlike what the shim and other processes of the test have in their environment.
+fn marker(bench: &Bench) -> String {
+    let name = bench.project.path().parent().unwrap().file_name().unwrap();
+    format!("marker-of-{}", name.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn at_the_timeout_the_whole_tree_is_ended_and_the_other_checks_still_run() {
+    let bench = Bench::new(&[]);
+    let marker = marker(&bench);
+    let hangs = format!("{}; echo up; wait", stubborn(&bench, &marker));
+    let mut bench = bench.with_checks(&[&hangs, "true"]);
+    bench.goal.checks[0].timeout = Duration::from_secs(3);
+    let mut results = bench.results().await;
+    assert_eq!(processes_with(&marker), []);
+    assert_eq!(results[0].exit_code, None, "{results:?}");
+    let timed_out = CheckResult {
+        met: false,
+        exit_code: None,
+        problem: Some("timed out after 3s".into()),
+        ..result("1", 0, "up\n")
+    };
+    // What a shell says about signals to its children differs from one to the other.
+    results[0].evidence.truncate(3);
+    assert_eq!(results, [timed_out, result("2", 0, "")]);
+}
+
+#[tokio::test]
+async fn what_a_check_leaves_in_the_background_is_ended_with_it() {
+    let bench = Bench::new(&[]);
+    let marker = marker(&bench);
+    let leaves = stubborn(&bench, &marker);
+    let bench = bench.with_checks(&[&leaves]);
+    assert_eq!(bench.results().await, [result("1", 0, "")]);
+    assert_eq!(processes_with(&marker), []);
+}
+
+#[tokio::test]
+async fn a_stop_in_mid_check_leaves_nothing() {
+    let bench = Bench::new(&[]);
+    let marker = marker(&bench);
+    let hangs = format!("{}; wait", stubborn(&bench, &marker));
+    let bench = bench.with_checks(&[&hangs, "touch $HOME/second"]);
+    let stopped = bench.run(file_is_there(bench.flag("up")), |_| ()).await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+    assert_eq!(processes_with(&marker), []);
+    assert!(!bench.flag("second").exists());
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_stop_in_mid_setup_leaves_nothing() {
+    let bench = Bench::new(&[]);
+    let marker = marker(&bench);
+    let commands = [format!("{}; wait", stubborn(&bench, &marker))];
+    let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
+    let stop = file_is_there(bench.flag("up"));
+    let stopped =
+        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.environment, stop).await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+    assert_eq!(processes_with(&marker), []);
+}
+
+#[tokio::test]
+async fn a_stop_that_came_before_runs_nothing() {
+    let bench = Bench::new(&[]).with_checks(&["touch $HOME/ran"]);
+    let stopped = bench.run(ready(()), |_| ()).await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+    assert!(!bench.flag("ran").exists());
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_check_that_somebody_else_ended_is_no_failed_check() {
+    let bench = Bench::new(&[]).with_checks(&["touch $HOME/up; sleep 600"]);
+    let shutdown = async {
+        file_is_there(bench.flag("up")).await;
+        let shim = towline_process::shim_process(&bench.log_dir().join("1-1")).unwrap().unwrap();
+        let killed = clean_command("kill").args(["-TERM", &shim.pid.to_string()]).status();
+        assert!(killed.unwrap().success());
+    };
+    let (ended, ()) = tokio::join!(bench.run(pending(), |_| ()), shutdown);
+    assert!(matches!(ended, Err(CheckError::EndedFromOutside { .. })), "{ended:?}");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_verdict_begun_again_ends_what_the_interrupted_one_left() {
+    let bench = Bench::new(&[]);
+    let marker = marker(&bench);
+    let again = bench.flag("again");
+    // Hangs the first time only.
+    let hangs = format!("[ -e {} ] || {{ {}; wait; }}", again.display(), stubborn(&bench, &marker));
+    let bench = bench.with_checks(&["true", &hangs]);
+    tokio::select! {
+        verdict = bench.run(pending(), |_| ()) => panic!("ended by itself: {verdict:?}"),
+        () = file_is_there(bench.flag("up")) => {}
+    }
+    assert_ne!(processes_with(&marker), [], "what was dropped goes on under its shim");
+
+    std::fs::write(&again, "").unwrap();
+    let told = bench.run(pending(), |_| assert_eq!(processes_with(&marker), [])).await;
+    assert!(told.unwrap().met());
+    bench.assert_no_checkout();
+}

@@ -1,0 +1,265 @@
+//! What a verdict says, and about what.
+
+mod common;
+
+use std::future::pending;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use common::{Bench, check, result, timeless};
+use towline_check::{CheckError, EVIDENCE_BYTES, Progress};
+use towline_core::{CheckKind, CheckResult};
+
+#[tokio::test]
+async fn every_check_runs_and_the_verdict_names_the_candidate() {
+    let bench =
+        Bench::new(&[]).with_checks(&["echo red; exit 3", "echo green", "echo out; echo err >&2; exit 1"]);
+    bench.work("new.txt", "work");
+    let verdict = bench.verdict().await;
+    let candidate = bench.candidate();
+    assert_eq!((&verdict.candidate, &verdict.tree), (&candidate.commit, &candidate.tree));
+    assert!(!verdict.met());
+    assert_eq!(verdict.restored, Vec::<String>::new());
+    let results: Vec<_> = verdict.checks.into_iter().map(timeless).collect();
+    let mut last = result("3", 1, "out\nerr\n");
+    if results[2].evidence.starts_with("err") {
+        // Two pipes that are written at the same moment have no order.
+        last.evidence = "err\nout\n".into();
+    }
+    assert_eq!(results, [result("1", 3, "red\n"), result("2", 0, "green\n"), last]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_verdict_is_met_when_all_checks_are() {
+    let bench = Bench::new(&[]).with_checks(&["true", "test -f README.md"]);
+    let verdict = bench.verdict().await;
+    assert!(verdict.met(), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn a_goal_without_checks_is_never_met() {
+    assert!(!Bench::new(&[]).verdict().await.met());
+}
+
+#[tokio::test]
+async fn progress_is_told_check_by_check() {
+    let mut bench = Bench::new(&[]).with_checks(&["exit 1", "true"]);
+    bench.goal.workspace.setup = vec!["true".into()];
+    let mut told = Vec::new();
+    let verdict = bench.run(pending(), |progress| told.push(progress)).await.unwrap();
+    let told: Vec<_> = told
+        .into_iter()
+        .map(|progress| match progress {
+            Progress::Finished { result } => Progress::Finished { result: timeless(result) },
+            started => started,
+        })
+        .collect();
+    let started = |name: &str| Progress::Started { name: name.into() };
+    let finished = |name: &str, code| Progress::Finished { result: result(name, code, "") };
+    let expected = [
+        started("setup"),
+        finished("setup", 0),
+        started("1"),
+        finished("1", 1),
+        started("2"),
+        finished("2", 0),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(verdict.checks.len(), 2, "the setup is no check");
+}
+
+#[tokio::test]
+async fn a_pattern_must_be_found_on_standard_output() {
+    let mut bench = Bench::new(&[]);
+    let with_pattern = |name: &str, run: &str, pattern: &str| {
+        let kind = CheckKind::Command { run: run.into(), stdout: Some(pattern.into()) };
+        towline_core::Check { kind, ..check(name, run) }
+    };
+    bench.goal.checks = vec![
+        with_pattern("found", "echo noise; echo 12 passed", "^[0-9]+ passed$"),
+        with_pattern("missing", "echo none passed", "^[0-9]+ passed$"),
+        with_pattern("elsewhere", "echo 12 passed >&2", "^[0-9]+ passed$"),
+        with_pattern("red", "echo 12 passed; exit 1", "^[0-9]+ passed$"),
+    ];
+    let unmatched = |name: &str, evidence: &str| CheckResult {
+        met: false,
+        problem: Some("its output does not match `^[0-9]+ passed$`".into()),
+        ..result(name, 0, evidence)
+    };
+    let expected = [
+        result("found", 0, "noise\n12 passed\n"),
+        unmatched("missing", "none passed\n"),
+        unmatched("elsewhere", "12 passed\n"),
+        result("red", 1, "12 passed\n"),
+    ];
+    assert_eq!(bench.results().await, expected);
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_refused_before_anything_runs() {
+    let mut bench = Bench::new(&[]).with_checks(&["touch $HOME/ran"]);
+    let kind = CheckKind::Command { run: "true".into(), stdout: Some("(".into()) };
+    bench.goal.checks.push(towline_core::Check { kind, ..check("bad", "true") });
+    let refused = bench.run(pending(), |_| ()).await;
+    assert!(matches!(refused, Err(CheckError::BadPattern { .. })), "{refused:?}");
+    assert!(!bench.flag("ran").exists());
+}
+
+#[tokio::test]
+async fn an_end_that_is_no_exit_is_named() {
+    let mut bench = Bench::new(&[]).with_checks(&["kill -9 $$"]);
+    let killed = CheckResult {
+        met: false,
+        exit_code: None,
+        problem: Some("killed by signal 9".into()),
+        ..result("1", 0, "")
+    };
+    assert_eq!(bench.results().await, [killed]);
+
+    bench.environment.insert("PATH".into(), "/nonexistent".into());
+    let results = bench.results().await;
+    let problem = results[0].problem.clone().unwrap();
+    assert!(problem.starts_with("could not be started: "), "{problem}");
+    assert_eq!((results[0].met, results[0].exit_code), (false, None));
+}
+
+#[tokio::test]
+async fn evidence_is_the_end_of_the_output_from_the_start_of_a_line() {
+    let bench = Bench::new(&[]).with_checks(&[
+        "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; printf '\\033[31mred\\033[0m\\0\\n'; exit 1",
+    ]);
+    let results = bench.results().await;
+    let all: String = (1..=2000).map(|number| format!("line {number}\n")).chain(["red\n".into()]).collect();
+    let start = all.len() - EVIDENCE_BYTES;
+    let start = start + all[start - 1..].find('\n').unwrap();
+    assert_eq!(results, [result("1", 1, &all[start..])]);
+    assert!(all.len() - start > EVIDENCE_BYTES - 20, "nearly all of the room is used");
+}
+
+#[tokio::test]
+async fn only_what_would_be_committed_reaches_the_check() {
+    let bench = Bench::new(&[(".gitignore", "ignored\n"), ("gone", "")])
+        .with_checks(&["ls -A; cat untracked README.md; git status --porcelain"]);
+    bench.work("ignored", "not for the check");
+    bench.work("untracked", "untracked\n");
+    bench.work("README.md", "changed\n");
+    std::fs::remove_file(bench.workspace().join("gone")).unwrap();
+    let seen = ".git\n.gitignore\nREADME.md\nuntracked\nuntracked\nchanged\n";
+    assert_eq!(bench.results().await, [result("1", 0, seen)]);
+}
+
+#[tokio::test]
+async fn protected_paths_are_judged_as_in_the_base_and_named() {
+    let mut bench = Bench::new(&[("test.sh", "exit 1\n")]).with_checks(&["sh test.sh"]);
+    bench.protect = vec!["test.sh".into()];
+    bench.work("test.sh", "exit 0\n");
+    let verdict = bench.verdict().await;
+    assert_eq!((verdict.met(), verdict.restored), (false, vec!["test.sh".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_one_verdict_leaves_does_not_reach_the_next() {
+    let bench = Bench::new(&[(".gitignore", "cache\n")]).with_checks(&[
+        "test ! -e cache && test ! -e junk && echo x > cache && echo x > junk && rm README.md",
+    ]);
+    for _ in 0..2 {
+        assert_eq!(bench.results().await, [result("1", 0, "")]);
+        bench.assert_no_checkout();
+    }
+    assert!(!bench.workspace().join("junk").exists(), "the agent's workspace is not touched");
+}
+
+#[tokio::test]
+async fn a_checkout_is_removed_however_a_check_left_it() {
+    let bench = Bench::new(&[]).with_checks(&["mkdir -p a/b && touch a/b/c && chmod 000 a/b && chmod 500 a"]);
+    assert_eq!(bench.results().await, [result("1", 0, "")]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn commands_get_the_environment_without_what_is_towlines_own() {
+    let mut bench = Bench::new(&[]).with_checks(&[
+        "env | grep -E '^(TOWLINE_|CI=|GIT_DIR=|KEPT=)'; git rev-parse --show-toplevel | sed 's|.*/||'",
+    ]);
+    for (name, value) in
+        [("TOWLINE_GOAL", "x"), ("TOWLINE_TOKEN", "x"), ("GIT_DIR", "/nonexistent"), ("KEPT", "yes")]
+    {
+        bench.environment.insert(name.into(), value.into());
+    }
+    assert_eq!(bench.results().await, [result("1", 0, "KEPT=yes\ngoal\n")]);
+}
+
+#[tokio::test]
+async fn a_check_that_reads_gets_the_end_of_input() {
+    let bench = Bench::new(&[]).with_checks(&["cat; echo read"]);
+    assert_eq!(bench.results().await, [result("1", 0, "read\n")]);
+}
+
+#[tokio::test]
+async fn setup_runs_in_the_checkout_before_the_checks() {
+    let mut bench = Bench::new(&[(".gitignore", "built\n.env\n")]).with_checks(&["cat built"]);
+    bench.goal.workspace.setup = vec!["cat .env > built".into(), "echo two >> built".into()];
+    bench.goal.workspace.copy = vec![".env".into()];
+    bench.project.write(".env", "copied\n");
+    assert_eq!(bench.results().await, [result("1", 0, "copied\ntwo\n")]);
+}
+
+#[tokio::test]
+async fn a_setup_that_fails_in_the_checkout_is_the_verdict() {
+    let mut bench = Bench::new(&[]).with_checks(&["touch $HOME/ran"]);
+    bench.goal.workspace.setup =
+        vec!["true".into(), "echo broken >&2; exit 2".into(), "touch $HOME/ran".into()];
+    let problem = "the setup command `echo broken >&2; exit 2` failed (exit code 2), so no check was run";
+    let failed = CheckResult { problem: Some(problem.into()), ..result("setup", 2, "broken\n") };
+    assert_eq!(bench.results().await, [failed]);
+    assert!(!bench.flag("ran").exists());
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn setup_in_a_workspace_runs_there_and_a_failure_is_an_error() {
+    let bench = Bench::new(&[]);
+    let set_up = async |commands: &[&str]| {
+        let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
+        let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
+        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.environment, pending()).await
+    };
+    set_up(&["echo one > made", "echo two >> made"]).await.unwrap();
+    assert_eq!(std::fs::read_to_string(bench.workspace().join("made")).unwrap(), "one\ntwo\n");
+
+    let error = set_up(&["echo no such thing; exit 4", "touch later"]).await.unwrap_err();
+    let CheckError::Setup { command, problem, evidence } = &error else { panic!("{error:?}") };
+    assert_eq!(
+        (command.as_str(), problem.as_str(), evidence.as_str()),
+        ("echo no such thing; exit 4", "exit code 4", "no such thing\n")
+    );
+    assert!(error.to_string().ends_with("The end of what it printed:\nno such thing"), "{error}");
+    assert!(!bench.workspace().join("later").exists());
+}
+
+#[tokio::test]
+async fn logs_are_kept_in_private_directories_named_after_the_checks() {
+    let mut bench = Bench::new(&[]);
+    bench.goal.workspace.setup = vec!["true".into()];
+    bench.goal.checks = vec![check("tests", "echo hi"), check("../odd name", "true")];
+    bench.verdict().await;
+    let mut names: Vec<_> = std::fs::read_dir(bench.log_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["1-tests", "2----odd-name", "setup-1"]);
+    for name in [".", "1-tests"] {
+        let mode = std::fs::metadata(bench.log_dir().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(bench.log_dir().join("1-tests/stdout.log")).unwrap(), "hi\n");
+}
+
+#[tokio::test]
+async fn the_time_a_check_took_is_told() {
+    let bench = Bench::new(&[]).with_checks(&["sleep 0.3"]);
+    let took = bench.verdict().await.checks[0].took;
+    assert!(took >= Duration::from_millis(300), "{took:?}");
+}
