@@ -104,7 +104,7 @@ pub async fn spawn(
 
 /// Connects to a run that was started before, perhaps by another process. A run that has ended in the meantime
 /// gives a handle too: its next notices are the lengths and the record. [`ProcessError::Lost`] says that the
-/// shim is gone and left no record.
+/// shim is gone and left no record. The same is said of a run whose shim never got as far as to start.
 pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
     let give_up = Instant::now() + TRANSITION_PATIENCE;
     loop {
@@ -287,7 +287,11 @@ fn start(
         .stdout(Stdio::null())
         .stderr(Stdio::from(log))
         .spawn()
-        .map_err(not_started)?;
+        .map_err(|source| {
+            // Nothing ran, so the directory is free again.
+            let _ = std::fs::remove_file(dir.join(files::LAUNCH));
+            not_started(source)
+        })?;
     let process = ProcessId::of(child.id());
     reap_in_background(child);
     Ok(Started { socket: ours, process })

@@ -14,6 +14,9 @@ use crate::error::ProcessError;
 use crate::record::ExitRecord;
 use crate::wire::{self, Lengths, Message, Operation, Outcome, Request};
 
+/// Room made for each read; messages are short, but many may wait.
+const RECEIVE_BYTES: usize = 4096;
+
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: UnixStream,
@@ -112,6 +115,7 @@ impl Link {
 
     fn receive(&mut self) {
         loop {
+            self.inbox.reserve(RECEIVE_BYTES);
             match self.stream.try_read_buf(&mut self.inbox) {
                 Ok(0) => {
                     self.closed = true;

@@ -12,8 +12,9 @@ use crate::platform::{self, Delivery, ProcessId, Signal};
 /// Rounds of freezing before the kill; a tree that still grows after so many is met again in the next pass.
 const FREEZE_ROUNDS: usize = 8;
 
-/// Running processes that were started with `name=value` in their environment. Only those of the same user can
-/// be seen. Empty where the system offers no way to look.
+/// Running processes that were started with `name=value` in their environment. A run's shim has the
+/// environment of its program, so a living one is among them. Only processes of the same user can be seen. Empty
+/// where the system offers no way to look.
 pub fn processes_with_env(name: &str, value: &str) -> Vec<ProcessId> {
     platform::environment_has(format!("{name}={value}").as_bytes())
 }

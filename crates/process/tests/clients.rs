@@ -168,10 +168,11 @@ async fn a_client_that_hangs_in_the_middle_of_a_write_holds_up_others_for_a_boun
     let mut hanging = raw_client(&run);
     hanging.write_all(b"{\"id\":1,\"op\":{\"write\":{\"length\":100}}}\nonly a part").unwrap();
     until("the part has arrived", || run.read("stdin.log") == b"only a part").await;
-    within(shim.write(b"whole")).await.unwrap();
+    let whole = vec![b'w'; 500_000];
+    within(shim.write(&whole)).await.unwrap();
     within(shim.close_stdin()).await.unwrap();
     exit_of(&mut shim).await;
-    assert_eq!(run.stdout(), "whole");
+    assert!(run.read("stdout.log") == whole);
     drop(hanging);
 }
 

@@ -252,6 +252,12 @@ async fn a_shim_that_cannot_start_says_why() {
     let mut run = Run::script("exit 0");
     run.program.path = "/no/such/shim".into();
     assert!(matches!(run.try_start().await, Err(ProcessError::ShimNotStarted { .. })));
+    run.program = common::shim_program();
+    assert_eq!(
+        exit_of(&mut run.start().await).await.code,
+        Some(0),
+        "nothing ran, so the directory is still free"
+    );
 
     let mut run = Run::script("exit 0");
     run.program = ShimProgram {

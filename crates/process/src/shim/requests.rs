@@ -44,7 +44,7 @@ impl Supervisor {
 
     fn on_request(&mut self, peer: &mut Peer, request: Request, now: Instant) {
         let outcome = match request.op {
-            Operation::Write { length } => return self.on_write(peer, request, length),
+            Operation::Write { length } => return self.on_write(peer, request, length, now),
             Operation::CloseStdin => {
                 self.stdin.close();
                 Outcome::Done
@@ -67,7 +67,7 @@ impl Supervisor {
         peer.reply(request.id, outcome);
     }
 
-    fn on_write(&mut self, peer: &mut Peer, request: Request, length: u64) {
+    fn on_write(&mut self, peer: &mut Peer, request: Request, length: u64, now: Instant) {
         let refused = if !self.leader_runs() {
             Some(Outcome::Ended)
         } else if !self.stdin.is_open() {
@@ -76,6 +76,8 @@ impl Supervisor {
             return peer.put_back(&request);
         } else {
             self.stdin.begin(peer.id);
+            // It may have waited long for its turn; its own time begins now.
+            peer.heard_at = now;
             None
         };
         peer.payload = Some(Payload { request: request.id, remaining: length, refused });

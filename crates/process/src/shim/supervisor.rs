@@ -338,10 +338,11 @@ impl Supervisor {
         }
         let record = self.record();
         self.save(&record)?;
+        // From here on the record answers whoever looks for us.
+        let _ = std::fs::remove_file(files::SOCKET);
         self.tell_peers();
         let farewell = Message::Exited(Box::new(record));
         self.peers.iter_mut().for_each(|peer| peer.say_farewell(&farewell));
-        let _ = std::fs::remove_file(files::SOCKET);
         Ok(())
     }
 
@@ -426,11 +427,11 @@ fn report_failed_start(prepared: Prepared, error: SpawnError, started_at_ms: u64
         stderr_bytes: 0,
     };
     write_record(&record)?;
+    let _ = std::fs::remove_file(files::SOCKET);
     if let Some(starter) = prepared.starter {
         let mut peer = Peer::new(PeerId(0), starter, Instant::now())?;
         peer.tell(Lengths::default());
         peer.say_farewell(&Message::Exited(Box::new(record)));
     }
-    let _ = std::fs::remove_file(files::SOCKET);
     Ok(())
 }
