@@ -78,7 +78,10 @@ struct Places {
 
 impl Places {
     fn find() -> Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // Cargo says it when it runs us, which is truer than what it said when it compiled us: checkouts may share
+        // a target folder.
+        let running = std::env::var_os("CARGO_MANIFEST_DIR");
+        let manifest = running.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = manifest.parent().context("xtask has no folder above it")?.to_path_buf();
         let metadata =
             command::output(command::cargo(&root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
