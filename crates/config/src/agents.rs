@@ -83,9 +83,8 @@ pub(crate) fn in_order(settings: &mut Settings, agents: &Agents) -> Vec<AgentNam
         settings.report("no agent in `defaults.agents`".to_owned(), place, fix);
         return Vec::new();
     }
-    for name in
-        names.iter().filter(|name| !agents.usable.contains_key(*name) && !agents.broken.contains(*name))
-    {
+    let is_there = |name: &String| agents.usable.contains_key(name) || agents.broken.contains(name);
+    for name in names.iter().filter(|name| !is_there(name)) {
         // A name such as `codex` means the agent of that kind, even if no table says so.
         let bare_kind = AGENT_KINDS.contains(&name.as_str()).then_some(name);
         let (what, fix) = match agents.skipped.get(name).or(bare_kind) {

@@ -53,6 +53,8 @@ pub(crate) enum Shape {
     Command,
     /// A duration with its unit.
     Duration,
+    /// A duration above zero: with no time at all nothing could ever go well.
+    Timeout,
     /// A regular expression.
     Pattern,
     /// One of these words.
@@ -64,7 +66,10 @@ pub(crate) enum Shape {
 impl Shape {
     /// Whether it is written as a string.
     pub(crate) const fn is_text(self) -> bool {
-        matches!(self, Self::Text | Self::Line | Self::Duration | Self::Pattern | Self::Choice(_))
+        matches!(
+            self,
+            Self::Text | Self::Line | Self::Duration | Self::Timeout | Self::Pattern | Self::Choice(_)
+        )
     }
 }
 
@@ -82,7 +87,7 @@ const KEYS: &[Key] = &[
     acts("defaults.briefing", Shape::Flag),
     acts("budget.turns", Shape::Count),
     acts("budget.attempts", Shape::Count),
-    acts("budget.wall", Shape::Duration),
+    acts("budget.wall", Shape::Timeout),
     acts("budget.tokens", Shape::Count),
     acts("budget.usd", Shape::Dollars),
     acts("budget.errors", Shape::Count),
@@ -91,7 +96,7 @@ const KEYS: &[Key] = &[
     acts("checks", Shape::Checks),
     acts("checks.name", Shape::Line),
     acts("checks.run", Shape::Line),
-    acts("checks.timeout", Shape::Duration),
+    acts("checks.timeout", Shape::Timeout),
     acts("checks.stdout", Shape::Pattern),
     acts("protect.paths", Shape::List),
     acts("workspace.mode", Shape::Choice(&["worktree", "in-place"])),
@@ -112,9 +117,9 @@ const KEYS: &[Key] = &[
     acts("agents.*.env.*", Shape::Text),
     acts("agents.*.pass_env", Shape::List),
     not_yet("agents.*.account", Shape::Line),
-    acts("agents.*.startup_timeout", Shape::Duration),
-    acts("agents.*.idle_timeout", Shape::Duration),
-    acts("agents.*.turn_timeout", Shape::Duration),
+    acts("agents.*.startup_timeout", Shape::Timeout),
+    acts("agents.*.idle_timeout", Shape::Timeout),
+    acts("agents.*.turn_timeout", Shape::Timeout),
     acts("agents.*.stop_grace", Shape::Duration),
     not_yet("agents.*.context_threshold", Shape::Share),
     not_yet("agents.*.session_idle_limit", Shape::Duration),

@@ -67,19 +67,23 @@ fn values_of_the_wrong_type_are_refused_with_what_to_write() {
         ),
         (
             "checks = [1]",
-            "`checks` cannot be an integer in FILE (line 1, column 11); write each check as a `[[checks]]` table with `run = \"…\"`",
+            "`checks` cannot be an integer in FILE (line 1, column 11); \
+             write each check as a `[[checks]]` table with `run = \"…\"`",
         ),
         (
             "[checks]\nrun = \"x\"",
-            "`checks` cannot be a table in FILE (line 1, column 1); write each check as a `[[checks]]` table with `run = \"…\"`",
+            "`checks` cannot be a table in FILE (line 1, column 1); \
+             write each check as a `[[checks]]` table with `run = \"…\"`",
         ),
         (
             "budget = 5",
-            "`budget` cannot be an integer in FILE (line 1, column 10); it holds other keys: write it as `[budget]`",
+            "`budget` cannot be an integer in FILE (line 1, column 10); \
+             it holds other keys: write it as `[budget]`",
         ),
         (
             "agents.claude.env.TOKEN = 1234",
-            "`agents.claude.env.TOKEN` cannot be an integer in FILE (line 1, column 27); write a string, in quotes",
+            "`agents.claude.env.TOKEN` cannot be an integer in FILE (line 1, column 27); \
+             write a string, in quotes",
         ),
     ]);
 }
@@ -98,6 +102,11 @@ fn bad_values_are_refused_with_what_to_write() {
              write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`",
         ),
         (
+            "budget.wall = \"0s\"",
+            "`budget.wall` cannot be `0s` in FILE (line 1, column 15); \
+             write a duration above zero, such as `\"30m\"`",
+        ),
+        (
             "budget.turns = -1",
             "`budget.turns` cannot be `-1` in FILE (line 1, column 16); \
              write a whole number from 0, such as `10`",
@@ -109,7 +118,8 @@ fn bad_values_are_refused_with_what_to_write() {
         ),
         (
             "budget.usd = inf",
-            "`budget.usd` cannot be `inf` in FILE (line 1, column 14); write an amount of dollars from 0, such as `2.50`",
+            "`budget.usd` cannot be `inf` in FILE (line 1, column 14); \
+             write an amount of dollars from 0, such as `2.50`",
         ),
         (
             "agents.claude.max_turns = 4_294_967_296",
@@ -123,7 +133,8 @@ fn bad_values_are_refused_with_what_to_write() {
         ),
         (
             "agents.claude.permission = \"yolo\"",
-            "`agents.claude.permission` cannot be `yolo` in FILE (line 1, column 28); use one of bypass, ask, deny",
+            "`agents.claude.permission` cannot be `yolo` in FILE (line 1, column 28); \
+             use one of bypass, ask, deny",
         ),
         (
             "[[checks]]\nrun = \"x\"\nstdout = \"(\"",
@@ -132,13 +143,25 @@ fn bad_values_are_refused_with_what_to_write() {
         ),
         (
             "agents.claude.command = []",
-            "`agents.claude.command` cannot be empty in FILE (line 1, column 25); write the program and its arguments, such as `[\"claude\"]`",
+            "`agents.claude.command` cannot be empty in FILE (line 1, column 25); \
+             write the program and its arguments, such as `[\"claude\"]`",
         ),
         (
             "workspace.base = \" \"",
-            "`workspace.base` cannot be empty in FILE (line 1, column 18); write a text, or leave the key out",
+            "`workspace.base` cannot be empty in FILE (line 1, column 18); \
+             write a text, or leave the key out",
         ),
     ]);
+}
+
+#[test]
+fn whatever_must_finish_needs_time_but_a_stop_may_be_immediate() {
+    let agent = |key: &str| format!("agents.claude.{key} = \"0s\"");
+    for key in ["startup_timeout", "idle_timeout", "turn_timeout"] {
+        assert!(error(&agent(key)).contains("write a duration above zero"), "{key}");
+    }
+    assert!(error("checks = [{ run = \"x\", timeout = \"0s\" }]").contains("write a duration above zero"));
+    assert!(loaded(&agent("stop_grace")).config.agents["claude"].stop_grace.is_zero());
 }
 
 #[test]
@@ -203,7 +226,8 @@ fn agents_must_say_what_they_are_and_have_a_proper_name() {
         ),
         (
             "agents.cluade.model = \"opus\"",
-            "`agents.cluade` has no `kind` in FILE (line 1, column 8); a new agent needs `kind` and `command`, \
+            "`agents.cluade` has no `kind` in FILE (line 1, column 8); \
+             a new agent needs `kind` and `command`, \
              such as `kind = \"claude\"` and `command = [\"claude\"]`; did you mean `agents.claude`?",
         ),
         (
@@ -213,7 +237,8 @@ fn agents_must_say_what_they_are_and_have_a_proper_name() {
         ),
         (
             "[agents.Fast]\nkind = \"script\"",
-            "`Fast` is no name for an agent in FILE (line 1, column 9); use lower-case letters, digits, `-` and `_`",
+            "`Fast` is no name for an agent in FILE (line 1, column 9); \
+             use lower-case letters, digits, `-` and `_`",
         ),
         (
             "agents.claude.mcp.docs = {}",
@@ -222,7 +247,8 @@ fn agents_must_say_what_they_are_and_have_a_proper_name() {
         ),
         (
             "defaults.agents = [\"calude\"]",
-            "unknown agent `calude` in FILE (line 1, column 10); known agents: claude; did you mean `claude`?",
+            "unknown agent `calude` in FILE (line 1, column 10); \
+             known agents: claude; did you mean `claude`?",
         ),
         (
             "defaults.agents = []",
@@ -240,7 +266,8 @@ fn checks_need_a_command_and_names_of_their_own() {
     assert_messages(&[
         (
             "[[checks]]\nname = \"a\"",
-            "a check without `run` in FILE (line 1, column 1); add the command, such as `run = \"cargo test\"`",
+            "a check without `run` in FILE (line 1, column 1); \
+             add the command, such as `run = \"cargo test\"`",
         ),
         (
             "[[checks]]\nname = \"a\"\nrun = \"x\"\n[[checks]]\nrun = \"y\"\nname = \"a\"",

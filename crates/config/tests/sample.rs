@@ -112,6 +112,7 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
         [said[4].as_str(), said[9].as_str()],
         [
             "`agents.gemini` is skipped: this version drives agents of the kinds claude and script, not `acp`; \
+             \
              set in /repo/towline.toml (line 57, column 1)",
             "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 68, column 1)",
         ]
