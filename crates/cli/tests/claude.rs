@@ -1,0 +1,200 @@
+//! The real Claude Code against a scripted model, driven by the real program.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, finish};
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
+use towline_testkit::scratch::{processes_with, wait_for, wait_for_some, wait_until_process_tree_gone};
+
+const PROMPT: &str = "Write the word towline into the file motto.txt";
+const CHECK: &str = "echo looking for the motto; grep -x towline motto.txt";
+
+fn bash(command: &str) -> Reply {
+    Reply::tool("Bash", json!({"command": command, "description": "do it"}))
+}
+
+/// A model that writes the wrong word first, and the right one when it hears of the failed check.
+fn model_that_needs_two_attempts() -> ModelServer {
+    let corrects = Matcher::any_text_contains("# Checks that failed");
+    ModelServer::start([
+        Rule::when(Matcher::after_tool_result().and(corrects.clone())).reply(Reply::text("Corrected.")),
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("The motto is written.")),
+        Rule::when(corrects).reply(bash("echo towline > motto.txt")),
+        Rule::always().reply(bash("echo tugboat > motto.txt")),
+    ])
+}
+
+#[test]
+fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done() {
+    let model = model_that_needs_two_attempts();
+    let desk = Desk::with_claude(&model);
+    let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+
+    let prompts: Vec<String> = model.turns().iter().map(|turn| turn.prompt_text()).collect();
+    let first = prompts.iter().find(|prompt| prompt.contains(PROMPT)).expect("the first prompt");
+    assert!(first.contains(CHECK), "{first}");
+    let second = prompts.iter().find(|prompt| prompt.contains("Checks that failed")).expect("the second prompt");
+    for wanted in ["## echo", CHECK, "looking for the motto\n", "exit code 1"] {
+        assert!(second.contains(wanted), "no {wanted:?} in {second}");
+    }
+    assert!(!second.contains(PROMPT), "{second}");
+
+    assert_eq!(report["phase"], "done");
+    let attempts = report["attempts"].as_array().expect("attempts");
+    let of_attempts = |field: &str| attempts.iter().map(|attempt| attempt[field].clone()).collect::<Vec<_>>();
+    assert_eq!(of_attempts("end"), ["completed", "completed"]);
+    assert_eq!(of_attempts("resumed"), [false, true]);
+    assert_eq!(of_attempts("turns"), [1, 1]);
+    assert_eq!(of_attempts("exit_code"), [0, 0]);
+    assert_eq!(attempts[0]["session"], attempts[1]["session"]);
+    assert_eq!(attempts[0]["verdict"]["met"], false);
+    assert_eq!(attempts[0]["verdict"]["checks"][0]["evidence"], "looking for the motto\n");
+    assert_eq!(attempts[1]["verdict"]["met"], true);
+    assert_eq!(attempts[1]["verdict"]["candidate"], report["candidate"]);
+    assert_eq!(attempts[1]["text"], "Corrected.");
+    assert_eq!(attempts[0]["extras"]["unrecognised"], Value::Null, "frames that were not understood");
+
+    // What was proven is that commit, and the user's checkout was not touched.
+    let candidate = report["candidate"].as_str().expect("a candidate");
+    assert_eq!(desk.project.git(["show", &format!("{candidate}:motto.txt")]).trim(), "towline");
+    assert_eq!(desk.project.git(["status", "--porcelain"]).trim(), "");
+    assert_eq!(desk.show(report["id"].as_str().expect("an id")), report);
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn usage_and_cost_equal_what_the_model_reported() {
+    let used = Usage { input: 1_234, output: 567, cache_read: 8_901, cache_creation: 2_345 };
+    let model = ModelServer::start([
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Done.").usage(used)),
+        Rule::always().reply(bash("echo hello > hello.txt").usage(used)),
+    ]);
+    let desk = Desk::with_claude(&model);
+    let ran = desk.towline(["run", "say hello", "--check", "test -f hello.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    let reported = model.reported_usage();
+    let expected = json!({
+        "input": reported.input,
+        "output": reported.output,
+        "cache_read": reported.cache_read,
+        "cache_write": reported.cache_creation,
+        "cost_usd": cost_reported_by_claude(&desk, &report),
+    });
+    assert_eq!(report["usage"], expected);
+    assert!(report["usage"]["cost_usd"].as_f64() > Some(0.0), "{}", report["usage"]);
+}
+
+/// The cost in Claude Code's own last words.
+fn cost_reported_by_claude(desk: &Desk, report: &Value) -> f64 {
+    let raw = desk.towline(["logs", report["id"].as_str().expect("an id"), "--raw"]).stdout;
+    let frames = raw.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame"));
+    let result = frames.filter(|frame| frame["type"] == "result").last().expect("a result");
+    let cost = result["total_cost_usd"].as_f64().expect("a cost");
+    (cost * 1e6).round() / 1e6
+}
+
+/// A goal in the middle of a Bash tool that sleeps.
+fn sleeping(desk: &Desk) -> (std::process::Child, String) {
+    let towline = desk.start(["run", "take a nap", "--check", "true", "--json"]);
+    let marker = desk.home.marker();
+    wait_for(LIMIT, "the tool to sleep", || {
+        processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 321"))
+    });
+    (towline, desk.only_goal())
+}
+
+fn model_that_naps() -> ModelServer {
+    ModelServer::start([Rule::always().reply(bash("sleep 321"))])
+}
+
+fn assert_cancelled(desk: &Desk, goal: &str) {
+    let report = desk.show(goal);
+    assert_eq!((&report["phase"], &report["attempts"][0]["end"]), (&json!("cancelled"), &json!("cancelled")));
+}
+
+#[test]
+fn ctrl_c_while_a_tool_sleeps_leaves_nothing_and_exits_130() {
+    let model = model_that_naps();
+    let desk = Desk::with_claude(&model);
+    let (towline, goal) = sleeping(&desk);
+    let pressed = Instant::now();
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+    assert!(pressed.elapsed() < Duration::from_secs(10), "{:?}", pressed.elapsed());
+    assert_cancelled(&desk, &goal);
+}
+
+#[test]
+fn cancel_from_a_second_terminal_leaves_nothing() {
+    let model = model_that_naps();
+    let desk = Desk::with_claude(&model);
+    let (towline, goal) = sleeping(&desk);
+    let asked = Instant::now();
+    let cancelled = desk.towline(["cancel", &goal]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_eq!(finish(towline).code, Some(130));
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    assert_cancelled(&desk, &goal);
+}
+
+#[test]
+fn refused_credentials_escalate_soon_after_the_second_retry_with_the_way_to_sign_in() {
+    let model = ModelServer::start([Rule::always().reply(Reply::unauthorized())]);
+    let desk = Desk::with_claude(&model);
+    let ran = desk.towline(["run", "anything", "--check", "true"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(ran.stdout.contains("/login") && ran.stdout.contains("ANTHROPIC_API_KEY"), "{}", ran.stdout);
+
+    let goal = desk.only_goal();
+    let report = desk.show(&goal);
+    assert_eq!((&report["phase"], &report["attempts"][0]["end"]), (&json!("escalated"), &json!("auth")));
+    let events = desk.events(&goal);
+    let at = |wanted: &dyn Fn(&Value) -> bool, nth: usize| -> jiff::Timestamp {
+        let event = events.iter().filter(|event| wanted(event)).nth(nth).expect("the event");
+        event["at"].as_str().expect("a time").parse().expect("a time")
+    };
+    let second_retry = at(&|event| event["event"]["event"]["kind"] == "retrying", 1);
+    let escalated = at(&|event| event["event"]["phase"]["phase"] == "escalated", 0);
+    let took = escalated.duration_since(second_retry);
+    assert!(took < jiff::SignedDuration::from_secs(5), "{took}");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn a_killed_towline_is_taken_up_again_without_disturbing_the_agent() {
+    let model = ModelServer::start([
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Awake.")),
+        Rule::always().reply(bash("while ! test -e go; do sleep 0.05; done; echo up > up.txt")),
+    ]);
+    let desk = Desk::with_claude(&model);
+    let mut towline = desk.start(["run", "get up when you may", "--check", "test -f up.txt", "--json"]);
+    let goal = desk.only_goal();
+    let workspace = wait_for_some(LIMIT, "the tool to run", || {
+        let running = desk.events(&goal).iter().any(|event| event["event"]["event"]["status"] == "running");
+        running.then(|| desk.show(&goal)["workspace"].as_str().map(str::to_owned)).flatten()
+    });
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+
+    let again = desk.start(["run", "--goal", &goal, "--json"]);
+    std::fs::write(std::path::Path::new(&workspace).join("go"), "").expect("the signal to get up");
+    let ran = finish(again);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(model.turns().len(), 2, "the model was asked again");
+    let sequence: Vec<u64> = desk.events(&goal).iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(sequence, (1..=sequence.len() as u64).collect::<Vec<_>>());
+}

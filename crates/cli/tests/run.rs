@@ -1,0 +1,248 @@
+//! The program from the outside, with scripts in the place of an agent.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, finish};
+use towline_testkit::hostile;
+use towline_testkit::scratch::{processes_with, wait_for, wait_until_process_tree_gone};
+
+/// How a goal ended: its phase, its reason, and the ends of its attempts.
+fn ending(report: &Value) -> (String, Option<String>, Vec<String>) {
+    let ends = report["attempts"].as_array().expect("attempts").iter();
+    (
+        report["phase"].as_str().expect("a phase").to_owned(),
+        report["reason"].as_str().map(str::to_owned),
+        ends.map(|attempt| attempt["end"].as_str().unwrap_or("none").to_owned()).collect(),
+    )
+}
+
+#[test]
+fn the_demo_needs_no_agent_and_proves_the_fix_within_ten_seconds() {
+    let mut desk = Desk::new();
+    // Nothing but what a minimal machine has: no agent could be found by accident.
+    desk.set("PATH", "/usr/bin:/bin");
+    let started = Instant::now();
+    let ran = desk.towline(["demo"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    for wanted in ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", "towline run"] {
+        assert!(ran.stdout.contains(wanted), "no {wanted:?} in {}", ran.stdout);
+    }
+    let report = desk.show(&desk.only_goal());
+    assert_eq!(ending(&report), ("done".into(), None, vec!["completed".into(), "completed".into()]));
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
+    // Each attempt changes something, so that it is the budget that ends it and not the lack of progress.
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N >> work.txt"));
+    let args = ["run", "never enough", "--check", "false", "--budget", "attempts=2"];
+    let ran = desk.towline(args);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stdout.contains("failed: budget: attempts"), "{}", ran.stdout);
+    let goal = desk.only_goal();
+    let report = desk.show(&goal);
+    let expected = ("failed".into(), Some("budget: attempts".into()), vec!["completed".into(), "completed".into()]);
+    assert_eq!(ending(&report), expected);
+    let workspace = Path::new(report["workspace"].as_str().expect("a workspace"));
+    assert_eq!(std::fs::read_to_string(workspace.join("work.txt")).expect("the work").lines().count(), 2);
+    let way_on = format!("towline retry {} --budget attempts=+5", &goal[28..]);
+    assert!(ran.stdout.contains(&way_on), "no {way_on:?} in {}", ran.stdout);
+
+    // Without more budget there is nothing to go on with; with more it goes on in the same session.
+    let refused = desk.towline(["retry", &goal]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--budget attempts=+5"), "{}", refused.stderr);
+    let again = desk.towline(["retry", &goal, "--budget", "attempts=+1", "--json"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert_eq!(again.json()["attempts"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let ran = desk.towline(["run", "turn in circles", "--check", "false", "--json"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["phase"], "escalated");
+    assert_eq!(report["attempts"].as_array().map(Vec::len), Some(3));
+    assert!(report["reason"].as_str().expect("a reason").starts_with("no progress"), "{report}");
+}
+
+#[test]
+fn a_goal_without_checks_is_unproven_and_never_done() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let ran = desk.towline(["run", "trust me", "--json"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert_eq!(ending(&ran.json()), ("unproven".into(), None, vec!["completed".into()]));
+}
+
+#[test]
+fn an_end_that_is_not_understood_is_never_a_success() {
+    let scripts: [fn(&Path) -> std::path::PathBuf; 4] = [
+        hostile::prints_garbage,
+        hostile::exits_at_once,
+        hostile::dies_in_half_a_line,
+        hostile::claims_success_with_error,
+    ];
+    for script in scripts {
+        let desk = Desk::with_script(script);
+        // The check would pass: only the attempt's end keeps the goal from being done.
+        let ran = desk.towline(["run", "whatever", "--check", "true", "--budget", "errors=1", "--json"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let (phase, reason, ends) = ending(&ran.json());
+        assert_eq!((phase.as_str(), reason.as_deref()), ("failed", Some("budget: errors")), "{ends:?}");
+        assert_ne!(ends, ["completed"]);
+    }
+}
+
+#[test]
+fn an_agent_that_keeps_dying_before_its_session_escalates() {
+    let desk = Desk::with_script(hostile::exits_at_once);
+    let ran = desk.towline(["run", "whatever", "--check", "true", "--json"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let (phase, reason, ends) = ending(&ran.json());
+    assert_eq!((phase.as_str(), ends.len()), ("escalated", 3));
+    assert!(reason.as_deref().unwrap_or_default().contains("cannot start: no such thing"), "{reason:?}");
+}
+
+#[test]
+fn what_an_agent_leaves_running_does_not_hold_up_the_goal_and_is_gone() {
+    let desk = Desk::with_script(hostile::keeps_stdout_open);
+    let ran = desk.towline(["run", "leave something running", "--check", "true", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+}
+
+#[test]
+fn a_flood_of_unknown_output_is_survived_and_counted() {
+    let desk = Desk::with_script(hostile::floods);
+    let ran = desk.towline(["run", "drown me", "--check", "true", "--json"]);
+    assert_eq!(ran.code, Some(0), "{:?}", ran.stderr);
+    assert_eq!(ran.json()["attempts"][0]["extras"]["unrecognised"], 100_001);
+}
+
+#[test]
+fn the_second_ctrl_c_ends_at_once_what_ignores_every_signal() {
+    let desk = Desk::with_script(hostile::ignores_signals);
+    // A grace that nobody would wait for: only insisting ends it in time.
+    let script = desk.home.path().join("ignores-signals").display().to_string();
+    desk.configure(&format!("[agents.claude]\ncommand = [{script:?}]\nstop_grace = \"10m\"\n"));
+    let towline = desk.start(["run", "never stop", "--check", "true", "--events"]);
+    let marker = desk.home.marker();
+    wait_for(LIMIT, "the tree to stand", || {
+        processes_with(&marker).iter().filter(|process| process.command.starts_with("sleep")).count() >= 2
+    });
+    let goal = desk.only_goal();
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    wait_for(LIMIT, "the goal to be stopping", || desk.show(&goal)["phase"] == "stopping");
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C again");
+    let insisted = Instant::now();
+    assert_eq!(finish(towline).code, Some(130));
+    wait_until_process_tree_gone(&marker, Duration::from_secs(1));
+    assert!(insisted.elapsed() < Duration::from_secs(10), "{:?}", insisted.elapsed());
+}
+
+#[test]
+fn cancelling_during_a_check_ends_the_check() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let towline = desk.start(["run", "check for ever", "--check", "setsid sleep 654 & wait", "--json"]);
+    let marker = desk.home.marker();
+    wait_for(LIMIT, "the check to run", || {
+        processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 654"))
+    });
+    let goal = desk.only_goal();
+    assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(ending(&ran.json()), ("cancelled".into(), None, vec!["completed".into()]));
+    wait_until_process_tree_gone(&marker, Duration::from_secs(1));
+}
+
+#[test]
+fn an_agent_that_rewrites_a_protected_test_is_told_and_not_believed() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"));
+    let mut configuration = std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
+    configuration.push_str("[protect]\npaths = [\"tests.sh\"]\n");
+    desk.configure(&configuration);
+    desk.project.write("tests.sh", "exit 1\n");
+    desk.project.commit("a test that fails");
+    let ran =
+        desk.towline(["run", "make it pass", "--check", "sh tests.sh", "--budget", "attempts=2", "--json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["attempts"][0]["verdict"]["restored"], json!(["tests.sh"]));
+    let prompts = hostile::received(&desk.home.path().join("doing"));
+    assert!(prompts[1].contains("Protected paths") && prompts[1].contains("tests.sh"), "{}", prompts[1]);
+    let candidate = report["candidate"].as_str().expect("a candidate");
+    assert_eq!(desk.project.git(["show", &format!("{candidate}:tests.sh")]), "exit 1\n");
+}
+
+#[test]
+fn a_goals_log_diff_and_list_tell_what_happened() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let ran = desk.towline(["run", "leave a file", "--check", "test -f done.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    let goal = report["id"].as_str().expect("an id").to_owned();
+
+    let list = desk.towline(["ls", "--json"]).json();
+    let line = json!([{
+        "id": goal, "title": "leave a file", "phase": "done", "reason": null, "until": null, "agent": "claude",
+        "attempts": 1, "usage": report["usage"], "created_at": report["created_at"],
+        "updated_at": report["updated_at"],
+    }]);
+    assert_eq!(list, line);
+    let diff = desk.towline(["diff", &goal]).stdout;
+    assert!(diff.contains("+++ b/done.txt") && diff.contains("+done"), "{diff}");
+    // Any prefix names it, and so does the short form.
+    assert_eq!(desk.show(&goal[..13])["id"], goal.as_str());
+    assert_eq!(desk.show(&goal[28..])["id"], goal.as_str());
+    let raw = desk.towline(["logs", &goal, "--raw"]).stdout;
+    let stored = Path::new(report["attempts"][0]["dir"].as_str().expect("a directory")).join("stdout.log");
+    assert_eq!(raw, std::fs::read_to_string(stored).expect("the log"));
+    let story = desk.towline(["logs", &goal, "-f"]).stdout;
+    assert!(story.contains("attempt 1") && story.contains("✓ test"), "{story}");
+    let kinds: Vec<Value> = desk.events(&goal).iter().map(|event| event["event"]["kind"].clone()).collect();
+    assert_eq!(kinds.first(), Some(&json!("created")));
+    assert_eq!(kinds.last(), Some(&json!("phase_changed")));
+}
+
+#[test]
+fn a_second_terminal_follows_a_run_live_to_its_end() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done"));
+    let towline = desk.start(["run", "wait for it", "--check", "true", "--events"]);
+    let goal = desk.only_goal();
+    let follower = desk.start(["logs", &goal, "-f", "--json"]);
+    wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::write(Path::new(&workspace).join("go"), "").expect("the signal to go on");
+    let (ran, followed) = (finish(towline), finish(follower));
+    assert_eq!((ran.code, followed.code), (Some(0), Some(0)));
+    assert_eq!(followed.stdout, ran.stdout);
+    // Whoever asks for a goal that somebody else drives is told so.
+    let unknown = desk.towline(["cancel", &goal]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("is done"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_goal_that_another_process_drives_is_not_driven_twice() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done"));
+    let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
+    let goal = desk.only_goal();
+    wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
+    let second = desk.towline(["run", "--goal", &goal]);
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert!(second.stderr.contains("driven by another towline process"), "{}", second.stderr);
+    assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
+    assert_eq!(finish(towline).code, Some(130));
+}

@@ -1,0 +1,132 @@
+//! A scratch home and project with the `towline` program in them.
+
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use towline_testkit::claude::{claude_env, claude_program};
+use towline_testkit::model::ModelServer;
+use towline_testkit::scratch::{Home, Project, clean_command, wait_for_some};
+
+/// Far more than anything here needs, for a machine under load.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
+/// A person's machine: a home, a project, and towline.
+pub(crate) struct Desk {
+    pub(crate) home: Home,
+    pub(crate) project: Project,
+    variables: Vec<(String, String)>,
+}
+
+impl Desk {
+    /// A desk with a small project and no agent.
+    pub(crate) fn new() -> Self {
+        let (home, project) = (Home::new(), Project::new());
+        let variables = home.env();
+        Self { home, project, variables }
+    }
+
+    /// A desk with the real Claude Code, which talks to the scripted model.
+    pub(crate) fn with_claude(model: &ModelServer) -> Self {
+        let mut desk = Self::new();
+        desk.configure(&format!("[agents.claude]\ncommand = [{:?}]\n", claude_program().display().to_string()));
+        let person = desk.home.path();
+        desk.variables.extend(claude_env(&person, &model.url()));
+        desk
+    }
+
+    /// A desk where a script stands in for Claude Code.
+    pub(crate) fn with_script(make: impl FnOnce(&Path) -> std::path::PathBuf) -> Self {
+        let desk = Self::new();
+        let script = make(&desk.home.path());
+        desk.configure(&format!("[agents.claude]\ncommand = [{:?}]\n", script.display().to_string()));
+        desk
+    }
+
+    /// Adds a variable to the environment.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Writes the user's configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.home.config().join("towline");
+        std::fs::create_dir_all(&folder).expect("a folder for the configuration");
+        std::fs::write(folder.join("config.toml"), text).expect("a configuration");
+    }
+
+    /// A `towline` command in the project.
+    pub(crate) fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = clean_command(env!("CARGO_BIN_EXE_towline"));
+        command.args(args).env_clear().envs(self.variables.clone()).current_dir(self.project.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs `towline` to its end.
+    pub(crate) fn towline(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
+        Ran::from(self.command(args).output().expect("towline runs"))
+    }
+
+    /// Starts `towline` and lets it run.
+    pub(crate) fn start(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Child {
+        self.command(args).spawn().expect("towline starts")
+    }
+
+    /// The only goal, once there is one.
+    pub(crate) fn only_goal(&self) -> String {
+        wait_for_some(LIMIT, "a goal", || {
+            let list = self.towline(["ls", "--json"]).json();
+            list[0]["id"].as_str().map(str::to_owned)
+        })
+    }
+
+    /// Everything about a goal.
+    pub(crate) fn show(&self, goal: &str) -> Value {
+        self.towline(["show", goal, "--json"]).json()
+    }
+
+    /// The events of a goal.
+    pub(crate) fn events(&self, goal: &str) -> Vec<Value> {
+        let lines = self.towline(["logs", goal, "--json"]).stdout;
+        lines.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+    }
+
+    /// What is in the state directory.
+    pub(crate) fn state(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.home.towline()).expect("the state directory");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// How a run of `towline` ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Its output as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Waits for a program, with a limit.
+pub(crate) fn finish(mut child: Child) -> Ran {
+    wait_for_some(LIMIT, "towline to end", || child.try_wait().expect("waited"));
+    Ran::from(child.wait_with_output().expect("its output"))
+}

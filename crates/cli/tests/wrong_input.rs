@@ -1,0 +1,95 @@
+//! Wrong input gets one clear error with the fix and exit code 2, and creates nothing.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use support::Desk;
+use towline_testkit::hostile;
+
+/// Runs towline and checks that it refused, created nothing, and said all of `wanted`.
+fn refused(desk: &Desk, args: &[&str], wanted: &[&str]) {
+    let ran = desk.towline(args);
+    assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+    for text in wanted {
+        assert!(ran.stderr.contains(text), "{args:?}: no {text:?} in {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.stderr);
+    assert_eq!(desk.state(), Vec::<String>::new(), "something was created");
+    assert_eq!(desk.project.git(["branch", "--list", "towline/*"]), "");
+}
+
+#[test]
+fn an_empty_prompt_is_refused() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    refused(&desk, &["run", "  ", "--check", "true"], &["the prompt is empty", "towline run"]);
+    // Standard input is empty, too.
+    refused(&desk, &["run", "-", "--check", "true"], &["the prompt is empty"]);
+    refused(&desk, &["run"], &["required"]);
+}
+
+#[test]
+fn an_unknown_agent_is_refused_with_the_known_ones() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    refused(&desk, &["run", "x", "--agent", "cluade"], &["unknown agent `cluade`", "did you mean `claude`?"]);
+}
+
+#[test]
+fn an_unknown_configuration_key_is_refused_with_its_place_and_the_nearest_key() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    desk.project.write("towline.toml", "[budget]\nattempts = 3\natempts = 4\n");
+    let place = desk.project.path().join("towline.toml").display().to_string();
+    refused(&desk, &["run", "x"], &["unknown key `budget.atempts`", &place, "line 3", "attempts"]);
+}
+
+#[test]
+fn a_bad_duration_is_refused_with_how_to_write_one() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    desk.project.write("towline.toml", "[[checks]]\nrun = \"true\"\ntimeout = \"5 parsecs\"\n");
+    refused(&desk, &["run", "x"], &["5 parsecs", "30m", "towline.toml"]);
+    std::fs::remove_file(desk.project.path().join("towline.toml")).expect("removed");
+    refused(&desk, &["run", "x", "--budget", "wall=soon"], &["soon", "wall=4h"]);
+    refused(&desk, &["run", "x", "--budget", "money=5"], &["money", "use one of"]);
+}
+
+#[test]
+fn a_missing_agent_program_is_refused_with_the_way_to_install_it() {
+    let desk = Desk::new();
+    desk.configure("[agents.claude]\ncommand = [\"no-such-agent\"]\n");
+    refused(&desk, &["run", "x"], &["`no-such-agent` was not found", "npm install -g @anthropic-ai/claude-code"]);
+}
+
+#[test]
+fn a_folder_that_is_no_repository_is_refused_with_the_fix() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let ran = desk.command(["run", "x"]).current_dir(desk.home.path()).output().expect("towline runs");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("git init"), "{stderr}");
+    assert_eq!(desk.state(), Vec::<String>::new());
+}
+
+#[test]
+fn a_base_that_does_not_exist_is_refused() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    refused(&desk, &["run", "x", "--base", "mian"], &["mian", "main"]);
+}
+
+#[test]
+fn a_check_that_could_prove_nothing_is_refused() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    refused(&desk, &["run", "x", "--check", " "], &["--check is empty"]);
+    desk.project.write("towline.toml", "[[checks]]\nname = \"a\"\nrun = \"true\"\nstdout = \"(\"\n");
+    refused(&desk, &["run", "x"], &["regular expression"]);
+}
+
+#[test]
+fn a_goal_that_is_not_there_is_not_found() {
+    let desk = Desk::new();
+    for command in ["show", "logs", "diff", "cancel", "retry"] {
+        let ran = desk.towline([command, "abcdef"]);
+        assert_eq!(ran.code, Some(5), "{command}: {ran:?}");
+        assert!(ran.stderr.contains("there is no goal `abcdef`"), "{}", ran.stderr);
+    }
+    assert_eq!(desk.state(), Vec::<String>::new());
+}
