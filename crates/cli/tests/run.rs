@@ -183,7 +183,7 @@ fn an_agent_that_rewrites_a_protected_test_is_told_and_not_believed() {
     let prompts = hostile::received(&desk.home.path().join("doing"));
     assert!(prompts[1].contains("Protected paths") && prompts[1].contains("tests.sh"), "{}", prompts[1]);
     let candidate = report["candidate"].as_str().expect("a candidate");
-    assert_eq!(desk.project.git(["show", &format!("{candidate}:tests.sh")]), "exit 1\n");
+    assert_eq!(desk.project.git(["show", &format!("{candidate}:tests.sh")]), "exit 1");
 }
 
 #[test]
