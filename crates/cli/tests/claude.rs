@@ -41,7 +41,8 @@ fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done()
     let prompts: Vec<String> = model.turns().iter().map(|turn| turn.prompt_text()).collect();
     let first = prompts.iter().find(|prompt| prompt.contains(PROMPT)).expect("the first prompt");
     assert!(first.contains(CHECK), "{first}");
-    let second = prompts.iter().find(|prompt| prompt.contains("Checks that failed")).expect("the second prompt");
+    let second =
+        prompts.iter().find(|prompt| prompt.contains("Checks that failed")).expect("the second prompt");
     for wanted in ["## echo", CHECK, "looking for the motto\n", "exit code 1"] {
         assert!(second.contains(wanted), "no {wanted:?} in {second}");
     }
@@ -96,8 +97,8 @@ fn usage_and_cost_equal_what_the_model_reported() {
 /// The cost in Claude Code's own last words.
 fn cost_reported_by_claude(desk: &Desk, report: &Value) -> f64 {
     let raw = desk.towline(["logs", report["id"].as_str().expect("an id"), "--raw"]).stdout;
-    let frames = raw.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame"));
-    let result = frames.filter(|frame| frame["type"] == "result").last().expect("a result");
+    let mut frames = raw.lines().rev().map(|line| serde_json::from_str::<Value>(line).expect("a frame"));
+    let result = frames.find(|frame| frame["type"] == "result").expect("a result");
     let cost = result["total_cost_usd"].as_f64().expect("a cost");
     (cost * 1e6).round() / 1e6
 }

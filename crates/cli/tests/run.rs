@@ -32,7 +32,8 @@ fn the_demo_needs_no_agent_and_proves_the_fix_within_ten_seconds() {
     let ran = desk.towline(["demo"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    for wanted in ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", "towline run"] {
+    for wanted in ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", "towline run"]
+    {
         assert!(ran.stdout.contains(wanted), "no {wanted:?} in {}", ran.stdout);
     }
     let report = desk.show(&desk.only_goal());
@@ -50,7 +51,8 @@ fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
     assert!(ran.stdout.contains("failed: budget: attempts"), "{}", ran.stdout);
     let goal = desk.only_goal();
     let report = desk.show(&goal);
-    let expected = ("failed".into(), Some("budget: attempts".into()), vec!["completed".into(), "completed".into()]);
+    let expected =
+        ("failed".into(), Some("budget: attempts".into()), vec!["completed".into(), "completed".into()]);
     assert_eq!(ending(&report), expected);
     let workspace = Path::new(report["workspace"].as_str().expect("a workspace"));
     assert_eq!(std::fs::read_to_string(workspace.join("work.txt")).expect("the work").lines().count(), 2);
@@ -170,7 +172,8 @@ fn cancelling_during_a_check_ends_the_check() {
 #[test]
 fn an_agent_that_rewrites_a_protected_test_is_told_and_not_believed() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"));
-    let mut configuration = std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
+    let mut configuration =
+        std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
     configuration.push_str("[protect]\npaths = [\"tests.sh\"]\n");
     desk.configure(&configuration);
     desk.project.write("tests.sh", "exit 1\n");

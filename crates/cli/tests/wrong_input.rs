@@ -56,7 +56,11 @@ fn a_bad_duration_is_refused_with_how_to_write_one() {
 fn a_missing_agent_program_is_refused_with_the_way_to_install_it() {
     let desk = Desk::new();
     desk.configure("[agents.claude]\ncommand = [\"no-such-agent\"]\n");
-    refused(&desk, &["run", "x"], &["`no-such-agent` was not found", "npm install -g @anthropic-ai/claude-code"]);
+    refused(
+        &desk,
+        &["run", "x"],
+        &["`no-such-agent` was not found", "npm install -g @anthropic-ai/claude-code"],
+    );
 }
 
 #[test]

@@ -123,16 +123,11 @@ impl Engine {
         self.drive(record, None).await
     }
 
-    /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one.
-    pub async fn take_up(&self, goal: GoalId) -> Result<Handle, EngineError> {
+    /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
+    /// operator's wish is the first thing that happens to it.
+    pub async fn take_up(&self, goal: GoalId, wish: Option<Event>) -> Result<Handle, EngineError> {
         let record = self.shared.store.load(goal).await?;
-        self.drive(record, None).await
-    }
-
-    /// Takes up a goal with an operator's wish as the first thing that happens to it.
-    pub async fn take_up_with(&self, goal: GoalId, wish: Event) -> Result<Handle, EngineError> {
-        let record = self.shared.store.load(goal).await?;
-        self.drive(record, Some(wish)).await
+        self.drive(record, wish).await
     }
 
     /// Waits until everything the engine has begun is over.

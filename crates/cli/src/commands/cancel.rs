@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Fai
         store.load(goal).await?.state.phase
     } else {
         let engine = context.engine(home, store, BTreeMap::new())?;
-        let handle = engine.take_up_with(goal, Event::CancelRequested).await?;
+        let handle = engine.take_up(goal, Some(Event::CancelRequested)).await?;
         let record = handle.result().await;
         engine.close().await;
         record?.state.phase

@@ -1,12 +1,14 @@
 //! Driving one goal in the foreground: shows it, listens for Ctrl-C, and ends with the goal's exit code.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use towline_agent::AgentSettings;
-use towline_core::Seq;
-use towline_engine::{Clock, Engine, Handle, Home, SystemClock};
-use towline_store::GoalRecord;
+use towline_core::{AgentName, Event, Goal, Seq};
+use towline_engine::{Clock, Handle, Home, SystemClock};
+use towline_store::{GoalRecord, Store};
 
 use crate::args::RunFormat;
 use crate::context::Context;
@@ -15,65 +17,105 @@ use crate::output;
 use crate::report::GoalReport;
 use crate::view::{Live, Paint, ending, next_steps};
 
-/// Shows a goal until it is settled.
+/// What a foreground run begins with.
+pub(crate) enum Beginning {
+    /// A goal that does not exist yet.
+    New(Box<Goal>),
+    /// A goal that exists, and what the operator wants of it.
+    Existing(Box<GoalRecord>, Option<Event>),
+}
+
+impl Beginning {
+    fn goal(&self) -> &Goal {
+        match self {
+            Self::New(goal) => goal,
+            Self::Existing(record, _) => &record.goal,
+        }
+    }
+}
+
+/// Drives one goal with an engine of its own and shows it until it is settled.
 pub(crate) struct Foreground<'a> {
     /// This process.
     pub(crate) context: &'a Context,
-    /// Where the goal is kept.
-    pub(crate) home: &'a Home,
-    /// The first agent's settings, for the way out when it is not signed in.
-    pub(crate) settings: Option<&'a AgentSettings>,
+    /// The state directory.
+    pub(crate) home: Home,
+    /// Where goals are kept.
+    pub(crate) store: Arc<dyn Store>,
+    /// The agents that the goal may use.
+    pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     /// What is printed.
     pub(crate) format: RunFormat,
 }
 
 impl Foreground<'_> {
-    /// Follows the goal to its end; gives what has become of it.
-    pub(crate) async fn follow(
-        &self,
-        engine: Engine,
-        handle: Handle,
-        after: Seq,
-    ) -> Result<(GoalRecord, ExitCode), Failure> {
+    /// Drives the goal to its end; gives what has become of it.
+    pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
+        // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
-        let mut screen = Screen::new(self.context, self.format);
-        let mut events = handle.events(after);
-        loop {
-            tokio::select! {
-                event = events.next() => match event? {
-                    Some(event) => screen.show(&event),
-                    None => break,
-                },
-                insistence = interrupts.next() => match insistence {
-                    Insistence::Asks => {
-                        screen.print("stopping; press Ctrl-C again to end everything at once");
-                        handle.cancel().await;
-                    }
-                    Insistence::Insists => handle.kill().await,
-                },
+        let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
+        let engine = self.context.engine(self.home.clone(), self.store, self.agents)?;
+        let (handle, after) = match beginning {
+            Beginning::New(goal) => (engine.start(*goal).await?, Seq(0)),
+            Beginning::Existing(record, wish) => {
+                (engine.take_up(record.goal.id, wish).await?, record.last_seq)
             }
-        }
+        };
+        let mut screen = Screen::new(self.context, self.format);
+        follow(&handle, after, &mut interrupts, &mut screen).await?;
         let record = handle.result().await;
         engine.close().await;
-        let record = record?;
         screen.finish();
-        self.conclude(&record);
+        let record = record?;
+        conclude(self.context, &self.home, self.format, &record, first.as_ref());
         let code = exit_code_of(&record.state.phase);
         Ok((record, code))
     }
+}
 
-    fn conclude(&self, record: &GoalRecord) {
-        if self.format.json {
-            output::print_json(&GoalReport::of(record, self.home, SystemClock.now()));
+/// Shows events and passes on what the person wants, until nothing happens any more.
+async fn follow(
+    handle: &Handle,
+    after: Seq,
+    interrupts: &mut Interrupts,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let mut events = handle.events(after);
+    loop {
+        tokio::select! {
+            event = events.next() => match event? {
+                Some(event) => screen.show(&event),
+                None => return Ok(()),
+            },
+            insistence = interrupts.next() => match insistence {
+                Insistence::Asks => {
+                    screen.print("stopping; press Ctrl-C again to end everything at once");
+                    handle.cancel().await;
+                }
+                Insistence::Insists => handle.kill().await,
+            },
         }
-        if self.format.json || self.format.events {
-            return;
-        }
-        let paint = Paint::for_stdout(self.context);
-        output::print(ending(paint, record));
-        for (what, command) in next_steps(record, self.settings) {
-            output::print(format_args!("  {:<20} {command}", format!("{what}:")));
-        }
+    }
+}
+
+/// Prints what has become of the goal, and what can be done now.
+fn conclude(
+    context: &Context,
+    home: &Home,
+    format: RunFormat,
+    record: &GoalRecord,
+    first: Option<&AgentSettings>,
+) {
+    if format.json {
+        output::print_json(&GoalReport::of(record, home, SystemClock.now()));
+    }
+    if format.json || format.events {
+        return;
+    }
+    let paint = Paint::for_stdout(context);
+    output::print(ending(paint, record));
+    for (what, command) in next_steps(record, first) {
+        output::print(format_args!("  {:<20} {command}", format!("{what}:")));
     }
 }
 

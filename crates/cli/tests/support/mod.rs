@@ -33,7 +33,10 @@ impl Desk {
     /// A desk with the real Claude Code, which talks to the scripted model.
     pub(crate) fn with_claude(model: &ModelServer) -> Self {
         let mut desk = Self::new();
-        desk.configure(&format!("[agents.claude]\ncommand = [{:?}]\n", claude_program().display().to_string()));
+        desk.configure(&format!(
+            "[agents.claude]\ncommand = [{:?}]\n",
+            claude_program().display().to_string()
+        ));
         let person = desk.home.path();
         desk.variables.extend(claude_env(&person, &model.url()));
         desk
