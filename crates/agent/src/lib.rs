@@ -10,6 +10,7 @@ mod permission;
 mod protocol;
 mod script;
 mod settings;
+mod text;
 
 pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer, agent};
 pub use settings::{AgentSettings, Kind, McpServer, Permission};

@@ -1,1 +1,303 @@
-//! Placeholder.
+//! Permission rules: `Tool` and `Tool(pattern)`, deny before allow before the mode.
+//!
+//! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually looked first, with
+//! the same lists; so whatever is unclear here is not allowed rather than allowed.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use towline_core::Outcome;
+
+use crate::settings::{AgentSettings, Permission};
+
+/// What makes one command line several commands, or lets it reach into another: no pattern speaks for all of it.
+const SHELL_JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
+
+/// An agent's rules.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+    otherwise: Permission,
+}
+
+/// What the rules say about one call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ruling {
+    pub(crate) outcome: Outcome,
+    /// The rule that decided; for a call that no rule speaks about, the one that would allow it.
+    pub(crate) rule: String,
+}
+
+#[derive(Debug)]
+struct Rule {
+    text: String,
+    tool: String,
+    pattern: Option<String>,
+}
+
+/// How sure a match must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// For allowing: all of the call is what the rule speaks about.
+    Strict,
+    /// For denying: some of the call may be what the rule speaks about.
+    Wary,
+}
+
+impl Rules {
+    pub(crate) fn of(settings: &AgentSettings) -> Self {
+        let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect();
+        Self { allow: parse(&settings.allow), deny: parse(&settings.deny), otherwise: settings.permission }
+    }
+
+    /// Whether `tool` may be used with `input`; `directory` is where the agent works.
+    pub(crate) fn ruling(&self, tool: &str, input: &Value, directory: Option<&str>) -> Ruling {
+        let find = |rules: &[Rule], reading| {
+            rules
+                .iter()
+                .find(|rule| rule.matches(tool, input, directory, reading))
+                .map(|rule| rule.text.clone())
+        };
+        if let Some(rule) = find(&self.deny, Reading::Wary) {
+            return Ruling { outcome: Outcome::Deny, rule };
+        }
+        if let Some(rule) = find(&self.allow, Reading::Strict) {
+            return Ruling { outcome: Outcome::Allow, rule };
+        }
+        match self.otherwise {
+            Permission::Bypass => {
+                Ruling { outcome: Outcome::Allow, rule: "permission = \"bypass\"".to_owned() }
+            }
+            Permission::Deny => Ruling { outcome: Outcome::Deny, rule: would_allow(tool, input) },
+        }
+    }
+}
+
+impl Rule {
+    fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let parts = text.strip_suffix(')').and_then(|open| open.split_once('('));
+        let (tool, pattern) = match parts {
+            Some((tool, pattern)) => (tool, (!matches!(pattern, "" | "*")).then(|| pattern.to_owned())),
+            None => (text, None),
+        };
+        Self { text: text.to_owned(), tool: tool.to_owned(), pattern }
+    }
+
+    fn matches(&self, tool: &str, input: &Value, directory: Option<&str>, reading: Reading) -> bool {
+        if !names(&self.tool, tool) {
+            return false;
+        }
+        let Some(pattern) = &self.pattern else { return true };
+        match subject(tool, input, directory) {
+            Some(Subject::Command(command)) => command_matches(pattern, command, reading),
+            Some(Subject::Path(path)) => path_matches(pattern, &path),
+            Some(Subject::Url(url)) => url_matches(pattern, url),
+            Some(Subject::Name(name)) => glob(pattern, name),
+            None => reading == Reading::Wary,
+        }
+    }
+}
+
+/// Whether a rule for `named` speaks about `tool`. `mcp__docs` speaks about all tools of that server.
+fn names(named: &str, tool: &str) -> bool {
+    let whole_server = named.starts_with("mcp__")
+        && tool.strip_prefix(named).is_some_and(|rest| rest.starts_with("__") && rest.len() > 2);
+    whole_server || glob(named, tool)
+}
+
+/// What a pattern is compared with.
+enum Subject<'a> {
+    Command(&'a str),
+    Path(Cow<'a, str>),
+    Url(&'a str),
+    Name(&'a str),
+}
+
+fn subject<'a>(tool: &str, input: &'a Value, directory: Option<&str>) -> Option<Subject<'a>> {
+    let field = |name: &str| input.get(name).and_then(Value::as_str);
+    match tool {
+        "Bash" => field("command").map(Subject::Command),
+        "Read" | "Edit" | "MultiEdit" | "Write" => {
+            field("file_path").map(|path| in_directory(path, directory))
+        }
+        "NotebookEdit" => field("notebook_path").map(|path| in_directory(path, directory)),
+        "Glob" | "Grep" => field("path").map(|path| in_directory(path, directory)),
+        "WebFetch" => field("url").map(Subject::Url),
+        "Task" | "Agent" => field("subagent_type").map(Subject::Name),
+        "Skill" => field("skill").map(Subject::Name),
+        _ => None,
+    }
+}
+
+/// Paths below the agent's directory are compared relative to it, others as they are with a further slash before.
+fn in_directory<'a>(path: &'a str, directory: Option<&str>) -> Subject<'a> {
+    let below =
+        directory.and_then(|directory| path.strip_prefix(directory)).and_then(|rest| rest.strip_prefix('/'));
+    Subject::Path(match below {
+        Some(below) => Cow::Borrowed(below),
+        None if path.starts_with('/') => Cow::Owned(format!("/{path}")),
+        None => Cow::Borrowed(path),
+    })
+}
+
+fn path_matches(pattern: &str, path: &str) -> bool {
+    let climbs = path.split('/').any(|part| part == "..");
+    !climbs && glob(pattern.trim_start_matches("./"), path.trim_start_matches("./"))
+}
+
+fn url_matches(pattern: &str, url: &str) -> bool {
+    let Some(domain) = pattern.strip_prefix("domain:") else { return glob(pattern, url) };
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+    host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+fn command_matches(pattern: &str, command: &str, reading: Reading) -> bool {
+    let command = command.trim();
+    match reading {
+        Reading::Strict if command.contains(SHELL_JOINTS) => command == pattern,
+        Reading::Strict => one_command_matches(pattern, command),
+        Reading::Wary => {
+            one_command_matches(pattern, command)
+                || command.split(SHELL_JOINTS).any(|part| one_command_matches(pattern, part.trim()))
+        }
+    }
+}
+
+/// `git *` and the older `git:*` speak about `git` with and without arguments, not about `github`.
+fn one_command_matches(pattern: &str, command: &str) -> bool {
+    let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+    match prefix {
+        Some(prefix) if !prefix.contains('*') => command
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)),
+        _ => glob(pattern, command),
+    }
+}
+
+/// Compares with `*` standing for anything at all.
+fn glob(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// The narrowest rule a person would sensibly write to allow such calls.
+fn would_allow(tool: &str, input: &Value) -> String {
+    let program =
+        input.get("command").and_then(Value::as_str).and_then(|command| command.split_whitespace().next());
+    match program {
+        Some(program) if tool == "Bash" => format!("Bash({program} *)"),
+        _ => tool.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(text: &str, tool: &str, input: &Value, reading: Reading) -> bool {
+        Rule::parse(text).matches(tool, input, Some("/workspace"), reading)
+    }
+
+    fn both(text: &str, tool: &str, input: &Value) -> (bool, bool) {
+        (rule(text, tool, input, Reading::Strict), rule(text, tool, input, Reading::Wary))
+    }
+
+    #[test]
+    fn a_command_is_allowed_only_when_the_rule_speaks_about_all_of_it() {
+        let cases = [
+            ("Bash", "rm -rf /", (true, true)),
+            ("Bash(*)", "rm -rf /", (true, true)),
+            ("Bash(git *)", "git status", (true, true)),
+            ("Bash(git:*)", "git status", (true, true)),
+            ("Bash(git *)", "git", (true, true)),
+            ("Bash(git *)", "github status", (false, false)),
+            ("Bash(git:*)", "legit status", (false, false)),
+            ("Bash(git *)", "git status && rm -rf /", (false, true)),
+            ("Bash(rm *)", "git status && rm -rf /", (false, true)),
+            ("Bash(git *)", "git log; make", (false, true)),
+            ("Bash(git *)", "git log | sh", (false, true)),
+            ("Bash(git *)", "git log\nsh", (false, true)),
+            ("Bash(git *)", "git log $(sh)", (false, true)),
+            ("Bash(git *)", "git log `sh`", (false, true)),
+            ("Bash(git *)", "git log > /etc/passwd", (false, true)),
+            ("Bash(make test && make lint)", "make test && make lint", (true, true)),
+            ("Bash(make test)", "make tests", (false, false)),
+            ("Bash(* --version)", "cargo --version", (true, true)),
+            ("Bash(npm run * test)", "npm run unit test", (true, true)),
+            ("Edit", "git status", (false, false)),
+        ];
+        for (text, command, wanted) in cases {
+            assert_eq!(both(text, "Bash", &json!({ "command": command })), wanted, "{text} on {command}");
+        }
+    }
+
+    #[test]
+    fn paths_are_meant_below_the_agents_directory() {
+        let cases = [
+            ("Edit(src/*)", "/workspace/src/a.rs", true),
+            ("Edit(src/*)", "src/a.rs", true),
+            ("Edit(src/*)", "/etc/src/a.rs", false),
+            ("Edit(src/*)", "/workspace2/src/a.rs", false),
+            ("Edit(src/*)", "/workspace/src/../../etc/passwd", false),
+            ("Edit(*.rs)", "/workspace/src/a.rs", true),
+            ("Edit(//etc/*)", "/etc/hosts", true),
+            ("Write(src/*)", "/workspace/src/a.rs", false),
+        ];
+        for (text, path, wanted) in cases {
+            assert_eq!(
+                both(text, "Edit", &json!({ "file_path": path })),
+                (wanted, wanted),
+                "{text} on {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn domains_cover_their_subdomains_and_no_lookalikes() {
+        let cases = [
+            ("https://example.org/a", true),
+            ("https://docs.example.org:8080?x", true),
+            ("https://badexample.org/", false),
+            ("https://example.org.evil.net/", false),
+            ("https://example.org@evil.net/", false),
+            ("https://evil.net/?https://example.org", false),
+        ];
+        for (url, wanted) in cases {
+            assert_eq!(
+                both("WebFetch(domain:example.org)", "WebFetch", &json!({ "url": url })),
+                (wanted, wanted),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_name_speaks_about_all_of_its_tools() {
+        let none = json!({});
+        assert_eq!(both("mcp__docs", "mcp__docs__find", &none), (true, true));
+        assert_eq!(both("mcp__docs__*", "mcp__docs__find", &none), (true, true));
+        assert_eq!(both("mcp__docs", "mcp__docs2__find", &none), (false, false));
+        assert_eq!(both("Bash", "BashOutput", &none), (false, false));
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_compared_denies_but_does_not_allow() {
+        assert_eq!(both("Bash(git *)", "Bash", &json!({})), (false, true));
+        assert_eq!(both("Gadget(x)", "Gadget", &json!({"x": 1})), (false, true));
+    }
+}

@@ -1,0 +1,222 @@
+//! What an end means: one pure function over all the evidence.
+//!
+//! Fields decide where there are fields; words only where the CLI has nothing else to say, and then the exact words
+//! of recordings. What is not understood is a crash, never a success.
+
+use jiff::Timestamp;
+use towline_core::{End, Refusal};
+
+use crate::protocol::ProcessEnd;
+use crate::text;
+
+/// On stderr and among a result's errors when `--resume` names a session that this directory does not have.
+const NO_CONVERSATION: &str = "No conversation found with session ID";
+
+/// On stderr when `--session-id` names a session that exists: "Error: Session ID … is already in use."
+const SESSION_ID: &str = "Session ID ";
+const IN_USE: &str = " is already in use";
+
+/// Refused credentials in a row that are more than a token being refreshed.
+const AUTH_RETRIES: u32 = 2;
+
+/// How much of stderr a message quotes.
+const STDERR_QUOTE: usize = 500;
+
+/// Everything that says how an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Evidence {
+    /// Whether an earlier session was to go on.
+    pub(super) asked_to_resume: bool,
+    /// Whether a session came up.
+    pub(super) session_started: bool,
+    /// Whether the agent was in the middle of a turn.
+    pub(super) in_turn: bool,
+    /// The last end of a turn.
+    pub(super) result: Option<TurnResult>,
+    /// The quota is used up, as far as the provider said last.
+    pub(super) rejected: Option<Rejected>,
+    /// Failed requests since the last that worked.
+    pub(super) retries: Retries,
+    /// The CLI's name for the failed request that it showed last.
+    pub(super) assistant_error: Option<String>,
+    /// How the process ended.
+    pub(super) exit: ProcessEnd,
+}
+
+/// What a `result` frame said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct TurnResult {
+    pub(super) subtype: String,
+    pub(super) is_error: Option<bool>,
+    pub(super) api_error_status: Option<u16>,
+    pub(super) text: String,
+    pub(super) stop_reason: Option<String>,
+    pub(super) terminal_reason: Option<String>,
+    pub(super) errors: Vec<String>,
+}
+
+/// A used-up quota.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rejected {
+    /// When it opens again, when the provider said so.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// Failed requests in a row that the CLI tried again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Retries {
+    /// The status of the last one.
+    pub(super) status: Option<u16>,
+    /// How many of the last ones were refused credentials.
+    pub(super) auth: u32,
+}
+
+impl TurnResult {
+    /// A terminal frame without any sign of an error.
+    pub(super) fn is_clean(&self) -> bool {
+        self.subtype == "success" && self.is_error == Some(false) && self.api_error_status.is_none()
+    }
+
+    /// The turn was ended by an interrupt or a signal.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(self.terminal_reason.as_deref(), Some("aborted_streaming" | "aborted_tools"))
+    }
+
+    /// The conversation, or what it drags along, no longer fits the model.
+    fn is_overflow(&self) -> bool {
+        let full = ["prompt_too_long", "blocking_limit", "rapid_refill_breaker"];
+        self.terminal_reason.as_deref().is_some_and(|reason| full.contains(&reason))
+    }
+
+    /// The model refused.
+    fn is_refusal(&self) -> bool {
+        self.stop_reason.as_deref() == Some("refusal")
+    }
+
+    /// The best name for what went wrong; `error` is the CLI's name for the request that failed last.
+    pub(super) fn name<'a>(&'a self, error: Option<&'a str>) -> &'a str {
+        if self.is_refusal() {
+            "refusal"
+        } else if self.is_overflow() {
+            self.terminal_reason.as_deref().unwrap_or_default()
+        } else if self.subtype == "success" {
+            error.unwrap_or("an error without a name")
+        } else {
+            &self.subtype
+        }
+    }
+
+    /// What the CLI has to say about it.
+    pub(super) fn words(&self) -> String {
+        // An interrupted turn has nothing to say but the CLI's diagnostics.
+        if self.text.is_empty() && !self.is_interrupted() {
+            self.errors.join("; ")
+        } else {
+            self.text.clone()
+        }
+    }
+}
+
+/// What the end means.
+pub(super) fn classify(evidence: &Evidence) -> End {
+    if let Some(problem) = &evidence.exit.spawn {
+        return End::SpawnFailed { problem: problem.clone() };
+    }
+    if let Some(why) = refusal(evidence) {
+        return End::ResumeRefused { why };
+    }
+    match &evidence.result {
+        Some(result) if !evidence.in_turn => with_result(evidence, result),
+        _ => without_result(evidence),
+    }
+}
+
+fn refusal(evidence: &Evidence) -> Option<Refusal> {
+    if evidence.session_started {
+        return None;
+    }
+    let stderr = &evidence.exit.stderr_tail;
+    let errors = evidence.result.iter().flat_map(|result| &result.errors);
+    let not_found = errors.chain([stderr]).any(|words| words.contains(NO_CONVERSATION));
+    let in_use = stderr.lines().any(|line| line.contains(SESSION_ID) && line.contains(IN_USE));
+    if evidence.asked_to_resume && not_found {
+        Some(Refusal::NotFound)
+    } else {
+        in_use.then_some(Refusal::InUse)
+    }
+}
+
+fn with_result(evidence: &Evidence, result: &TurnResult) -> End {
+    if result.is_refusal() {
+        return End::Declined { message: result.words() };
+    }
+    if result.is_overflow() {
+        return End::ContextOverflow;
+    }
+    if result.is_interrupted() {
+        return End::Crashed { message: "the turn was interrupted".to_owned() };
+    }
+    match result.subtype.as_str() {
+        "error_max_turns" => End::MaxTurns,
+        "error_max_budget_usd" => End::MaxBudget,
+        _ if result.is_clean() => End::Completed,
+        "success" | "error_during_execution" => failed_request(evidence, result),
+        unknown => End::Crashed { message: named(unknown, &result.words()) },
+    }
+}
+
+/// The request to the model failed for good. The status says why, or else the CLI's name for the failure.
+fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
+    let message = result.words();
+    let status = result.api_error_status;
+    let name = evidence.assistant_error.as_deref();
+    let until = evidence.rejected.as_ref().and_then(|rejected| rejected.until);
+    match (status, name) {
+        (Some(401..=403), _) => End::Auth { message },
+        (Some(429), _) => End::RateLimited { until },
+        (Some(413), _) => End::ContextOverflow,
+        (Some(408 | 500..=599), _) => End::ServerError { status, message },
+        // An account that cannot pay needs a person just as one that is not known.
+        (_, Some("authentication_failed" | "oauth_org_not_allowed" | "billing_error")) => {
+            End::Auth { message }
+        }
+        (None, Some("rate_limit")) => End::RateLimited { until },
+        (None, Some("server_error" | "overloaded")) => End::ServerError { status, message },
+        _ => End::Crashed { message: named(result.name(name), &message) },
+    }
+}
+
+/// No turn was brought to its end.
+fn without_result(evidence: &Evidence) -> End {
+    let message = how_it_ended(evidence);
+    if evidence.retries.auth >= AUTH_RETRIES {
+        return End::Auth { message };
+    }
+    if let Some(rejected) = &evidence.rejected {
+        return End::RateLimited { until: rejected.until };
+    }
+    End::Crashed { message }
+}
+
+fn how_it_ended(evidence: &Evidence) -> String {
+    let exit = &evidence.exit;
+    let how = match (exit.code, exit.signal) {
+        (_, Some(signal)) => format!("ended by signal {signal}"),
+        (Some(code), None) => format!("exit code {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let mut message = format!("{how} without a result");
+    if let Some(status) = evidence.retries.status {
+        message.push_str(&format!(", while it retried a request that failed with status {status}"));
+    }
+    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    if !stderr.is_empty() {
+        message.push_str(": ");
+        message.push_str(stderr);
+    }
+    message
+}
+
+fn named(name: &str, words: &str) -> String {
+    if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
+}

@@ -1,0 +1,172 @@
+//! `assistant` and `user`: what the model says, the tools it calls, and what they give back.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, Role, ToolStatus};
+
+use super::protocol::{ClaudeProtocol, Reading, Unknown, notice, unrecognised};
+use super::tools::{self, Call};
+use super::wire::{self, Block, Content, MessageLine};
+use crate::protocol::Action;
+
+/// The model's name on messages that the CLI makes up itself.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// In the place of a structured result when an interrupt took the tool away.
+const TAKEN_AWAY: &str = "\"User rejected tool use\"";
+
+/// In the result of a tool call that nobody could be asked about.
+const NOT_GRANTED: &str = "but you haven't granted it yet";
+
+/// Around what a slash command printed.
+const COMMAND_OUTPUT: [&str; 2] = ["local-command-stdout", "local-command-stderr"];
+
+impl ClaudeProtocol {
+    pub(super) fn on_assistant(&mut self, line: MessageLine<'_>) -> Reading {
+        let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
+        let is_synthetic = wire::text(&line.message.model) == SYNTHETIC;
+        let mut events = Vec::new();
+        if parent.is_none() && !is_synthetic {
+            self.request_worked();
+        }
+        if !is_synthetic {
+            events.extend(self.usage.saw(parent, &line.message));
+        }
+        if let Some(error) = line.error {
+            self.evidence.assistant_error = Some(error.into());
+        }
+        let content = Content::read(line.message.content).ok_or_else(|| Unknown("assistant".to_owned()))?;
+        let mut actions: Vec<Action> = events.into_iter().map(|event| below(parent, event)).collect();
+        match content {
+            Content::Text(text) => actions.push(below(parent, said(text))),
+            Content::Blocks(blocks) => {
+                for raw in blocks {
+                    actions.extend(self.on_assistant_block(parent, raw));
+                }
+            }
+        }
+        Ok(actions)
+    }
+
+    fn on_assistant_block(&mut self, parent: Option<&str>, raw: &RawValue) -> Vec<Action> {
+        let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
+            return vec![unrecognised("assistant block".to_owned(), raw.get())];
+        };
+        let events = match block.kind.as_str() {
+            "text" => block.text.map(said).into_iter().collect(),
+            "thinking" => thought(block.thinking).into_iter().collect(),
+            "tool_use" => self.on_tool_use(&block),
+            // Hidden reasoning, and tools that run at the provider: nothing to show that the text does not say.
+            "redacted_thinking" | "server_tool_use" | "web_search_tool_result" | "web_fetch_tool_result" => {
+                Vec::new()
+            }
+            unknown => return vec![unrecognised(format!("assistant/{unknown}"), raw.get())],
+        };
+        events.into_iter().map(|event| below(parent, event)).collect()
+    }
+
+    fn on_tool_use(&mut self, block: &Block<'_>) -> Vec<AgentEvent> {
+        let (id, name) = (wire::text(&block.id), wire::text(&block.name));
+        let input = block.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
+        let call = Call::new(name, &input);
+        let plan = tools::plan(name, &input);
+        let begun = call.begun(id, input);
+        self.calls.insert(id.to_owned(), call);
+        [begun].into_iter().chain(plan).collect()
+    }
+
+    pub(super) fn on_user(&mut self, line: MessageLine<'_>) -> Reading {
+        let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
+        let content = Content::read(line.message.content).ok_or_else(|| Unknown("user".to_owned()))?;
+        let blocks = match content {
+            Content::Text(text) => {
+                return Ok(command_output(text.as_str()).map(notice).into_iter().collect());
+            }
+            Content::Blocks(blocks) => blocks,
+        };
+        let mut actions = Vec::new();
+        for raw in blocks {
+            let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
+                actions.push(unrecognised("user block".to_owned(), raw.get()));
+                continue;
+            };
+            match block.kind.as_str() {
+                "tool_result" => {
+                    actions.push(below(parent, self.on_tool_result(&block, line.tool_use_result)))
+                }
+                // The task that a subagent was given. In the main thread it is an echo of what went in, or the
+                // CLI's own remark on an interrupt, which the turn's end tells better.
+                "text" if parent.is_some() => {
+                    actions.extend(block.text.map(|text| below(parent, asked(text))))
+                }
+                "text" | "image" | "document" => {}
+                unknown => actions.push(unrecognised(format!("user/{unknown}"), raw.get())),
+            }
+        }
+        Ok(actions)
+    }
+
+    fn on_tool_result(&mut self, block: &Block<'_>, structured: Option<&RawValue>) -> AgentEvent {
+        let id = wire::text(&block.tool_use_id);
+        let call = self.calls.remove(id).unwrap_or_else(Call::unknown);
+        let output = plain_text(block.content);
+        let status =
+            if self.denied.contains(id) || (block.is_error == Some(true) && output.contains(NOT_GRANTED)) {
+                ToolStatus::Denied
+            } else if was_taken_away(structured) {
+                ToolStatus::Cancelled
+            } else if block.is_error == Some(true) {
+                ToolStatus::Failed
+            } else {
+                ToolStatus::Ok
+            };
+        call.ended(id, status, &output)
+    }
+}
+
+fn below(parent: Option<&str>, event: AgentEvent) -> Action {
+    Action::Emit { event, parent: parent.map(str::to_owned) }
+}
+
+fn said(text: wire::Text<'_>) -> AgentEvent {
+    AgentEvent::Message { role: Role::Assistant, text: text.into() }
+}
+
+fn asked(text: wire::Text<'_>) -> AgentEvent {
+    AgentEvent::Message { role: Role::User, text: text.into() }
+}
+
+fn thought(text: Option<wire::Text<'_>>) -> Option<AgentEvent> {
+    let text = wire::owned(text)?;
+    (!text.trim().is_empty()).then_some(AgentEvent::Thought { text })
+}
+
+/// What a slash command printed, when this is that.
+fn command_output(text: &str) -> Option<String> {
+    COMMAND_OUTPUT.iter().find_map(|tag| {
+        let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?.trim();
+        // The compaction itself is an event.
+        (!inner.is_empty() && inner != "Compacted").then(|| inner.to_owned())
+    })
+}
+
+fn was_taken_away(structured: Option<&RawValue>) -> bool {
+    structured.is_some_and(|raw| {
+        raw.get() == TAKEN_AWAY
+            || serde_json::from_str::<wire::ToolUseResult>(raw.get())
+                .is_ok_and(|result| result.interrupted == Some(true))
+    })
+}
+
+/// The text of a tool's result; pictures and the like leave none.
+fn plain_text(content: Option<&RawValue>) -> String {
+    match Content::read(content) {
+        Some(Content::Text(text)) => text.into(),
+        Some(Content::Blocks(blocks)) => {
+            let texts =
+                blocks.iter().filter_map(|raw| serde_json::from_str::<Block<'_>>(raw.get()).ok()?.text);
+            texts.map(String::from).collect::<Vec<_>>().join("\n")
+        }
+        None => String::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! What to start: one builder for fresh and resumed sessions, so that no setting is lost on a resume.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use towline_core::SessionPlan;
+
+use crate::environment::{Extra, environment};
+use crate::protocol::LaunchContext;
+use crate::settings::{AgentSettings, McpServer, Permission};
+
+/// Tools that take the agent out of our hands: into another directory, or into paid turns later on.
+const RUNAWAY_TOOLS: [&str; 4] = ["EnterWorktree", "ExitWorktree", "CronCreate", "ScheduleWakeup"];
+
+/// What a Claude Code sets for the processes below it. Towline may well be one of them, but the agents it starts
+/// are sessions of their own: these would make them keep no transcript, take a foreign session's place, or reach
+/// for sockets and file descriptors that they do not have.
+const OUTER_SESSION: [&str; 19] = [
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SESSION_KIND",
+    "CLAUDE_CODE_SESSION_NAME",
+    "CLAUDE_CODE_SESSION_LOG",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_AGENT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_JOB_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_WEBSOCKET_AUTH_FILE_DESCRIPTOR",
+    "CLAUDE_RUNNER_ACTIVITY_FD",
+];
+
+const OUTER_SESSION_PREFIXES: [&str; 5] =
+    ["CLAUDE_BG_", "CLAUDE_CODE_REMOTE", "CLAUDE_CODE_RESUME_", "CLAUDE_PLUGIN_", "CLAUDE_BRIDGE_"];
+
+/// Program and arguments. The prompt is never among them: it goes by standard input.
+pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.extend(TWO_WAY.map(str::to_owned));
+    let (flag, session) = match context.session {
+        SessionPlan::Fresh(id) => ("--session-id", id),
+        SessionPlan::Resume(id) => ("--resume", id),
+    };
+    argv.extend([flag.to_owned(), session.to_string()]);
+    if let Some(model) = context.model.or(settings.model.as_deref()) {
+        argv.extend(["--model".to_owned(), model.to_owned()]);
+    }
+    let mode = match settings.permission {
+        Permission::Bypass => "bypassPermissions",
+        Permission::Deny => "default",
+    };
+    argv.extend(["--permission-mode".to_owned(), mode.to_owned()]);
+    // These flags take any number of words; joined with `=` they take one, whatever follows.
+    argv.extend(settings.allow.iter().map(|rule| format!("--allowedTools={rule}")));
+    argv.extend(disallowed(settings).map(|rule| format!("--disallowedTools={rule}")));
+    argv.extend(settings.dirs.iter().map(|dir| format!("--add-dir={dir}")));
+    argv.extend((!settings.mcp.is_empty()).then(|| format!("--mcp-config={}", mcp_config(&settings.mcp))));
+    argv.extend(settings.system_append.iter().map(|text| format!("--append-system-prompt={text}")));
+    argv.extend(settings.max_turns.iter().flat_map(|turns| ["--max-turns".to_owned(), turns.to_string()]));
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+const TWO_WAY: [&str; 9] = [
+    "-p",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-prompt-tool",
+    "stdio",
+];
+
+/// The settings' own list, and the runaway tools unless the settings allow them by name.
+fn disallowed(settings: &AgentSettings) -> impl Iterator<Item = &str> {
+    let is_allowed = |tool: &&str| settings.allow.iter().any(|rule| rule.split('(').next() == Some(*tool));
+    let is_denied = |tool: &&str| settings.deny.iter().any(|rule| rule == tool);
+    let runaway = RUNAWAY_TOOLS.into_iter().filter(move |tool| !is_allowed(tool) && !is_denied(tool));
+    settings.deny.iter().map(String::as_str).chain(runaway)
+}
+
+fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
+    let servers: serde_json::Map<_, _> = servers
+        .iter()
+        .map(|(name, server)| {
+            let (program, args) =
+                server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+            (name.clone(), json!({"type": "stdio", "command": program, "args": args}))
+        })
+        .collect();
+    json!({ "mcpServers": servers })
+}
+
+/// The whole environment.
+pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
+    let is_on = |name: &str| {
+        let value = settings.env.get(name).or_else(|| context.environment.get(name));
+        value.is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+    };
+    let mut extra = Extra {
+        names: vec!["IS_SANDBOX"],
+        prefixes: vec!["ANTHROPIC_", "CLAUDE_", "DISABLE_"],
+        except: OUTER_SESSION.to_vec(),
+        except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
+    };
+    // The keys to a whole cloud account are handed on only when the model is reached through it.
+    if is_on("CLAUDE_CODE_USE_BEDROCK") {
+        extra.prefixes.push("AWS_");
+    }
+    if is_on("CLAUDE_CODE_USE_VERTEX") {
+        extra.prefixes.extend(["GOOGLE_", "VERTEX_REGION_"]);
+        extra.names.push("CLOUD_ML_REGION");
+    }
+    environment(settings, context, &extra)
+}

@@ -1,0 +1,198 @@
+//! The conversation: what to write, and which module reads which frame.
+//!
+//! The process lives on after each result and ends when its input is closed. So the input is closed after the
+//! first one: what still runs in the background is then brought to its end by the CLI itself, within bounds of its
+//! own and under the engine's clocks. What it says afterwards is read all the same.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::json;
+use towline_core::{AgentEvent, End, SessionId, SessionPlan};
+
+use super::classify::{Evidence, classify};
+use super::tools::Call;
+use super::usage::UsageLedger;
+use super::wire;
+use crate::permission::Rules;
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
+use crate::settings::AgentSettings;
+use crate::text;
+
+/// A frame that this version does not understand, by the name to count it under.
+pub(super) struct Unknown(pub(super) String);
+
+/// What a frame asks for, unless it is not understood.
+pub(super) type Reading = Result<Vec<Action>, Unknown>;
+
+/// The state of one conversation.
+pub(super) struct ClaudeProtocol {
+    prompt: String,
+    pub(super) asked: SessionPlan,
+    pub(super) rules: Rules,
+    pub(super) session: Option<SessionId>,
+    /// Where the agent works and on which model, as it says itself.
+    pub(super) directory: Option<String>,
+    pub(super) model: Option<String>,
+    /// Prompts that were sent and not yet taken up.
+    pub(super) prompts_waiting: u32,
+    interrupts: u32,
+    stdin: Stdin,
+    /// Tool calls at work, by id.
+    pub(super) calls: HashMap<String, Call>,
+    /// Ids of tool calls that were denied.
+    pub(super) denied: HashSet<String>,
+    /// Background tasks that have not ended: what they are about, by id.
+    pub(super) background: BTreeMap<String, String>,
+    pub(super) usage: UsageLedger,
+    pub(super) evidence: Evidence,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stdin {
+    Open,
+    Closed,
+}
+
+impl ClaudeProtocol {
+    pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
+        let asked_to_resume = matches!(context.session, SessionPlan::Resume(_));
+        Self {
+            prompt: context.prompt.to_owned(),
+            asked: context.session.clone(),
+            rules: Rules::of(settings),
+            session: None,
+            directory: None,
+            model: None,
+            prompts_waiting: 0,
+            interrupts: 0,
+            stdin: Stdin::Open,
+            calls: HashMap::new(),
+            denied: HashSet::new(),
+            background: BTreeMap::new(),
+            usage: UsageLedger::default(),
+            evidence: Evidence { asked_to_resume, ..Evidence::default() },
+        }
+    }
+
+    fn read(&mut self, line: &str) -> Reading {
+        let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+            return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
+        };
+        match envelope.kind.as_str() {
+            "stream_event" => self.on_stream_event(decode(line, "stream_event")?),
+            "assistant" => self.on_assistant(decode(line, "assistant")?),
+            "user" => self.on_user(decode(line, "user")?),
+            "system" => self.on_system(wire::text(&envelope.subtype), line),
+            "result" => match decode(line, "result") {
+                Ok(result) => self.on_result(result),
+                // Whatever it says, the turn is over and the process waits for us.
+                Err(Unknown(what)) => {
+                    Ok([unrecognised(what, line)].into_iter().chain(self.close_stdin()).collect())
+                }
+            },
+            "rate_limit_event" => self.on_rate_limit(decode(line, "rate_limit_event")?),
+            "control_request" => self.on_control_request(decode(line, "control_request")?),
+            "control_response" => self.on_control_answer(decode(line, "control_response")?),
+            "auth_status" => Ok(on_auth_status(decode(line, "auth_status")?)),
+            // Requests are answered at once, so that a cancelled one was answered before, which the CLI ignores.
+            "control_cancel_request" => Ok(Vec::new()),
+            "keep_alive" | "tool_progress" | "tool_use_summary" | "prompt_suggestion"
+            | "transcript_mirror" => Ok(Vec::new()),
+            unknown => Err(Unknown(unknown.to_owned())),
+        }
+    }
+
+    /// Closes the agent's input, once.
+    pub(super) fn close_stdin(&mut self) -> Option<Action> {
+        let was = std::mem::replace(&mut self.stdin, Stdin::Closed);
+        (was == Stdin::Open).then_some(Action::CloseStdin)
+    }
+
+    /// Answers the agent, as long as it listens.
+    pub(super) fn write(&self, message: &impl serde::Serialize) -> Option<Action> {
+        let mut line = serde_json::to_vec(message).ok()?;
+        line.push(b'\n');
+        (self.stdin == Stdin::Open).then_some(Action::Write(line))
+    }
+}
+
+impl Protocol for ClaudeProtocol {
+    fn start(&mut self) -> Vec<Action> {
+        let hello = json!({
+            "type": "control_request",
+            "request_id": "towline-initialize",
+            "request": {"subtype": "initialize", "hooks": null},
+        });
+        let prompt = json!({
+            "type": "user",
+            "message": {"role": "user", "content": [{"type": "text", "text": self.prompt}]},
+        });
+        self.prompts_waiting += 1;
+        [self.write(&hello), self.write(&prompt)].into_iter().flatten().collect()
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+        let line = match frame {
+            Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
+            Frame::TooLong { length } => return vec![too_long(length)],
+        };
+        if line.is_empty() {
+            return Vec::new();
+        }
+        self.read(&line).unwrap_or_else(|Unknown(what)| vec![unrecognised(what, &line)])
+    }
+
+    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
+        match steer {
+            Steer::Interrupt => {
+                self.interrupts += 1;
+                let request = json!({
+                    "type": "control_request",
+                    "request_id": format!("towline-interrupt-{}", self.interrupts),
+                    "request": {"subtype": "interrupt"},
+                });
+                self.write(&request).into_iter().collect()
+            }
+        }
+    }
+
+    fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
+        self.evidence.exit = exit.clone();
+        self.stdin = Stdin::Closed;
+        let end = classify(&self.evidence);
+        let odd_exit = match (exit.code, exit.signal) {
+            (_, Some(signal)) => Some(format!("ended by signal {signal}")),
+            (Some(0), None) => None,
+            (Some(code), None) => Some(format!("exited with code {code}")),
+            (None, None) => Some("ended in an unknown way".to_owned()),
+        };
+        let notice = odd_exit
+            .filter(|_| end == End::Completed)
+            .map(|how| notice(format!("the agent finished its turn and then {how}; its result is kept")));
+        (notice.into_iter().collect(), end)
+    }
+}
+
+/// Reads a frame of a known type; one of an unknown shape is counted under its type.
+pub(super) fn decode<'a, T: serde::Deserialize<'a>>(line: &'a str, what: &str) -> Result<T, Unknown> {
+    serde_json::from_str(line).map_err(|_| Unknown(what.to_owned()))
+}
+
+/// Something worth telling.
+pub(super) fn notice(text: impl Into<Cow<'static, str>>) -> Action {
+    Action::emit(AgentEvent::Notice { text: text.into().into_owned() })
+}
+
+pub(super) fn unrecognised(what: String, raw: &str) -> Action {
+    Action::emit(AgentEvent::Unrecognised { what, raw: text::raw_head(raw) })
+}
+
+fn too_long(length: u64) -> Action {
+    unrecognised("too long".to_owned(), &format!("a line of {length} bytes"))
+}
+
+fn on_auth_status(line: wire::AuthStatusLine<'_>) -> Vec<Action> {
+    line.error.map(|error| notice(format!("signing in: {}", error.as_str()))).into_iter().collect()
+}

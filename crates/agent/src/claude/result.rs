@@ -1,0 +1,67 @@
+//! `result`: the end of a turn.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, MicroUsd, TurnEnd, TurnStop};
+
+use super::classify::TurnResult;
+use super::protocol::{ClaudeProtocol, Reading, notice};
+use super::wire::{self, Denial, ModelUsage, ResultLine};
+use crate::protocol::Action;
+
+impl ClaudeProtocol {
+    pub(super) fn on_result(&mut self, line: ResultLine<'_>) -> Reading {
+        let cost = line.total_cost_usd.or(line.cost_usd).and_then(MicroUsd::from_dollars);
+        let models = part::<ModelUsage>(line.model_usage);
+        let mut actions: Vec<Action> = Vec::new();
+        actions.extend(self.usage.square(&models, cost, self.model.as_deref()).map(Action::emit));
+        for denial in part::<Vec<Denial<'_>>>(line.permission_denials) {
+            actions.extend(self.on_denial(denial.tool_name.as_str(), denial.tool_use_id.as_str()));
+        }
+        actions.extend(self.still_running());
+        let result = TurnResult {
+            subtype: line.subtype.into(),
+            is_error: line.is_error,
+            api_error_status: line.api_error_status,
+            text: wire::owned(line.result).unwrap_or_default(),
+            stop_reason: wire::owned(line.stop_reason),
+            terminal_reason: wire::owned(line.terminal_reason),
+            errors: part(line.errors),
+        };
+        actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
+            stop: self.stop(&result),
+            text: result.words(),
+            structured: line.structured_output.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            inner_turns: line.num_turns,
+            reported_cost: cost,
+        })));
+        self.calls.clear();
+        self.evidence.in_turn = false;
+        self.evidence.result = Some(result);
+        actions.extend(self.close_stdin());
+        Ok(actions)
+    }
+
+    fn stop(&self, result: &TurnResult) -> TurnStop {
+        if result.is_clean() {
+            return TurnStop::Done;
+        }
+        if result.is_interrupted() {
+            return TurnStop::Interrupted;
+        }
+        let reason = result.name(self.evidence.assistant_error.as_deref()).to_owned();
+        TurnStop::Failed { status: result.api_error_status, reason }
+    }
+
+    fn still_running(&self) -> Option<Action> {
+        let tasks: Vec<_> = self.background.values().map(String::as_str).collect();
+        (!tasks.is_empty()).then(|| {
+            notice(format!("still running in the background as the turn ends: {}", tasks.join(", ")))
+        })
+    }
+}
+
+/// A part of the frame that must not cost us the rest of it.
+fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}

@@ -1,0 +1,81 @@
+//! `stream_event` and `rate_limit_event`: what is seen of a request while it runs.
+
+use jiff::Timestamp;
+use towline_core::{AgentEvent, Limit, LimitStatus};
+
+use super::classify::{Rejected, Retries};
+use super::protocol::{ClaudeProtocol, Reading, Unknown};
+use super::wire;
+use crate::protocol::Action;
+
+/// Reset times outside these years are a unit or a bug, not a time.
+const BELIEVABLE_SECONDS: std::ops::Range<f64> = 1_577_836_800.0..4_102_444_800.0;
+
+impl ClaudeProtocol {
+    pub(super) fn on_stream_event(&mut self, line: wire::StreamLine<'_>) -> Reading {
+        let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
+        let event = match line.event.kind.as_str() {
+            "content_block_delta" => line.event.delta.and_then(text_delta),
+            "message_start" => {
+                if parent.is_none() {
+                    self.request_worked();
+                }
+                line.event.message.and_then(|message| self.usage.saw(parent, &message))
+            }
+            "message_delta" => line.event.usage.and_then(|used| self.usage.grew(parent, used)),
+            "content_block_start" | "content_block_stop" | "message_stop" | "ping" | "error" => None,
+            unknown => return Err(Unknown(format!("stream_event/{unknown}"))),
+        };
+        let parent = parent.map(str::to_owned);
+        Ok(event.map(|event| Action::Emit { event, parent }).into_iter().collect())
+    }
+
+    pub(super) fn on_rate_limit(&mut self, line: wire::RateLimitLine<'_>) -> Reading {
+        let info = line.rate_limit_info;
+        let status = match info.status.as_str() {
+            "allowed" => LimitStatus::Allowed,
+            "allowed_warning" => LimitStatus::Warning,
+            // Work goes on, on paid extra usage.
+            "rejected" if info.is_using_overage == Some(true) => LimitStatus::Warning,
+            "rejected" => LimitStatus::Rejected,
+            unknown => return Err(Unknown(format!("rate_limit_event/{unknown}"))),
+        };
+        let resets_at = info.resets_at.and_then(believable);
+        self.evidence.rejected = (status == LimitStatus::Rejected).then_some(Rejected { until: resets_at });
+        let utilization = info.utilization.filter(|used| used.is_finite() && *used >= 0.0);
+        let scope = wire::owned(info.rate_limit_type);
+        Ok(vec![Action::emit(AgentEvent::RateLimit(Limit { scope, status, utilization, resets_at }))])
+    }
+
+    /// The model answers: what failed before is over, and a turn is under way.
+    pub(super) fn request_worked(&mut self) {
+        self.evidence.in_turn = true;
+        self.evidence.retries = Retries::default();
+        self.evidence.assistant_error = None;
+        self.evidence.rejected = None;
+    }
+}
+
+fn text_delta(delta: wire::Delta<'_>) -> Option<AgentEvent> {
+    let is_text = delta.kind.is_some_and(|kind| kind.as_str() == "text_delta");
+    let text = wire::owned(delta.text)?;
+    (is_text && !text.is_empty()).then_some(AgentEvent::MessageDelta { text })
+}
+
+fn believable(seconds: f64) -> Option<Timestamp> {
+    let seconds = BELIEVABLE_SECONDS.contains(&seconds).then_some(seconds as i64)?;
+    Timestamp::from_second(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_time_that_is_no_time_is_refused() {
+        assert_eq!(believable(1_794_711_639.0), Timestamp::from_second(1_794_711_639).ok());
+        for nonsense in [0.0, -1.0, 18_000.0, 1_794_711_639_000.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(believable(nonsense), None, "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `system`: the session itself, retries, compaction, background tasks.
+
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, Decision, Outcome, SessionId, SessionPlan, SessionStarted, Tokens};
+
+use super::protocol::{ClaudeProtocol, Reading, Unknown, decode, notice};
+use super::wire::{self, SystemLine};
+use crate::protocol::Action;
+use crate::text;
+
+impl ClaudeProtocol {
+    pub(super) fn on_system(&mut self, subtype: &str, line: &str) -> Reading {
+        let read = || decode::<SystemLine<'_>>(line, &format!("system/{subtype}"));
+        match subtype {
+            "init" => Ok(self.on_init(read()?)),
+            "api_retry" => Ok(self.on_retry(read()?)),
+            "compact_boundary" => Ok(vec![self.on_compaction(&read()?)]),
+            "status" => Ok(compaction_failure(read()?).into_iter().collect()),
+            "task_started" | "task_updated" | "task_notification" => {
+                self.on_task(subtype, read()?);
+                Ok(Vec::new())
+            }
+            "permission_denied" => {
+                let denial = read()?;
+                Ok(self
+                    .on_denial(wire::text(&denial.tool_name), wire::text(&denial.tool_use_id))
+                    .into_iter()
+                    .collect())
+            }
+            "informational" => Ok(loud(read()?).into_iter().collect()),
+            "model_fallback"
+            | "model_refusal_fallback"
+            | "model_consent_fallback"
+            | "local_command_output" => Ok(content(read()?).into_iter().collect()),
+            _ if UNINTERESTING.contains(&subtype) => Ok(Vec::new()),
+            unknown => Err(Unknown(format!("system/{unknown}"))),
+        }
+    }
+
+    /// Comes with each turn; the first one is the session's start.
+    fn on_init(&mut self, init: SystemLine<'_>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let id = SessionId::new(wire::text(&init.session_id));
+        self.directory = wire::owned(init.cwd).or(self.directory.take());
+        self.model = wire::owned(init.model).or(self.model.take());
+        self.evidence.in_turn = true;
+        if self.session.as_ref() != Some(&id) {
+            actions.extend(self.on_session(id, wire::owned(init.claude_code_version)));
+            actions.extend(failed_servers(init.mcp_servers));
+        }
+        if self.prompts_waiting > 0 {
+            self.prompts_waiting -= 1;
+            actions.push(Action::emit(AgentEvent::TurnStarted));
+        }
+        actions
+    }
+
+    fn on_session(&mut self, id: SessionId, agent_version: Option<String>) -> Vec<Action> {
+        let is_first = self.session.replace(id.clone()).is_none();
+        self.evidence.session_started = true;
+        let asked = match &self.asked {
+            SessionPlan::Resume(asked) => Some(asked),
+            SessionPlan::Fresh(_) => None,
+        };
+        let resumed = is_first && asked == Some(&id);
+        let fresh_instead = asked.filter(|_| is_first && !resumed).map(|asked| {
+            notice(format!("the agent did not resume session {asked}: it started session {id} instead"))
+        });
+        let started = SessionStarted { native_id: id, resumed, model: self.model.clone(), agent_version };
+        [Action::emit(AgentEvent::SessionStarted(started))].into_iter().chain(fresh_instead).collect()
+    }
+
+    fn on_retry(&mut self, retry: SystemLine<'_>) -> Vec<Action> {
+        let retries = &mut self.evidence.retries;
+        retries.status = retry.error_status;
+        retries.auth = if matches!(retry.error_status, Some(401 | 403)) { retries.auth + 1 } else { 0 };
+        let error = retry.error.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        vec![Action::emit(AgentEvent::Retrying {
+            status: retry.error_status,
+            attempt: retry.attempt.unwrap_or_default(),
+            // A cast from a float stops at the ends of the range, and makes zero of what is no number.
+            delay_ms: retry.retry_delay_ms.unwrap_or_default() as u64,
+            error: error.unwrap_or_default(),
+        })]
+    }
+
+    fn on_compaction(&mut self, line: &SystemLine<'_>) -> Action {
+        let metadata = line.compact_metadata.as_ref();
+        let before = metadata.and_then(|metadata| metadata.pre_tokens).map(Tokens);
+        let after = metadata.and_then(|metadata| metadata.post_tokens).map(Tokens);
+        self.usage.compacted(after);
+        Action::emit(AgentEvent::Compacted { before, after })
+    }
+
+    fn on_task(&mut self, subtype: &str, task: SystemLine<'_>) {
+        let id = String::from(wire::text(&task.task_id));
+        let status = task.patch.and_then(|patch| wire::owned(patch.status));
+        let is_over = matches!(status.as_deref(), Some("completed" | "failed" | "killed" | "stopped"));
+        if subtype == "task_started" {
+            self.background.insert(id, text::one_line(wire::text(&task.description)));
+        } else if subtype == "task_notification" || is_over {
+            self.background.remove(&id);
+        }
+    }
+
+    /// The agent's own rules denied a call; told once, however often it is mentioned.
+    pub(super) fn on_denial(&mut self, tool: &str, call: &str) -> Option<Action> {
+        let is_news = self.denied.insert(call.to_owned());
+        is_news.then(|| {
+            let by = "agent".to_owned();
+            Action::emit(AgentEvent::Decided(Decision {
+                tool: tool.to_owned(),
+                outcome: Outcome::Deny,
+                by,
+                rule: None,
+            }))
+        })
+    }
+}
+
+/// Frames that are known and say nothing that other frames do not say better, or nothing to us.
+const UNINTERESTING: [&str; 24] = [
+    "agents_killed",
+    "api_error",
+    "away_summary",
+    "commands_changed",
+    "elicitation_complete",
+    "file_snapshot",
+    "files_persisted",
+    "hook_progress",
+    "hook_response",
+    "hook_started",
+    "memory_recall",
+    "memory_saved",
+    "mirror_error",
+    "model_refusal_no_fallback",
+    "notification",
+    "permission_retry",
+    "plugin_install",
+    "post_turn_summary",
+    "session_state_changed",
+    "stop_hook_summary",
+    "task_progress",
+    "task_summary",
+    "thinking_tokens",
+    "turn_duration",
+];
+
+fn compaction_failure(status: SystemLine<'_>) -> Option<Action> {
+    let failed = wire::text(&status.compact_result) == "failed";
+    failed.then(|| notice(format!("compaction failed: {}", wire::text(&status.compact_error))))
+}
+
+fn loud(line: SystemLine<'_>) -> Option<Action> {
+    matches!(wire::text(&line.level), "notice" | "warning").then(|| content(line)).flatten()
+}
+
+fn content(line: SystemLine<'_>) -> Option<Action> {
+    line.content.map(String::from).filter(|content| !content.trim().is_empty()).map(notice)
+}
+
+fn failed_servers(servers: Option<&RawValue>) -> Vec<Action> {
+    let servers = servers.and_then(|raw| serde_json::from_str::<Vec<wire::McpStatus<'_>>>(raw.get()).ok());
+    let failed = servers.into_iter().flatten().filter(|server| server.status.as_str() == "failed");
+    failed
+        .map(|server| notice(format!("the MCP server `{}` could not be started", server.name.as_str())))
+        .collect()
+}

@@ -1,0 +1,8 @@
+//! What must hold of the conversation with Claude Code, on recordings of the real thing and on damaged ones.
+
+mod classify;
+mod conversation;
+mod damage;
+mod plan;
+mod recordings;
+mod support;

@@ -1,0 +1,213 @@
+//! Every setting has its effect on what is started.
+
+use std::collections::BTreeMap;
+
+use towline_core::SessionPlan;
+
+use super::support::{PROMPT, fresh, resume, settings};
+use crate::protocol::{LaunchContext, LaunchPlan, agent};
+use crate::settings::{AgentSettings, Kind, McpServer, Permission};
+
+const ALWAYS: [&str; 10] = [
+    "claude",
+    "-p",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-prompt-tool",
+    "stdio",
+];
+
+const RUNAWAY: [&str; 4] = [
+    "--disallowedTools=EnterWorktree",
+    "--disallowedTools=ExitWorktree",
+    "--disallowedTools=CronCreate",
+    "--disallowedTools=ScheduleWakeup",
+];
+
+fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn plan(
+    settings: &AgentSettings,
+    session: &SessionPlan,
+    model: Option<&str>,
+    environment: &[(&str, &str)],
+    towline: &[(&str, &str)],
+) -> LaunchPlan {
+    let (environment, towline) = (variables(environment), variables(towline));
+    let context =
+        LaunchContext { session, prompt: PROMPT, model, environment: &environment, towline: &towline };
+    agent(settings.kind).plan(settings, &context)
+}
+
+fn argv(settings: &AgentSettings, session: &SessionPlan) -> Vec<String> {
+    plan(settings, session, None, &[], &[]).argv
+}
+
+fn words(parts: &[&[&str]]) -> Vec<String> {
+    parts.concat().into_iter().map(str::to_owned).collect()
+}
+
+fn full() -> AgentSettings {
+    let docs = McpServer { command: vec!["docs-mcp".into(), "--all".into()] };
+    AgentSettings {
+        command: vec!["nice".into(), "claude".into()],
+        model: Some("sonnet".into()),
+        permission: Permission::Deny,
+        allow: vec!["Bash(git *)".into(), "CronCreate".into()],
+        deny: vec!["WebFetch".into(), "EnterWorktree".into()],
+        system_append: Some("- Prefer small commits.".into()),
+        dirs: vec!["../docs".into()],
+        max_turns: Some(50),
+        mcp: [("docs".to_owned(), docs)].into(),
+        args: vec!["--effort".into(), "high".into()],
+        ..settings()
+    }
+}
+
+#[test]
+fn without_settings_only_what_is_needed_is_said() {
+    let wanted =
+        words(&[&ALWAYS, &["--session-id", "s", "--permission-mode", "bypassPermissions"], &RUNAWAY]);
+    assert_eq!(argv(&settings(), &fresh("s")), wanted);
+}
+
+#[test]
+fn every_setting_is_said() {
+    let wanted = words(&[
+        &["nice"],
+        &ALWAYS,
+        &["--session-id", "s", "--model", "sonnet", "--permission-mode", "default"],
+        &["--allowedTools=Bash(git *)", "--allowedTools=CronCreate"],
+        &["--disallowedTools=WebFetch", "--disallowedTools=EnterWorktree"],
+        &["--disallowedTools=ExitWorktree", "--disallowedTools=ScheduleWakeup"],
+        &["--add-dir=../docs"],
+        &[r#"--mcp-config={"mcpServers":{"docs":{"args":["--all"],"command":"docs-mcp","type":"stdio"}}}"#],
+        &["--append-system-prompt=- Prefer small commits."],
+        &["--max-turns", "50"],
+        &["--effort", "high"],
+    ]);
+    assert_eq!(argv(&full(), &fresh("s")), wanted);
+}
+
+#[test]
+fn a_resumed_session_is_started_with_all_that_a_fresh_one_is() {
+    let mut wanted = argv(&full(), &fresh("s"));
+    let flag = wanted.iter_mut().find(|word| *word == "--session-id").expect("a session");
+    *flag = "--resume".to_owned();
+    assert_eq!(argv(&full(), &resume("s")), wanted);
+}
+
+#[test]
+fn the_goals_model_goes_before_the_settings() {
+    let argv = plan(&full(), &fresh("s"), Some("opus"), &[], &[]).argv;
+    let model = argv.iter().position(|word| word == "--model").expect("a model");
+    assert_eq!(argv[model + 1], "opus");
+    assert!(!argv.contains(&"sonnet".to_owned()));
+}
+
+#[test]
+fn the_prompt_is_in_no_argument_and_no_variable() {
+    let plan = plan(&full(), &fresh("s"), None, &[("PATH", "/bin")], &[]);
+    assert!(plan.argv.iter().chain(plan.env.values()).all(|word| !word.contains(PROMPT)));
+}
+
+/// What a person's shell may hold, and what each agent must not see of it.
+const OUTSIDE: [(&str, &str); 22] = [
+    ("PATH", "/bin"),
+    ("HOME", "/home/user"),
+    ("LC_ALL", "C.UTF-8"),
+    ("XDG_CONFIG_HOME", "/home/user/.config"),
+    ("https_proxy", "http://proxy"),
+    ("HTTPS_PROXY", "http://proxy"),
+    ("SSL_CERT_FILE", "/etc/ca.pem"),
+    ("ANTHROPIC_API_KEY", "key"),
+    ("CLAUDE_CONFIG_DIR", "/home/user/.claude"),
+    ("CLAUDE_CODE_USE_BEDROCK", "0"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("IS_SANDBOX", "1"),
+    ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "secret"),
+    ("OPENAI_API_KEY", "secret"),
+    ("GITHUB_TOKEN", "secret"),
+    ("TOWLINE_TOKEN", "the operator's"),
+    ("MY_PROXY_TOKEN", "token"),
+    ("CLAUDECODE", "1"),
+    ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+    ("CLAUDE_CODE_CHILD_SESSION", "1"),
+    ("CLAUDE_BG_SOURCE", "x"),
+];
+
+const BASE: [(&str, &str); 7] = [
+    ("PATH", "/bin"),
+    ("HOME", "/home/user"),
+    ("LC_ALL", "C.UTF-8"),
+    ("XDG_CONFIG_HOME", "/home/user/.config"),
+    ("https_proxy", "http://proxy"),
+    ("HTTPS_PROXY", "http://proxy"),
+    ("SSL_CERT_FILE", "/etc/ca.pem"),
+];
+
+const OWN: [(&str, &str); 5] = [
+    ("ANTHROPIC_API_KEY", "key"),
+    ("CLAUDE_CONFIG_DIR", "/home/user/.claude"),
+    ("CLAUDE_CODE_USE_BEDROCK", "0"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("IS_SANDBOX", "1"),
+];
+
+#[test]
+fn the_environment_is_an_allow_list() {
+    let plan = plan(&settings(), &fresh("s"), None, &OUTSIDE, &[]);
+    assert_eq!(plan.env, variables(&[&BASE[..], &OWN[..]].concat()));
+}
+
+#[test]
+fn the_scripted_agent_gets_no_credentials_at_all() {
+    let settings = AgentSettings { kind: Kind::Script, ..settings() };
+    assert_eq!(plan(&settings, &fresh("s"), None, &OUTSIDE, &[]).env, variables(&BASE));
+}
+
+#[test]
+fn cloud_credentials_come_only_with_the_cloud_that_needs_them() {
+    let with = |env: &[(&str, &str)]| {
+        let settings = AgentSettings { env: variables(env), ..settings() };
+        plan(&settings, &fresh("s"), None, &OUTSIDE, &[]).env
+    };
+    let has = |env: &BTreeMap<String, String>| {
+        (env.contains_key("AWS_SECRET_ACCESS_KEY"), env.contains_key("GOOGLE_APPLICATION_CREDENTIALS"))
+    };
+    assert_eq!(has(&with(&[("CLAUDE_CODE_USE_BEDROCK", "1")])), (true, false));
+    assert_eq!(has(&with(&[("CLAUDE_CODE_USE_VERTEX", "true")])), (false, true));
+}
+
+#[test]
+fn settings_add_variables_and_towline_has_the_last_word() {
+    let settings = AgentSettings {
+        pass_env: vec!["MY_PROXY_TOKEN".into(), "NOT_SET".into()],
+        env: variables(&[("ANTHROPIC_API_KEY", "other"), ("TOWLINE_GOAL", "mine"), ("EXTRA", "1")]),
+        ..settings()
+    };
+    let env =
+        plan(&settings, &fresh("s"), None, &OUTSIDE, &[("TOWLINE_GOAL", "g"), ("TOWLINE_TOKEN", "t")]).env;
+    let mut wanted = variables(&[&BASE[..], &OWN[..]].concat());
+    wanted.extend(variables(&[
+        ("MY_PROXY_TOKEN", "token"),
+        ("ANTHROPIC_API_KEY", "other"),
+        ("EXTRA", "1"),
+        ("TOWLINE_GOAL", "g"),
+        ("TOWLINE_TOKEN", "t"),
+    ]));
+    assert_eq!(env, wanted);
+}
+
+#[test]
+fn signing_in_is_said_with_the_command_that_is_used() {
+    let hint = agent(Kind::Claude).sign_in_hint(&full());
+    assert_eq!(hint, "run `nice claude` and then `/login`, or set ANTHROPIC_API_KEY");
+}

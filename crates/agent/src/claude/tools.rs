@@ -1,0 +1,193 @@
+//! Tool calls in words for people: what sort of thing they do, one line about them, the files they touch.
+
+use serde_json::Value;
+use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+
+use crate::text;
+
+/// How much of one string in a tool's input an event keeps: an edit may carry a whole file.
+const INPUT_TEXT: usize = 4 * 1024;
+
+/// A call that has begun; its result names it by id only.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) kind: ToolKind,
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) paths: Vec<String>,
+}
+
+impl Call {
+    pub(super) fn new(name: &str, input: &Value) -> Self {
+        Self { kind: kind(name), name: name.to_owned(), title: title(name, input), paths: paths(input) }
+    }
+
+    /// A call whose beginning was not seen.
+    pub(super) fn unknown() -> Self {
+        Self { kind: ToolKind::Other, name: "unknown".to_owned(), title: String::new(), paths: Vec::new() }
+    }
+
+    pub(super) fn begun(&self, id: &str, input: Value) -> AgentEvent {
+        AgentEvent::Tool(ToolUse { input: Some(clipped(input)), ..self.state(id, ToolStatus::Running) })
+    }
+
+    pub(super) fn ended(&self, id: &str, status: ToolStatus, output: &str) -> AgentEvent {
+        let exit_code = (self.kind == ToolKind::Execute).then(|| exit_code(output)).flatten();
+        let output = Some(text::tail(output, text::OUTPUT_TAIL).to_owned());
+        AgentEvent::Tool(ToolUse { output, exit_code, ..self.state(id, status) })
+    }
+
+    fn state(&self, id: &str, status: ToolStatus) -> ToolUse {
+        ToolUse {
+            id: id.to_owned(),
+            tool: self.kind,
+            name: self.name.clone(),
+            title: self.title.clone(),
+            status,
+            input: None,
+            output: None,
+            exit_code: None,
+            paths: self.paths.clone(),
+        }
+    }
+}
+
+/// The agent's to-do list, when this call writes it.
+pub(super) fn plan(name: &str, input: &Value) -> Option<AgentEvent> {
+    let todos = input.get("todos").filter(|_| name == "TodoWrite")?.as_array()?;
+    let entry = |todo: &Value| {
+        let text = todo.get("content")?.as_str()?.to_owned();
+        Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
+    };
+    Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+}
+
+fn kind(name: &str) -> ToolKind {
+    match name {
+        "Read" | "NotebookRead" => ToolKind::Read,
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => ToolKind::Edit,
+        "Grep" | "Glob" | "LS" | "ToolSearch" => ToolKind::Search,
+        "Bash" | "PowerShell" | "Monitor" => ToolKind::Execute,
+        "WebFetch" | "WebSearch" => ToolKind::Fetch,
+        "Task" | "Agent" => ToolKind::Subagent,
+        _ if name.starts_with("mcp__") => ToolKind::Mcp,
+        _ => ToolKind::Other,
+    }
+}
+
+/// The one argument that says most about a call, in this order.
+const TELLING: [&str; 11] = [
+    "command",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "subject",
+    "skill",
+    "path",
+    "name",
+];
+
+fn title(name: &str, input: &Value) -> String {
+    if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        return format!("{server}: {tool}");
+    }
+    if let Some(question) = input.pointer("/questions/0/question").and_then(Value::as_str) {
+        return text::one_line(question);
+    }
+    let telling = TELLING.iter().find_map(|field| input.get(field).and_then(Value::as_str));
+    telling.map_or_else(|| name.to_owned(), text::one_line)
+}
+
+fn paths(input: &Value) -> Vec<String> {
+    let fields = ["file_path", "notebook_path", "path"];
+    fields.iter().filter_map(|field| input.get(field)?.as_str()).map(str::to_owned).collect()
+}
+
+/// A failed command's result begins with its exit code.
+fn exit_code(output: &str) -> Option<i32> {
+    output.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
+}
+
+fn clipped(input: Value) -> Value {
+    match input {
+        Value::String(text) if text.len() > INPUT_TEXT => {
+            let kept = text::head(&text, INPUT_TEXT);
+            Value::String(format!("{kept} … ({} bytes in all)", text.len()))
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(clipped).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(name, value)| (name, clipped(value))).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn titles_say_what_a_call_is_about() {
+        let cases = [
+            ("Bash", json!({"command": "cargo test\necho done", "description": "x"}), "cargo test …"),
+            ("Write", json!({"file_path": "/w/a.rs", "content": "x"}), "/w/a.rs"),
+            ("Grep", json!({"pattern": "fn main", "path": "src"}), "fn main"),
+            ("WebFetch", json!({"url": "http://example.org", "prompt": "x"}), "http://example.org"),
+            ("Task", json!({"description": "look around", "prompt": "x"}), "look around"),
+            ("mcp__docs__find", json!({"query": "x"}), "docs: find"),
+            ("AskUserQuestion", json!({"questions": [{"question": "Which?"}]}), "Which?"),
+            ("TaskList", json!({}), "TaskList"),
+        ];
+        for (name, input, wanted) in cases {
+            assert_eq!(title(name, &input), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn kinds_follow_the_tools_name() {
+        let cases = [
+            ("Read", ToolKind::Read),
+            ("NotebookEdit", ToolKind::Edit),
+            ("Glob", ToolKind::Search),
+            ("Bash", ToolKind::Execute),
+            ("WebSearch", ToolKind::Fetch),
+            ("Agent", ToolKind::Subagent),
+            ("mcp__docs__find", ToolKind::Mcp),
+            ("Skill", ToolKind::Other),
+        ];
+        for (name, wanted) in cases {
+            assert_eq!(kind(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_to_do_list_is_a_plan() {
+        let input = json!({"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "pending"}]});
+        let entries =
+            vec![PlanEntry { text: "a".into(), done: true }, PlanEntry { text: "b".into(), done: false }];
+        assert_eq!(plan("TodoWrite", &input), Some(AgentEvent::Plan { entries }));
+        assert_eq!(plan("Write", &input), None);
+    }
+
+    #[test]
+    fn long_input_and_output_are_cut_but_the_exit_code_is_not_lost() {
+        let call = Call::new("Bash", &json!({"command": "make"}));
+        let output = format!("Exit code 2\n{}end", "x".repeat(9_000));
+        let AgentEvent::Tool(tool) = call.ended("t", ToolStatus::Failed, &output) else {
+            panic!("no tool event")
+        };
+        assert_eq!((tool.exit_code, tool.output.as_deref().map(str::len)), (Some(2), Some(4_096)));
+        assert!(tool.output.is_some_and(|kept| kept.ends_with("end")));
+
+        let AgentEvent::Tool(tool) = call.begun("t", json!({"content": ["y".repeat(9_000)]})) else {
+            panic!("no tool event")
+        };
+        let wanted = format!("{} … (9000 bytes in all)", "y".repeat(4_096));
+        assert_eq!(tool.input, Some(json!({ "content": [wanted] })));
+    }
+}

@@ -1,0 +1,325 @@
+//! What the CLI writes, as it writes it. Every field is optional as far as that makes sense: a field that is
+//! missing or new must not cost us the frame.
+//!
+//! The hot path is the stream of text deltas: strings are borrowed from the line where they can be, and parts
+//! that only some frames need stay raw until somebody looks.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A string borrowed from the line, unless it holds escapes. Also inside an `Option`, where a bare `Cow` would
+/// always be copied.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Text<'_>> for String {
+    fn from(text: Text<'_>) -> Self {
+        text.0.into_owned()
+    }
+}
+
+/// An optional text as a plain `&str`, empty when missing.
+pub(super) fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
+    text.as_ref().map_or("", Text::as_str)
+}
+
+/// An optional text as an owned `String`.
+pub(super) fn owned(text: Option<Text<'_>>) -> Option<String> {
+    text.map(String::from)
+}
+
+/// What every frame has: enough to know how to read the rest.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) subtype: Option<Text<'a>>,
+}
+
+/// `stream_event`: the raw API stream, wrapped.
+#[derive(Debug, Deserialize)]
+pub(super) struct StreamLine<'a> {
+    #[serde(borrow)]
+    pub(super) event: StreamEvent<'a>,
+    #[serde(borrow)]
+    pub(super) parent_tool_use_id: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct StreamEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) message: Option<Message<'a>>,
+    pub(super) usage: Option<Usage>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+}
+
+/// `assistant` and `user`.
+#[derive(Debug, Deserialize)]
+pub(super) struct MessageLine<'a> {
+    #[serde(borrow)]
+    pub(super) message: Message<'a>,
+    #[serde(borrow)]
+    pub(super) parent_tool_use_id: Option<Text<'a>>,
+    /// On messages that the CLI made up itself to show a failed request.
+    #[serde(borrow)]
+    pub(super) error: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_use_result: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
+    /// A string, or a list of blocks.
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) usage: Option<Usage>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+pub(super) struct Usage {
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    pub(super) cache_read_input_tokens: Option<u64>,
+}
+
+/// A piece of a message's content, with the fields of all kinds of it that we read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Option<Text<'a>>,
+    /// A string, or a list of blocks.
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) is_error: Option<bool>,
+}
+
+/// What a message or a tool result consists of.
+pub(super) enum Content<'a> {
+    Text(Text<'a>),
+    Blocks(Vec<&'a RawValue>),
+}
+
+impl<'a> Content<'a> {
+    /// Reads a string or a list of blocks; `None` when it is neither.
+    pub(super) fn read(raw: Option<&'a RawValue>) -> Option<Self> {
+        let json = raw.map_or("[]", RawValue::get);
+        match json.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(json).ok().map(Self::Text),
+            _ => serde_json::from_str(json).ok().map(Self::Blocks),
+        }
+    }
+}
+
+/// The structured half of a tool's result, where it is an object.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ToolUseResult {
+    pub(super) interrupted: Option<bool>,
+}
+
+/// All `system` frames that are looked into, in one: their fields do not contradict each other.
+#[derive(Debug, Deserialize)]
+pub(super) struct SystemLine<'a> {
+    #[serde(borrow)]
+    pub(super) session_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) cwd: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) claude_code_version: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) mcp_servers: Option<&'a RawValue>,
+    pub(super) attempt: Option<u32>,
+    pub(super) retry_delay_ms: Option<f64>,
+    pub(super) error_status: Option<u16>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    pub(super) compact_metadata: Option<CompactMetadata>,
+    #[serde(borrow)]
+    pub(super) compact_result: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) compact_error: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) task_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) description: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) patch: Option<TaskPatch<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) content: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) level: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CompactMetadata {
+    pub(super) pre_tokens: Option<u64>,
+    pub(super) post_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct TaskPatch<'a> {
+    #[serde(borrow)]
+    pub(super) status: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct McpStatus<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+}
+
+/// `rate_limit_event`.
+#[derive(Debug, Deserialize)]
+pub(super) struct RateLimitLine<'a> {
+    #[serde(borrow)]
+    pub(super) rate_limit_info: RateLimitInfo<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RateLimitInfo<'a> {
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    pub(super) resets_at: Option<f64>,
+    #[serde(borrow)]
+    pub(super) rate_limit_type: Option<Text<'a>>,
+    pub(super) utilization: Option<f64>,
+    pub(super) is_using_overage: Option<bool>,
+}
+
+/// `control_request` from the CLI to us.
+#[derive(Debug, Deserialize)]
+pub(super) struct ControlLine<'a> {
+    #[serde(borrow)]
+    pub(super) request_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) request: ControlRequest<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ControlRequest<'a> {
+    #[serde(borrow)]
+    pub(super) subtype: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Option<Text<'a>>,
+}
+
+/// `control_response`: the CLI's answer to a request of ours.
+#[derive(Debug, Deserialize)]
+pub(super) struct ControlAnswerLine<'a> {
+    #[serde(borrow)]
+    pub(super) response: ControlAnswer<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ControlAnswer<'a> {
+    #[serde(borrow)]
+    pub(super) subtype: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Option<Text<'a>>,
+}
+
+/// `auth_status`.
+#[derive(Debug, Deserialize)]
+pub(super) struct AuthStatusLine<'a> {
+    #[serde(borrow)]
+    pub(super) error: Option<Text<'a>>,
+}
+
+/// `result`: the end of a turn. Usage stays raw, so that a change there cannot cost us the result.
+#[derive(Debug, Deserialize)]
+pub(super) struct ResultLine<'a> {
+    #[serde(borrow)]
+    pub(super) subtype: Text<'a>,
+    pub(super) is_error: Option<bool>,
+    pub(super) api_error_status: Option<u16>,
+    #[serde(borrow)]
+    pub(super) result: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) terminal_reason: Option<Text<'a>>,
+    pub(super) num_turns: Option<u32>,
+    pub(super) total_cost_usd: Option<f64>,
+    /// The name of `total_cost_usd` in older versions.
+    pub(super) cost_usd: Option<f64>,
+    #[serde(rename = "modelUsage", borrow)]
+    pub(super) model_usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) structured_output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) permission_denials: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) errors: Option<&'a RawValue>,
+}
+
+/// `modelUsage`: cumulative over the process, by model.
+pub(super) type ModelUsage = BTreeMap<String, ModelUsed>;
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelUsed {
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) cache_read_input_tokens: Option<u64>,
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    pub(super) context_window: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Denial<'a> {
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+}

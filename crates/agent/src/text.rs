@@ -1,0 +1,58 @@
+//! Cutting text down to what an event may hold. The whole of it stays on disk with the attempt.
+
+/// How much of a tool's output an event keeps.
+pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
+
+/// How much of a frame that is not understood an event keeps.
+const RAW_HEAD: usize = 500;
+
+/// How long a title may be.
+const TITLE: usize = 160;
+
+/// The first `chars` characters.
+pub(crate) fn head(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The last `bytes` bytes, or a little less so that no character is cut.
+pub(crate) fn tail(text: &str, bytes: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// The first line that says something, short enough for a list.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let cut = head(line, TITLE);
+    let more = cut.len() < line.len() || text.trim().lines().nth(1).is_some();
+    if more { format!("{cut} …") } else { cut.to_owned() }
+}
+
+/// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].
+pub(crate) fn raw_head(line: &str) -> String {
+    head(line, RAW_HEAD).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_never_splits_a_character() {
+        assert_eq!(head("äöü", 2), "äö");
+        assert_eq!(head("ab", 2), "ab");
+        assert_eq!(tail("äöü", 3), "ü");
+        assert_eq!(tail("abc", 10), "abc");
+    }
+
+    #[test]
+    fn a_title_is_one_line_and_shows_that_there_is_more() {
+        assert_eq!(one_line("\n  make all \n"), "make all");
+        assert_eq!(one_line("cat <<EOF\nx\nEOF"), "cat <<EOF …");
+        assert_eq!(one_line(&"x".repeat(200)), format!("{} …", "x".repeat(160)));
+        assert_eq!(one_line(""), "");
+    }
+}
