@@ -16,6 +16,14 @@ use towline_store::{SqliteStore, Store};
 use crate::failure::Failure;
 use crate::output;
 
+/// What Towline keeps.
+pub(crate) struct State {
+    /// The state directory.
+    pub(crate) home: Home,
+    /// Where goals are kept.
+    pub(crate) store: Arc<dyn Store>,
+}
+
 /// What this process was started with.
 pub(crate) struct Context {
     /// The environment. Variables that are not text cannot be passed on and are left out.
@@ -74,22 +82,27 @@ impl Context {
     }
 
     /// The state, unless there is none yet: reading creates nothing.
-    pub(crate) fn existing_state(&self) -> Result<Option<(Home, Arc<dyn Store>)>, Failure> {
+    pub(crate) fn existing_state(&self) -> Result<Option<State>, Failure> {
         if !self.home_path()?.join("towline.db").exists() {
             return Ok(None);
         }
+        self.state().map(Some)
+    }
+
+    /// The state, made when it is missing.
+    pub(crate) fn state(&self) -> Result<State, Failure> {
         let home = self.home()?;
-        let store = open_store(&home)?;
-        Ok(Some((home, store)))
+        let store = Arc::new(SqliteStore::open(&home.database())?);
+        Ok(State { home, store })
     }
 
     /// An engine of our own, with these agents.
     pub(crate) fn engine(
         &self,
-        home: Home,
-        store: Arc<dyn Store>,
+        state: State,
         agents: BTreeMap<AgentName, AgentSettings>,
     ) -> Result<Engine, Failure> {
+        let State { home, store } = state;
         let shim = ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] };
         let environment = self.environment.clone();
         let clock = Arc::new(SystemClock);
@@ -114,11 +127,6 @@ impl Context {
         };
         Some(directory.join("towline"))
     }
-}
-
-/// Opens the database in the state directory.
-pub(crate) fn open_store(home: &Home) -> Result<Arc<dyn Store>, Failure> {
-    Ok(Arc::new(SqliteStore::open(&home.database())?))
 }
 
 /// A configuration file, if it is there.

@@ -2,20 +2,16 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use towline_engine::Home;
-use towline_store::{GoalRecord, Store};
+use towline_store::GoalRecord;
 
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::failure::Failure;
 
 /// A goal and where it is kept.
 pub(crate) struct Found {
-    /// The state directory.
-    pub(crate) home: Home,
-    /// The store.
-    pub(crate) store: Arc<dyn Store>,
+    /// Where it is kept.
+    pub(crate) state: State,
     /// The goal.
     pub(crate) record: GoalRecord,
 }
@@ -24,12 +20,12 @@ pub(crate) struct Found {
 pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failure> {
     let missing =
         || Failure::not_found(format!("there is no goal `{given}`")).hint("`towline ls` lists them");
-    let (home, store) = context.existing_state()?.ok_or_else(missing)?;
+    let state = context.existing_state()?.ok_or_else(missing)?;
     let mut matching: Vec<GoalRecord> =
-        store.list().await?.into_iter().filter(|record| record.goal.id.matches(given)).collect();
+        state.store.list().await?.into_iter().filter(|record| record.goal.id.matches(given)).collect();
     match matching.len() {
         0 => Err(missing()),
-        1 => Ok(Found { home, store, record: matching.remove(0) }),
+        1 => Ok(Found { state, record: matching.remove(0) }),
         _ => {
             let lines: Vec<String> =
                 matching.iter().map(|record| format!("{}  {}", record.goal.id, record.goal.title)).collect();

@@ -14,18 +14,18 @@ use crate::{find, output};
 /// Ends the goal and waits until nothing of it is left.
 pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
-    let (home, store, record) = (found.home, found.store, found.record);
+    let (state, record) = (found.state, found.record);
     let goal = record.goal.id;
-    let asked = ask(&home, &record, &Request::Cancel { goal }).await;
+    let asked = ask(&state.home, &record, &Request::Cancel { goal }).await;
     let unreachable =
         |error| Failure::internal(format!("cannot reach the process that drives the goal: {error}"));
     let phase = if asked.map_err(unreachable)?.is_some() {
         let mut following =
-            follow(&home, store.clone(), &record, record.last_seq).await.map_err(unreachable)?;
+            follow(&state.home, state.store.clone(), &record, record.last_seq).await.map_err(unreachable)?;
         while following.events.next().await?.is_some() {}
-        store.load(goal).await?.state.phase
+        state.store.load(goal).await?.state.phase
     } else {
-        let engine = context.engine(home, store, BTreeMap::new())?;
+        let engine = context.engine(state, BTreeMap::new())?;
         let handle = engine.take_up(goal, Some(Event::CancelRequested)).await?;
         let record = handle.result().await;
         engine.close().await;

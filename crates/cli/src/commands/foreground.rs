@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use towline_agent::AgentSettings;
 use towline_core::{AgentName, Event, Goal, Seq};
 use towline_engine::{Clock, Handle, Home, SystemClock};
-use towline_store::{GoalRecord, Store};
+use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::failure::{Failure, exit_code_of};
 use crate::output;
 use crate::report::GoalReport;
@@ -38,10 +37,8 @@ impl Beginning {
 pub(crate) struct Foreground<'a> {
     /// This process.
     pub(crate) context: &'a Context,
-    /// The state directory.
-    pub(crate) home: Home,
-    /// Where goals are kept.
-    pub(crate) store: Arc<dyn Store>,
+    /// Where the goal is kept.
+    pub(crate) state: State,
     /// The agents that the goal may use.
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     /// What is printed.
@@ -54,7 +51,8 @@ impl Foreground<'_> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
-        let engine = self.context.engine(self.home.clone(), self.store, self.agents)?;
+        let home = self.state.home.clone();
+        let engine = self.context.engine(self.state, self.agents)?;
         let (handle, after) = match beginning {
             Beginning::New(goal) => (engine.start(*goal).await?, Seq(0)),
             Beginning::Existing(record, wish) => {
@@ -67,7 +65,7 @@ impl Foreground<'_> {
         engine.close().await;
         screen.finish();
         let record = record?;
-        conclude(self.context, &self.home, self.format, &record, first.as_ref());
+        conclude(self.context, &home, self.format, &record, first.as_ref());
         let code = exit_code_of(&record.state.phase);
         Ok((record, code))
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     } else {
         let mut after = Seq(0);
         loop {
-            let page = found.store.events(found.record.goal.id, after, 500).await?;
+            let page = found.state.store.events(found.record.goal.id, after, 500).await?;
             let Some(last) = page.last() else { break };
             after = last.seq;
             page.iter().for_each(&mut show);
@@ -51,7 +51,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
 }
 
 async fn following(found: &Found, after: Seq) -> Result<towline_engine::Following, Failure> {
-    let following = follow(&found.home, found.store.clone(), &found.record, after).await;
+    let following = follow(&found.state.home, found.state.store.clone(), &found.record, after).await;
     following
         .map_err(|error| Failure::internal(format!("cannot reach the process that drives the goal: {error}")))
 }
@@ -73,7 +73,7 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
             None => return Err(Failure::not_found("the goal has had no attempt yet")),
         },
     };
-    let directory = found.home.attempt(found.record.goal.id, number);
+    let directory = found.state.home.attempt(found.record.goal.id, number);
     let mut reader = LogReader::output(&directory, Stream::Stdout, 0);
     copy(&mut reader, &directory)?;
     if args.follow {

@@ -13,7 +13,7 @@ use crate::report::{GoalLine, agent_of};
 /// Lists goals.
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
     let records = match context.existing_state()? {
-        Some((_, store)) => store.list().await?,
+        Some(state) => state.store.list().await?,
         None => Vec::new(),
     };
     if args.json {

@@ -15,8 +15,7 @@ use crate::find;
 pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     let agents = agents_of(context, &found.record.goal)?;
-    let foreground =
-        Foreground { context, home: found.home, store: found.store, agents, format: args.format };
+    let foreground = Foreground { context, state: found.state, agents, format: args.format };
     let wish = Event::RetryRequested { budget: args.budget };
     let (_, code) = foreground.drive(Beginning::Existing(Box::new(found.record), Some(wish))).await?;
     Ok(code)

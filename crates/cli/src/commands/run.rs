@@ -7,7 +7,7 @@ use towline_store::GoalRecord;
 
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
-use crate::context::{Context, open_store};
+use crate::context::Context;
 use crate::draft::{agents_of, draft};
 use crate::failure::Failure;
 use crate::{find, output};
@@ -24,8 +24,6 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
     let draft = draft(context, args, SystemClock.now())?;
-    let home = context.home()?;
-    let store = open_store(&home)?;
     if !args.format.json && !args.format.events {
         output::print(format_args!("goal {}  {}", draft.goal.id.short(), draft.goal.title));
         if draft.goal.checks.is_empty() {
@@ -34,14 +32,14 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
             ));
         }
     }
-    let foreground = Foreground { context, home, store, agents: draft.agents, format: args.format };
+    let foreground =
+        Foreground { context, state: context.state()?, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }
 
 async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
     let found = find::goal(context, id).await?;
     let agents = agents_of(context, &found.record.goal)?;
-    let foreground =
-        Foreground { context, home: found.home, store: found.store, agents, format: args.format };
+    let foreground = Foreground { context, state: found.state, agents, format: args.format };
     foreground.drive(Beginning::Existing(Box::new(found.record), None)).await
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
-        output::print_json(&GoalReport::of(record, &found.home, SystemClock.now()));
+        output::print_json(&GoalReport::of(record, &found.state.home, SystemClock.now()));
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);
