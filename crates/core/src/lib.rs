@@ -10,6 +10,8 @@ mod duration;
 mod effect;
 mod end;
 mod event;
+#[cfg(test)]
+mod fixtures;
 mod goal;
 mod ids;
 mod phase;

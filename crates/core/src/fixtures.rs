@@ -1,0 +1,378 @@
+//! Goals, states and news for the tests of this crate. Only compiled for them.
+//!
+//! States are not made by hand: a [`Story`] brings a goal there by the steps that bring it there in earnest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    AgentEvent, AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, CheckResult, Clock,
+    Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch, MicroUsd, Moved, Origin,
+    Outcome, Phase, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, Usage, Verdict,
+    WorkspaceBinding, WorkspaceSpec, step,
+};
+
+/// A moment, in seconds after the goal was created.
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).expect("in range")
+}
+
+/// The attempt with this number.
+pub(crate) fn no(number: u32) -> AttemptNo {
+    AttemptNo::new(number).expect("not zero")
+}
+
+/// A goal with one check, one agent and the default budget.
+pub(crate) fn goal() -> Goal {
+    Goal {
+        id: "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("a goal id"),
+        title: "Fix the tests".into(),
+        prompt: "Make the tests pass.".into(),
+        checks: vec![check("tests", "cargo test")],
+        budget: Budget::default(),
+        agents: vec![AgentName::new("claude")],
+        model: None,
+        protect: vec!["tests/**".into()],
+        workspace: WorkspaceSpec {
+            repository: "/repository".into(),
+            base: Commit::new("base"),
+            setup: vec![],
+            copy: vec![],
+        },
+        briefing: false,
+        labels: vec![],
+        metadata: BTreeMap::new(),
+        origin: Origin { channel: "cli".into(), thread: None, by: None },
+        created_at: at(0),
+    }
+}
+
+/// The goal with another budget.
+pub(crate) fn goal_with(budget: Budget) -> Goal {
+    Goal { budget, ..goal() }
+}
+
+/// The goal without checks.
+pub(crate) fn goal_without_checks() -> Goal {
+    Goal { checks: vec![], ..goal() }
+}
+
+/// A command check.
+pub(crate) fn check(name: &str, run: &str) -> Check {
+    let kind = CheckKind::Command { run: run.into(), stdout: None };
+    Check { name: name.into(), kind, timeout: Duration::from_secs(60) }
+}
+
+/// A check's result that holds.
+pub(crate) fn green(name: &str) -> CheckResult {
+    CheckResult {
+        name: name.into(),
+        met: true,
+        exit_code: Some(0),
+        problem: None,
+        evidence: "ok".into(),
+        took: Duration::from_secs(1),
+    }
+}
+
+/// A check's result that does not hold.
+pub(crate) fn red(name: &str, evidence: &str) -> CheckResult {
+    CheckResult { met: false, exit_code: Some(101), evidence: evidence.into(), ..green(name) }
+}
+
+/// A verdict on the candidate `c-TREE`.
+pub(crate) fn verdict(tree: &str, checks: Vec<CheckResult>) -> Verdict {
+    Verdict { candidate: Commit::new(format!("c-{tree}")), tree: tree.into(), restored: vec![], checks }
+}
+
+/// The goal's check fails on this tree.
+pub(crate) fn red_verdict(tree: &str) -> Event {
+    Event::VerdictReached { verdict: verdict(tree, vec![red("tests", "1 failed")]) }
+}
+
+/// The goal's check holds on this tree.
+pub(crate) fn green_verdict(tree: &str) -> Event {
+    Event::VerdictReached { verdict: verdict(tree, vec![green("tests")]) }
+}
+
+/// The workspace that is made for the goal.
+pub(crate) fn workspace() -> WorkspaceBinding {
+    WorkspaceBinding { path: "/workspace".into(), branch: "towline/goal".into(), base: Commit::new("base") }
+}
+
+/// The workspace is ready.
+pub(crate) fn prepared() -> Event {
+    Event::Prepared { workspace: workspace(), warnings: vec![] }
+}
+
+/// The workspace cannot be made.
+pub(crate) fn prepare_failed() -> Event {
+    Event::PrepareFailed { error: "npm ci failed; run it by hand".into() }
+}
+
+/// The agent said or did something.
+pub(crate) fn agent(event: AgentEvent) -> Event {
+    Event::Agent { event }
+}
+
+/// A conversation by this id came up.
+pub(crate) fn session(id: &str, resumed: bool) -> Event {
+    agent(AgentEvent::SessionStarted(SessionStarted {
+        native_id: SessionId::new(id),
+        resumed,
+        model: Some("opus".into()),
+        agent_version: None,
+    }))
+}
+
+/// What the samples of usage add up: 10 tokens of each kind for each `times`, and a cent.
+pub(crate) fn used(times: u64) -> Usage {
+    let tokens = Tokens(10 * times);
+    Usage {
+        input: tokens,
+        output: tokens,
+        cache_read: tokens,
+        cache_write: tokens,
+        cost: MicroUsd(10_000 * times),
+    }
+}
+
+/// A message used something.
+pub(crate) fn usage(times: u64) -> Event {
+    agent(AgentEvent::Usage { model: None, used: used(times), context_used: None, context_size: None })
+}
+
+/// The agent tries again after this status.
+pub(crate) fn retrying(status: u16) -> Event {
+    agent(AgentEvent::Retrying { status: Some(status), attempt: 1, delay_ms: 500, error: "refused".into() })
+}
+
+/// A permission request was answered.
+pub(crate) fn decided(outcome: Outcome) -> Event {
+    agent(AgentEvent::Decided(decision(outcome)))
+}
+
+/// The answer to a permission request.
+pub(crate) fn decision(outcome: Outcome) -> Decision {
+    Decision { tool: "Bash".into(), outcome, by: "rule".into(), rule: None }
+}
+
+/// The attempt ended so.
+pub(crate) fn ended(end: End) -> Event {
+    Event::AttemptEnded { end, exit: exit() }
+}
+
+/// How its process ended.
+pub(crate) fn exit() -> Exit {
+    Exit { code: Some(1), signal: None, stderr_tail: "bye".into() }
+}
+
+/// An end that is not understood.
+pub(crate) fn crashed() -> End {
+    End::Crashed { message: "exit code 1".into() }
+}
+
+/// A clock ran out.
+pub(crate) fn ran_out(clock: Clock) -> Event {
+    Event::ClockRanOut { clock }
+}
+
+/// The operator opens the goal again and raises these budgets.
+pub(crate) fn retry(changes: &[&str]) -> Event {
+    Event::RetryRequested { budget: changes.iter().map(|change| change.parse().expect(change)).collect() }
+}
+
+/// The event that follows a change of the phase.
+pub(crate) fn now_in(phase: Phase) -> Event {
+    Event::PhaseChanged { phase }
+}
+
+/// What follows from an event, when that is a change of the phase and nothing to be done.
+pub(crate) fn moved_to(phase: Phase, settled: &[&str]) -> Moved {
+    Moved { events: vec![now_in(phase)], effects: vec![], settled: keys(settled) }
+}
+
+/// Keys of effects.
+pub(crate) fn keys(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|&key| key.to_owned()).collect()
+}
+
+/// An attempt as it is when it begins.
+pub(crate) fn fresh_attempt(number: u32, started_at: Timestamp) -> Attempt {
+    Attempt {
+        n: no(number),
+        id: AttemptId::of(goal().id, no(number)),
+        agent: AgentName::new("claude"),
+        model: None,
+        session: None,
+        resumed: false,
+        started_at,
+        ended_at: None,
+        turns: 0,
+        end: None,
+        exit: None,
+        limit_until: None,
+        text: String::new(),
+        usage: Usage::default(),
+        context: None,
+        decisions: vec![],
+        verdict: None,
+        unrecognised: 0,
+        counts: true,
+        read_to: 0,
+    }
+}
+
+/// The id of the session that an attempt of the goal starts when it resumes none.
+pub(crate) fn fresh_session(number: u32) -> SessionId {
+    AttemptId::of(goal().id, no(number)).fresh_session()
+}
+
+/// A goal on its way, one event after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Story {
+    pub(crate) goal: Goal,
+    pub(crate) state: GoalState,
+    pub(crate) now: Timestamp,
+}
+
+impl Story {
+    /// A goal that was just created.
+    pub(crate) fn of(goal: Goal) -> Self {
+        Self { state: GoalState::new(&goal), goal, now: at(0) }
+    }
+
+    /// A goal whose workspace is being made.
+    pub(crate) fn preparing(goal: Goal) -> Self {
+        Self::of(goal).after(&[Event::Dispatched])
+    }
+
+    /// A goal whose first attempt was just launched.
+    pub(crate) fn launched(goal: Goal) -> Self {
+        Self::preparing(goal).after(&[prepared()])
+    }
+
+    /// A goal whose first attempt works in the session `s1`.
+    pub(crate) fn working(goal: Goal) -> Self {
+        let mut story = Self::launched(goal);
+        story.work_in("s1", false);
+        story
+    }
+
+    /// A goal whose first attempt's work is being checked.
+    pub(crate) fn checking() -> Self {
+        Self::working(goal()).after(&[ended(End::Completed)])
+    }
+
+    /// A goal whose first attempt crashed at work, and that waits before the next one.
+    pub(crate) fn sleeping() -> Self {
+        Self::working(goal()).after(&[ended(crashed())])
+    }
+
+    /// A goal that waits for a quota.
+    pub(crate) fn limited() -> Self {
+        Self::working(goal()).after(&[ended(End::RateLimited { until: Some(at(3_600)) })])
+    }
+
+    /// A goal that needs a person.
+    pub(crate) fn escalated() -> Self {
+        Self::working(goal()).after(&[ended(End::Declined { message: "I will not".into() })])
+    }
+
+    /// The story after these events, all of which must be legal.
+    pub(crate) fn after(mut self, events: &[Event]) -> Self {
+        for event in events {
+            self.tell(event.clone());
+        }
+        self
+    }
+
+    /// The living attempt's agent starts or resumes this session and takes up its prompt.
+    pub(crate) fn work_in(&mut self, id: &str, resumed: bool) {
+        self.tell(Event::AttemptStarted);
+        self.tell(session(id, resumed));
+        self.tell(agent(AgentEvent::TurnStarted));
+    }
+
+    /// Time goes by.
+    pub(crate) fn wait(&mut self, seconds: u64) {
+        self.now = crate::clock::later(self.now, Duration::from_secs(seconds));
+    }
+
+    /// Sleeps or waits for the quota as long as it takes, and gets a slot. Gives back the launch that follows.
+    pub(crate) fn go_on(&mut self) -> Launch {
+        if let Some(until) = self.state.phase.until() {
+            self.now = until;
+            self.tell(Event::Woken);
+        }
+        launch_of(self.tell(Event::Dispatched))
+    }
+
+    /// Something legal happens; gives back what follows from it.
+    pub(crate) fn tell(&mut self, event: Event) -> Moved {
+        let name = event.name();
+        match self.offer(event) {
+            StepOutcome::Moved(moved) => moved,
+            other => panic!("`{name}` while {}: {other:?}", self.state.phase.name()),
+        }
+    }
+
+    /// Something happens, stamped as the engine stamps it.
+    pub(crate) fn offer(&mut self, event: Event) -> StepOutcome {
+        let stamp = Stamp { generation: self.state.generation, attempt: self.speaks_about(&event) };
+        self.send(&incoming(stamp, event))
+    }
+
+    /// News comes in as it is.
+    pub(crate) fn send(&mut self, incoming: &Incoming) -> StepOutcome {
+        let stepped = step(&self.goal, self.state.clone(), incoming, self.now);
+        self.state = stepped.state;
+        stepped.outcome
+    }
+
+    /// The newest attempt.
+    pub(crate) fn last(&self) -> &Attempt {
+        self.state.last_attempt().expect("an attempt")
+    }
+
+    fn speaks_about(&self, event: &Event) -> Option<AttemptNo> {
+        let of_setup = matches!(self.state.phase, Phase::Preparing)
+            || matches!(&self.state.phase, Phase::Stopping(stopping) if stopping.attempt.is_none());
+        match event {
+            Event::Stopped if of_setup => None,
+            Event::AttemptStarted
+            | Event::Agent { .. }
+            | Event::AttemptEnded { .. }
+            | Event::ClockRanOut { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckFinished { .. }
+            | Event::VerdictReached { .. }
+            | Event::ChecksFailed { .. }
+            | Event::Stopped => Some(self.state.last_attempt().map_or(AttemptNo::FIRST, |attempt| attempt.n)),
+            _ => None,
+        }
+    }
+}
+
+/// News under this stamp.
+pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
+    let source = match event {
+        Event::Agent { .. } => Source::Agent,
+        Event::CancelRequested | Event::RetryRequested { .. } => Source::Operator,
+        _ => Source::Towline,
+    };
+    Incoming { stamp, source, parent: None, raw: None, event }
+}
+
+/// The launch among what is to be done.
+pub(crate) fn launch_of(moved: Moved) -> Launch {
+    let launches = moved.effects.into_iter().filter_map(|effect| match effect {
+        Effect::Launch(launch) => Some(launch),
+        _ => None,
+    });
+    let mut launches: Vec<Launch> = launches.collect();
+    assert_eq!(launches.len(), 1, "{launches:?}");
+    launches.remove(0)
+}

@@ -1,0 +1,238 @@
+//! What follows each way in which an attempt can end by itself.
+
+use super::each::{SampleOf, some_of_each};
+use crate::fixtures::*;
+use crate::{Clock, End, EscalationReason, LaunchProblem, Phase, Policy, Refusal, SessionId, SessionPlan};
+
+/// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
+/// then, and whether the session is kept. First for an attempt that had a session, then for one that had none.
+const TABLE: &str = "\
+end               with a session           | without one
+completed         checking  counts  0 kept | checking  counts  0
+rate-limited      limited   free    1 kept | limited   free    1
+server-error      sleeping  counts  2 kept | sleeping  counts  2
+auth              escalated free    1 kept | escalated free    1
+context-overflow  sleeping  counts  2 lost | sleeping  counts  2
+resume-refused    sleeping  free    2 lost | sleeping  free    2
+max-turns         checking  counts  2 kept | checking  counts  2
+max-budget        checking  counts  2 kept | checking  counts  2
+declined          escalated counts  1 kept | escalated counts  1
+timed-out         sleeping  counts  2 kept | sleeping  free    2
+crashed           sleeping  counts  2 kept | sleeping  free    2
+spawn-failed      escalated free    1 kept | escalated free    1
+cancelled         sleeping  counts  2 kept | sleeping  counts  2
+over-budget       sleeping  counts  2 kept | sleeping  counts  2
+";
+
+impl SampleOf<Self> for End {
+    fn kind(&self) -> &Self {
+        self
+    }
+}
+
+some_of_each! { ends: End, by End {
+    End::Completed => End::Completed;
+    End::RateLimited { .. } => End::RateLimited { until: None };
+    End::ServerError { .. } => End::ServerError { status: Some(529), message: "overloaded".into() };
+    End::Auth { .. } => End::Auth { message: "not logged in".into() };
+    End::ContextOverflow => End::ContextOverflow;
+    End::ResumeRefused { .. } => End::ResumeRefused { why: Refusal::NotFound };
+    End::MaxTurns => End::MaxTurns;
+    End::MaxBudget => End::MaxBudget;
+    End::Declined { .. } => End::Declined { message: "I will not".into() };
+    End::TimedOut { .. } => End::TimedOut { clock: Clock::Startup };
+    End::Crashed { .. } => crashed();
+    End::SpawnFailed { .. } => End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } };
+    End::Cancelled => End::Cancelled;
+    End::OverBudget => End::OverBudget;
+}}
+
+fn after(mut story: Story, end: End) -> String {
+    story.state.errors_in_row = 1;
+    story.tell(ended(end.clone()));
+    assert_eq!(story.last().end, Some(end), "the end is recorded as it was found");
+    let counts = if story.last().counts { "counts" } else { "free" };
+    format!("{:<9} {counts:<7} {}", story.state.phase.name(), story.state.errors_in_row)
+}
+
+#[test]
+fn every_end_of_an_attempt_is_decided() {
+    let mut found = "end               with a session           | without one\n".to_owned();
+    for end in ends() {
+        let mut with = Story::working(goal());
+        let session = after(with.clone(), end.clone());
+        with.tell(ended(end.clone()));
+        let kept = if with.state.session.is_some() { "kept" } else { "lost" };
+        let without = after(Story::launched(goal()), end.clone());
+        found += &format!("{:<17} {session} {kept} | {without}\n", end.name());
+    }
+    assert_eq!(found, TABLE, "\nfound:\n{found}\nexpected:\n{TABLE}");
+}
+
+#[test]
+fn a_limit_with_a_known_reset_waits_for_it_and_costs_no_attempt() {
+    let mut story = Story::working(goal());
+    let moved = story.tell(ended(End::RateLimited { until: Some(at(3_600)) }));
+    assert_eq!(moved, moved_to(Phase::Limited { until: at(3_600), guessed: false }, &["launch/1"]));
+    assert_eq!(story.last().limit_until, Some(at(3_600)));
+    assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
+}
+
+#[test]
+fn a_limit_without_a_believable_reset_says_that_its_time_is_a_guess() {
+    for until in [None, Some(at(-1)), Some(at(86_400 * 365 * 56))] {
+        let mut story = Story::working(goal());
+        let moved = story.tell(ended(End::RateLimited { until }));
+        assert_eq!(moved, moved_to(Phase::Limited { until: at(300), guessed: true }, &["launch/1"]));
+        assert_eq!((story.last().limit_until, story.state.attempts_spent()), (Some(at(300)), 0));
+    }
+}
+
+#[test]
+fn after_a_limit_the_session_goes_on() {
+    let mut story = Story::limited();
+    let launch = story.go_on();
+    assert_eq!(story.now, at(3_600));
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert!(launch.prompt.starts_with("# Interrupted"), "{}", launch.prompt);
+}
+
+#[test]
+fn three_attempts_in_a_row_that_die_before_a_session_escalate_and_none_counts() {
+    let mut story = Story::launched(goal());
+    for pause in [2, 4] {
+        let until = story.now + std::time::Duration::from_secs(pause);
+        let n = story.last().n;
+        let reason = "the agent ended badly: crashed".to_owned();
+        let expected = moved_to(Phase::Sleeping { until, reason }, &[&format!("launch/{n}")]);
+        assert_eq!(story.tell(ended(crashed())), expected);
+        story.go_on();
+    }
+    let reason = EscalationReason::NeverStarted { message: "exit code 1".into() };
+    assert_eq!(story.tell(ended(crashed())), moved_to(Phase::Escalated { reason }, &["launch/3"]));
+    assert_eq!((story.state.attempts.len(), story.state.attempts_spent()), (3, 0));
+}
+
+#[test]
+fn a_session_ends_the_row_of_failed_starts() {
+    let mut story = Story::launched(goal());
+    for _ in 1..Policy::FAILED_STARTS {
+        story.tell(ended(crashed()));
+        story.go_on();
+    }
+    story.work_in("s1", false);
+    assert_eq!(story.state.failed_starts_in_row, 0);
+    story.tell(ended(crashed()));
+    assert_eq!((story.state.phase.name(), story.state.attempts_spent()), ("sleeping", 1));
+}
+
+#[test]
+fn a_start_that_failed_is_tried_again_with_the_same_prompt_in_another_session() {
+    let mut first = Story::preparing(goal());
+    let launched = launch_of(first.tell(prepared()));
+    first.tell(ended(crashed()));
+    let again = first.go_on();
+    assert_eq!(again.prompt, launched.prompt);
+    assert_eq!(again.session, SessionPlan::Fresh(fresh_session(2)));
+    assert_ne!(again.session, launched.session);
+}
+
+#[test]
+fn failures_that_a_crash_kept_from_the_agent_are_told_by_the_next_attempt() {
+    let mut story = Story::checking();
+    let told = launch_of(story.tell(red_verdict("t1")));
+    story.tell(ended(crashed()));
+    let again = story.go_on();
+    assert_eq!((again.session, again.prompt), (told.session, told.prompt));
+}
+
+#[test]
+fn a_crash_at_work_counts_and_the_session_goes_on_after_a_pause() {
+    let mut story = Story::working(goal());
+    let moved = story.tell(ended(crashed()));
+    let reason = "the agent ended badly: crashed".to_owned();
+    assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/1"]));
+    assert_eq!(story.state.attempts_spent(), 1);
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    let prompt = "# Interrupted\n\nThe last turn did not come to its end (crashed). What you changed is still in the \
+                  directory. Look at it, then go on.";
+    assert_eq!(launch.prompt, prompt);
+}
+
+#[test]
+fn a_refused_resume_forgets_the_session_and_tells_everything_again() {
+    let mut story = Story::checking();
+    story.tell(red_verdict("t1"));
+    let end = End::ResumeRefused { why: Refusal::NotFound };
+    let moved = story.tell(ended(end));
+    let reason = "the agent ended badly: resume refused".to_owned();
+    assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/2"]));
+    assert_eq!((story.state.session.clone(), story.state.attempts_spent()), (None, 1));
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
+    let prompt = "# Goal\n\nMake the tests pass.\n\n# How it will be checked\n\n- tests: `cargo test`\n\n\
+                  # Checks that failed on your work\n\n## tests\n\nCommand: `cargo test`\nResult: exit code 101\n\n\
+                  ```\n1 failed\n```";
+    assert_eq!(launch.prompt, prompt);
+}
+
+#[test]
+fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
+    let mut story = Story::working(goal_without_checks());
+    let moved = story.tell(ended(End::MaxTurns));
+    assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
+    assert_eq!(moved.settled, keys(&["launch/1"]));
+    let launch = launch_of(moved);
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert!(launch.prompt.contains("did not come to its end (max turns)"), "{}", launch.prompt);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_escalates_with_the_fix_and_costs_no_attempt() {
+    let mut story = Story::launched(goal());
+    let problem = LaunchProblem::NotFound { program: "claude".into() };
+    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    let problem = "`claude` was not found; install it, or set `command` of the agent".to_owned();
+    let reason = EscalationReason::SpawnFailed { problem };
+    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
+    assert_eq!(story.state.attempts_spent(), 0);
+}
+
+#[test]
+fn a_model_that_declines_escalates_with_its_words() {
+    let reason = EscalationReason::Declined { message: "I will not".into() };
+    assert_eq!(Story::escalated().state.phase, Phase::Escalated { reason });
+}
+
+#[test]
+fn refused_credentials_escalate_by_the_agents_name() {
+    let mut story = Story::working(goal());
+    let moved = story.tell(ended(End::Auth { message: "not logged in".into() }));
+    let reason = EscalationReason::Auth { agent: "claude".into(), message: "not logged in".into() };
+    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
+}
+
+#[test]
+fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
+    let mut story = Story::working(goal());
+    for pause in [2, 4, 8] {
+        let before = story.now;
+        story.tell(ended(End::ServerError { status: Some(500), message: String::new() }));
+        assert_eq!(story.state.phase.until(), Some(before + std::time::Duration::from_secs(pause)));
+        story.go_on();
+        story.work_in("s1", true);
+    }
+    story.tell(ended(End::Completed));
+    assert_eq!(story.state.errors_in_row, 0);
+}
+
+#[test]
+fn an_overflowing_conversation_is_left_for_a_new_one_that_hears_everything() {
+    let mut story = Story::working(goal());
+    story.tell(ended(End::ContextOverflow));
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(2)));
+    assert!(launch.prompt.starts_with("# Goal"), "{}", launch.prompt);
+    assert!(launch.prompt.contains("did not come to its end (context overflow)"), "{}", launch.prompt);
+}

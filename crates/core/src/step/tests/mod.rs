@@ -1,0 +1,12 @@
+//! What the transition table must hold to: first every pair of phase and event, then each way through in whole
+//! values, at last what no sequence of news may break.
+
+mod agent_news;
+mod budgets;
+mod each;
+mod endings;
+mod fencing;
+mod life;
+mod reopening;
+mod stopping;
+mod table;

@@ -1,0 +1,170 @@
+//! The operator opens a goal again.
+
+use std::time::Duration;
+
+use crate::fixtures::*;
+use crate::{
+    Axis, Budget, Clock, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase,
+    SessionId, SessionPlan, StepOutcome,
+};
+
+const UNLIMITED: Budget =
+    Budget { turns: None, attempts: None, wall: None, tokens: None, usd: None, errors: None, denials: None };
+
+/// A goal that failed because this budget, its only one, is spent.
+fn spent(axis: Axis) -> Story {
+    let (budget, news) = match axis {
+        Axis::Turns => {
+            (Budget { turns: Some(1), ..UNLIMITED }, vec![ended(End::Completed), red_verdict("t1")])
+        }
+        Axis::Attempts => {
+            (Budget { attempts: Some(1), ..UNLIMITED }, vec![ended(End::Completed), red_verdict("t1")])
+        }
+        Axis::Wall => {
+            let wall = Some(Duration::from_secs(3_600));
+            (Budget { wall, ..UNLIMITED }, vec![ran_out(Clock::Wall), ended(crashed())])
+        }
+        Axis::Tokens => {
+            (Budget { tokens: Some(used(10).tokens()), ..UNLIMITED }, vec![usage(11), ended(crashed())])
+        }
+        Axis::Usd => (Budget { usd: Some(used(10).cost), ..UNLIMITED }, vec![usage(11), ended(crashed())]),
+        Axis::Errors => (Budget { errors: Some(1), ..UNLIMITED }, vec![ended(crashed())]),
+        Axis::Denials => {
+            (Budget { denials: Some(1), ..UNLIMITED }, vec![decided(Outcome::Deny), ended(crashed())])
+        }
+    };
+    let mut story = Story::working(goal_with(budget));
+    story.wait(3_600);
+    let story = story.after(&news);
+    assert_eq!(story.state.phase, Phase::Failed { reason: FailureReason::Budget { axis } });
+    story
+}
+
+#[test]
+fn a_reopened_goal_is_queued_with_its_rows_of_failures_forgotten() {
+    let mut story = Story::escalated();
+    story.state.errors_in_row = 1;
+    story.state.failed_starts_in_row = 2;
+    story.state.same_failure_in_row = 3;
+    story.state.denials_in_row = 4;
+    let before = story.state.clone();
+    story.wait(60);
+    let moved = story.tell(retry(&["attempts=+5", "usd=2.50"]));
+    assert_eq!(moved, moved_to(Phase::Queued, &[]));
+    let expected = GoalState {
+        phase: Phase::Queued,
+        budget: Budget { attempts: Some(15), usd: Some(crate::MicroUsd(2_500_000)), ..Budget::default() },
+        taken_up_at: Some(at(60)),
+        settled_at: None,
+        errors_in_row: 0,
+        failed_starts_in_row: 0,
+        same_failure_in_row: 0,
+        denials_in_row: 0,
+        ..before
+    };
+    assert_eq!(story.state, expected);
+}
+
+#[test]
+fn a_goal_whose_budget_is_still_spent_stays_closed_and_names_the_flag_that_opens_it() {
+    for (axis, message) in [
+        (Axis::Turns, "the budget `turns` is spent; raise it: --budget turns=+20"),
+        (Axis::Attempts, "the budget `attempts` is spent; raise it: --budget attempts=+5"),
+        (Axis::Wall, "the budget `wall` is spent; raise it: --budget wall=+1h"),
+        (Axis::Tokens, "the budget `tokens` is spent; raise it: --budget tokens=+1000000"),
+        (Axis::Usd, "the budget `usd` is spent; raise it: --budget usd=+5"),
+    ] {
+        let mut story = spent(axis);
+        let before = story.state.clone();
+        // However late the operator comes, the flag must do.
+        story.wait(7 * 86_400);
+        let StepOutcome::Illegal(illegal) = story.offer(retry(&["errors=+1"])) else {
+            panic!("a spent {axis} was opened again");
+        };
+        assert_eq!((&illegal, illegal.to_string()), (&Illegal::StillSpent { axis }, message.to_owned()));
+        assert_eq!(story.state, before);
+
+        let (_, flag) = message.rsplit_once(' ').expect("a flag");
+        assert_eq!(story.tell(retry(&[flag])), moved_to(Phase::Queued, &[]));
+        let moved = story.tell(Event::Dispatched);
+        assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })], "{axis}");
+    }
+}
+
+#[test]
+fn failures_in_a_row_need_no_more_budget_to_go_on() {
+    for axis in [Axis::Errors, Axis::Denials] {
+        let mut story = spent(axis);
+        assert_eq!(story.tell(retry(&[])), moved_to(Phase::Queued, &[]));
+        assert!(matches!(story.tell(Event::Dispatched).effects[..], [Effect::Launch(_)]), "{axis}");
+    }
+}
+
+#[test]
+fn the_operators_absence_is_no_time_of_the_goals() {
+    let wall = Some(Duration::from_secs(3_600));
+    let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
+    story.wait(1_000);
+    story.tell(ended(End::Declined { message: String::new() }));
+    story.wait(100_000);
+    story.tell(Event::CancelRequested);
+    story.wait(100_000);
+    story.tell(retry(&[]));
+    let left = story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
+    assert_eq!(left, Some(2_600));
+}
+
+#[test]
+fn a_setup_that_failed_is_tried_again_under_another_key() {
+    let mut story = Story::preparing(goal()).after(&[prepare_failed(), retry(&[])]);
+    let expected = Moved {
+        events: vec![now_in(Phase::Preparing)],
+        effects: vec![Effect::Prepare { round: 2 }],
+        settled: vec![],
+    };
+    assert_eq!(story.tell(Event::Dispatched), expected);
+    let moved = story.tell(prepared());
+    assert_eq!(moved.settled, keys(&["prepare/2"]));
+    assert_eq!(launch_of(moved).attempt, no(1));
+}
+
+#[test]
+fn a_cancelled_goal_goes_on_in_its_session_and_hears_that_it_was_interrupted() {
+    let story = Story::working(goal()).after(&[Event::CancelRequested, ended(crashed()), retry(&[])]);
+    let launch = story.clone().go_on();
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert!(launch.prompt.contains("did not come to its end (cancelled)"), "{}", launch.prompt);
+}
+
+#[test]
+fn an_agent_that_ended_well_is_not_told_that_it_was_interrupted() {
+    let unproven = Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
+    let unchecked = Story::checking().after(&[Event::ChecksFailed { error: "no space".into() }]);
+    for mut story in [unproven, unchecked] {
+        story.tell(retry(&[]));
+        let launch = story.go_on();
+        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+        let prompt = "# Opened again\n\nYour last turn came to its end, but it is not proven that the goal is \
+                      reached, and it was opened again. Look at what is in the directory, then finish what is missing.";
+        assert_eq!(launch.prompt, prompt);
+    }
+}
+
+#[test]
+fn no_progress_is_counted_anew_after_a_reopening() {
+    let mut story = Story::checking();
+    for _ in 0..2 {
+        story.tell(red_verdict("t1"));
+        story.work_in("s1", true);
+        story.tell(ended(End::Completed));
+    }
+    story.tell(red_verdict("t1"));
+    assert_eq!(story.state.phase.name(), "escalated");
+    story.tell(retry(&[]));
+    let launch = story.go_on();
+    assert!(launch.prompt.contains("1 failed"), "{}", launch.prompt);
+    story.work_in("s1", true);
+    story.tell(ended(End::Completed));
+    story.tell(red_verdict("t1"));
+    assert_eq!((story.state.phase.name(), story.state.same_failure_in_row), ("running", 1));
+}

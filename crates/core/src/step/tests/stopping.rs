@@ -1,0 +1,170 @@
+//! What is ended by us: clocks, refused logins, the operator.
+
+use crate::fixtures::*;
+use crate::{
+    Attempt, Axis, Budget, Clock, Effect, End, EscalationReason, Event, FailureReason, GoalState, Moved,
+    Outcome, Phase, SessionId, SessionPlan, StopWhy, Stopping,
+};
+
+fn stopping(why: StopWhy) -> Phase {
+    Phase::Stopping(Stopping { attempt: Some(no(1)), why })
+}
+
+fn stop(phase: Phase, work: &str) -> Moved {
+    Moved { events: vec![now_in(phase)], effects: vec![Effect::Stop { work: work.into() }], settled: vec![] }
+}
+
+#[test]
+fn a_clock_stops_the_agent_and_its_session_goes_on_after_a_pause() {
+    for clock in [Clock::Startup, Clock::Idle, Clock::Turn] {
+        let mut story = Story::working(goal());
+        let moved = story.tell(ran_out(clock));
+        assert_eq!(moved, stop(stopping(StopWhy::Clock { clock }), "launch/1"));
+        let before = story.state.clone();
+
+        story.wait(5);
+        let moved = story.tell(ended(crashed()));
+        let reason = "the agent ended badly: timed out".to_owned();
+        let sleeping = Phase::Sleeping { until: at(7), reason };
+        assert_eq!(moved, moved_to(sleeping.clone(), &["stop/launch/1", "launch/1"]));
+        let attempt = Attempt {
+            ended_at: Some(at(5)),
+            end: Some(End::TimedOut { clock }),
+            exit: Some(exit()),
+            ..before.attempts[0].clone()
+        };
+        let expected = GoalState { phase: sleeping, attempts: vec![attempt], errors_in_row: 1, ..before };
+        assert_eq!(story.state, expected);
+
+        story.wait(2);
+        assert_eq!(story.tell(Event::Woken), moved_to(Phase::Queued, &[]));
+        let moved = story.tell(Event::Dispatched);
+        assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
+        let launch = launch_of(moved);
+        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+        let prompt = "# Interrupted\n\nThe last turn did not come to its end (timed out). What you changed is still \
+                      in the directory. Look at it, then go on.";
+        assert_eq!(launch.prompt, prompt);
+    }
+}
+
+#[test]
+fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
+    let mut story = Story::working(goal());
+    story.tell(ran_out(Clock::Turn));
+    let moved = story.tell(ended(End::Completed));
+    let expected = Moved {
+        events: vec![now_in(Phase::Checking { attempt: no(1) })],
+        effects: vec![Effect::RunChecks { attempt: no(1) }],
+        settled: keys(&["stop/launch/1", "launch/1"]),
+    };
+    assert_eq!(moved, expected);
+    assert_eq!(story.last().end, Some(End::Completed));
+}
+
+#[test]
+fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
+    let mut story = Story::launched(goal());
+    for _ in 0..2 {
+        story.tell(ran_out(Clock::Startup));
+        story.tell(ended(crashed()));
+        story.go_on();
+    }
+    story.tell(ran_out(Clock::Startup));
+    let moved = story.tell(ended(crashed()));
+    let reason = EscalationReason::NeverStarted { message: "start-up clock".into() };
+    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["stop/launch/3", "launch/3"]));
+    assert_eq!(story.state.attempts_spent(), 0);
+}
+
+#[test]
+fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
+    let mut story = Story::working(goal());
+    story.tell(retrying(401));
+    story.tell(retrying(401));
+    let message = "the provider refused the credentials twice in a row".to_owned();
+    assert_eq!(story.state.phase, stopping(StopWhy::Auth { message: message.clone() }));
+    let moved = story.tell(ended(crashed()));
+    let reason = EscalationReason::Auth { agent: "claude".into(), message: message.clone() };
+    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["stop/launch/1", "launch/1"]));
+    assert_eq!(story.last().end, Some(End::Auth { message }));
+}
+
+#[test]
+fn what_a_dying_agent_uses_is_counted_and_stops_it_no_second_time() {
+    let mut story = Story::working(goal_with(Budget { tokens: Some(used(1).tokens()), ..Budget::default() }));
+    story.tell(ran_out(Clock::Idle));
+    for news in [usage(1), retrying(401), retrying(401), decided(Outcome::Deny), ran_out(Clock::Turn)] {
+        assert_eq!(story.tell(news), Moved::default());
+    }
+    assert_eq!(story.state.usage(), used(1));
+    let axis = Axis::Tokens;
+    let failed = Phase::Failed { reason: FailureReason::Budget { axis } };
+    assert_eq!(story.tell(ended(crashed())), moved_to(failed, &["stop/launch/1", "launch/1"]));
+}
+
+#[test]
+fn cancelling_ends_at_once_what_only_waits() {
+    for mut story in [Story::of(goal()), Story::sleeping(), Story::limited(), Story::escalated()] {
+        assert_eq!(story.tell(Event::CancelRequested), moved_to(Phase::Cancelled, &[]));
+    }
+}
+
+#[test]
+fn cancelling_stops_a_setup_and_waits_for_its_end() {
+    for end in [prepared(), prepare_failed(), Event::Stopped] {
+        let mut story = Story::preparing(goal());
+        let moved = story.tell(Event::CancelRequested);
+        let phase = Phase::Stopping(Stopping { attempt: None, why: StopWhy::Cancel });
+        assert_eq!(moved, stop(phase, "prepare/1"));
+        let made = matches!(end, Event::Prepared { .. }).then(workspace);
+        assert_eq!(story.tell(end), moved_to(Phase::Cancelled, &["stop/prepare/1", "prepare/1"]));
+        assert_eq!(story.state.workspace, made);
+    }
+}
+
+#[test]
+fn cancelling_stops_an_agent_and_waits_for_its_end_whatever_that_is() {
+    for end in [crashed(), End::Completed, End::RateLimited { until: None }] {
+        let mut story = Story::working(goal());
+        assert_eq!(story.tell(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "launch/1"));
+        assert_eq!(story.tell(ended(end)), moved_to(Phase::Cancelled, &["stop/launch/1", "launch/1"]));
+        assert_eq!(story.last().end, Some(End::Cancelled));
+    }
+}
+
+#[test]
+fn cancelling_stops_checks_and_waits_for_their_end_whatever_that_is() {
+    let failed = Event::ChecksFailed { error: "no space".into() };
+    for end in [Event::Stopped, green_verdict("t1"), red_verdict("t1"), failed] {
+        let mut story = Story::checking();
+        assert_eq!(story.tell(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "checks/1"));
+        assert_eq!(story.tell(end), moved_to(Phase::Cancelled, &["stop/checks/1", "checks/1"]));
+        assert_eq!(story.last().end, Some(End::Completed));
+    }
+}
+
+#[test]
+fn cancelling_wins_over_every_other_reason_to_stop() {
+    let refused = [retrying(401), retrying(401)];
+    let denied: Vec<Event> = vec![decided(Outcome::Deny); 5];
+    for reasons in [&[ran_out(Clock::Idle)][..], &[ran_out(Clock::Wall)], &refused, &denied] {
+        let mut story = Story::working(goal()).after(reasons);
+        let cancelling = stopping(StopWhy::Cancel);
+        assert_ne!(story.state.phase, cancelling);
+        assert_eq!(story.tell(Event::CancelRequested), moved_to(cancelling, &[]));
+        assert_eq!(story.tell(Event::CancelRequested), Moved::default());
+        let expected = moved_to(Phase::Cancelled, &["stop/launch/1", "launch/1"]);
+        assert_eq!(story.tell(ended(End::Completed)), expected);
+        assert_eq!(story.last().end, Some(End::Cancelled));
+    }
+}
+
+#[test]
+fn checks_of_an_attempt_that_was_once_stopped_can_be_stopped_too() {
+    let mut story = Story::working(goal());
+    let agent = story.tell(ran_out(Clock::Turn)).effects.remove(0);
+    story.tell(ended(End::Completed));
+    let checks = story.tell(Event::CancelRequested).effects.remove(0);
+    assert_ne!(agent.key(), checks.key(), "the outbox takes each key once");
+}

@@ -1,0 +1,163 @@
+//! Every pair of phase and event, in one table.
+
+use super::each::{SampleOf, some_of_each};
+use crate::fixtures::*;
+use crate::{AgentEvent, Clock, End, Event, Illegal, Phase, StepOutcome, Stopping};
+
+/// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
+///
+/// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
+/// ignored, and `-` when it is refused.
+const TABLE: &str = "\
+event           queue prep  run   check stp:s stp:a stp:c sleep limit escal done  unprv fail  cancl
+created         -     -     -     -     -     -     -     -     -     -     -     -     -     -
+claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .
+dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -
+prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -
+prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -
+attempt_started stale stale .     stale stale .     stale stale stale stale stale stale stale stale
+agent           stale stale .     stale stale .     stale stale stale stale stale stale stale stale
+attempt_ended   stale stale check stale stale cancl stale stale stale stale stale stale stale stale
+clock_ran_out   stale stale stop  stale stale .     stale stale stale stale stale stale stale stale
+check_started   stale stale -     .     stale -     .     -     -     -     -     -     stale stale
+check_finished  stale stale -     .     stale -     .     -     -     -     -     -     stale stale
+verdict_reached stale stale -     done  stale -     cancl -     -     -     -     -     stale stale
+checks_failed   stale stale -     escal stale -     cancl -     -     -     -     -     stale stale
+stopped         stale -     -     -     cancl -     cancl -     -     -     -     -     stale stale
+woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -
+cancel          cancl stop  stop  stop  .     .     .     cancl cancl cancl -     -     -     -
+retry           -     -     -     -     -     -     -     -     -     queue -     queue queue queue
+phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -
+notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .
+";
+
+impl SampleOf<Self> for Event {
+    fn kind(&self) -> &Self {
+        self
+    }
+}
+
+impl SampleOf<Phase> for Story {
+    fn kind(&self) -> &Phase {
+        &self.state.phase
+    }
+}
+
+some_of_each! { events: Event, by Event {
+    Event::Created => Event::Created;
+    Event::Claimed { .. } => Event::Claimed { worker: "w".into() };
+    Event::Dispatched => Event::Dispatched;
+    Event::Prepared { .. } => prepared();
+    Event::PrepareFailed { .. } => prepare_failed();
+    Event::AttemptStarted => Event::AttemptStarted;
+    Event::Agent { .. } => agent(AgentEvent::Thought { text: "hm".into() });
+    Event::AttemptEnded { .. } => ended(End::Completed);
+    Event::ClockRanOut { .. } => ran_out(Clock::Idle);
+    Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into() };
+    Event::CheckFinished { .. } => Event::CheckFinished { result: green("tests") };
+    Event::VerdictReached { .. } => green_verdict("t1");
+    Event::ChecksFailed { .. } => Event::ChecksFailed { error: "no space".into() };
+    Event::Stopped => Event::Stopped;
+    Event::Woken => Event::Woken;
+    Event::CancelRequested => Event::CancelRequested;
+    Event::RetryRequested { .. } => retry(&[]);
+    Event::PhaseChanged { .. } => now_in(Phase::Done);
+    Event::Notice { .. } => Event::Notice { text: "by the way".into() };
+}}
+
+some_of_each! { stories: Story, by Phase {
+    Phase::Queued => Story::of(goal());
+    Phase::Preparing => Story::preparing(goal());
+    Phase::Running { .. } => Story::working(goal());
+    Phase::Checking { .. } => Story::checking();
+    Phase::Stopping(_) =>
+        Story::preparing(goal()).after(&[Event::CancelRequested]),
+        Story::working(goal()).after(&[Event::CancelRequested]),
+        Story::checking().after(&[Event::CancelRequested]);
+    Phase::Sleeping { .. } => Story::sleeping();
+    Phase::Limited { .. } => Story::limited();
+    Phase::Escalated { .. } => Story::escalated();
+    Phase::Done => Story::checking().after(&[green_verdict("t1")]);
+    Phase::Unproven => Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
+    Phase::Failed { .. } => Story::preparing(goal()).after(&[prepare_failed()]);
+    Phase::Cancelled => Story::of(goal()).after(&[Event::CancelRequested]);
+}}
+
+/// The phase in at most five letters.
+fn short(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Queued => "queue",
+        Phase::Preparing => "prep",
+        Phase::Running { .. } => "run",
+        Phase::Stopping(_) => "stop",
+        Phase::Checking { .. } => "check",
+        Phase::Sleeping { .. } => "sleep",
+        Phase::Limited { .. } => "limit",
+        Phase::Escalated { .. } => "escal",
+        Phase::Done => "done",
+        Phase::Unproven => "unprv",
+        Phase::Failed { .. } => "fail",
+        Phase::Cancelled => "cancl",
+    }
+}
+
+/// A column's head; a stop is told apart by what is being stopped: setup, agent or checks.
+fn head(story: &Story) -> &'static str {
+    match &story.state.phase {
+        Phase::Stopping(Stopping { attempt: None, .. }) => "stp:s",
+        Phase::Stopping(_) if story.last().end.is_none() => "stp:a",
+        Phase::Stopping(_) => "stp:c",
+        phase => short(phase),
+    }
+}
+
+/// What comes of the event, as the table writes it.
+fn cell(mut story: Story, event: Event) -> &'static str {
+    let before = story.state.clone();
+    // Late enough for every timer: early ones are looked at elsewhere.
+    story.wait(10_000);
+    match story.offer(event) {
+        StepOutcome::Moved(_) if story.state.phase == before.phase => ".",
+        StepOutcome::Moved(_) => short(&story.state.phase),
+        StepOutcome::Stale(_) => {
+            assert_eq!(story.state, before, "stale news changes nothing");
+            "stale"
+        }
+        StepOutcome::Illegal(_) => {
+            assert_eq!(story.state, before, "illegal news changes nothing");
+            "-"
+        }
+    }
+}
+
+fn line(name: &str, cells: impl Iterator<Item = &'static str>) -> String {
+    let cells: String = cells.map(|cell| format!("{cell:<6}")).collect();
+    format!("{}\n", format!("{name:<16}{cells}").trim_end())
+}
+
+#[test]
+fn every_pair_of_phase_and_event_is_decided() {
+    let stories = stories();
+    let mut found = line("event", stories.iter().map(head));
+    for event in events() {
+        found += &line(event.name(), stories.iter().map(|story| cell(story.clone(), event.clone())));
+    }
+    assert_eq!(found, TABLE, "\nfound:\n{found}\nexpected:\n{TABLE}");
+}
+
+#[test]
+fn a_timer_that_rings_early_is_refused() {
+    for mut story in [Story::sleeping(), Story::limited()] {
+        let before = story.state.clone();
+        let until = before.phase.until().expect("a timer");
+        story.now = until - std::time::Duration::from_nanos(1);
+        let phase = before.phase.name();
+        assert_eq!(
+            story.offer(Event::Woken),
+            StepOutcome::Illegal(Illegal::WrongPhase { phase, event: "woken" })
+        );
+        assert_eq!(story.state, before);
+        story.now = until;
+        assert_eq!(story.offer(Event::Woken), StepOutcome::Moved(moved_to(Phase::Queued, &[])));
+    }
+}
