@@ -225,3 +225,25 @@ async fn a_directory_without_a_run_is_told_from_a_lost_one() {
     assert!(matches!(within(connect(scratch.path())).await, Err(ProcessError::Io { .. })));
     assert_eq!(ExitRecord::read(scratch.path()).unwrap(), None);
 }
+
+#[tokio::test]
+async fn a_slow_writer_and_the_one_that_waits_for_it_both_get_their_turn() {
+    let run = Run::script("cat");
+    let mut shim = run.start().await;
+    let mut slow = raw_client(&run);
+    slow.write_all(b"{\"id\":1,\"op\":{\"write\":{\"length\":60}}}\n.").unwrap();
+    until("the first byte has arrived", || run.read("stdin.log") == b".").await;
+    // Longer in all than a writer may be silent, but never silent for long.
+    let trickle = async {
+        for _ in 1..60 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            slow.write_all(b".").unwrap();
+        }
+    };
+    let whole = vec![b'w'; 500_000];
+    let (written, ()) = within(async { tokio::join!(shim.write(&whole), trickle) }).await;
+    written.unwrap();
+    within(shim.close_stdin()).await.unwrap();
+    exit_of(&mut shim).await;
+    assert!(run.read("stdout.log") == [&[b'.'; 60][..], &whole[..]].concat());
+}

@@ -15,6 +15,8 @@ use crate::sweep;
 /// How soon a kill is repeated; doubled each time up to the longest, for what the kernel cannot end yet.
 const FIRST_KILL_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_KILL_PAUSE: Duration = Duration::from_millis(500);
+/// How long a process that has closed its pipes may take to be gone.
+const EXIT_MOMENT: Duration = Duration::from_millis(100);
 /// How many ended processes are told apart; a tree that forks without end must not fill the shim's memory.
 const MOST_COUNTED: usize = 16 * 1024;
 
@@ -118,10 +120,11 @@ impl Ending {
         }
     }
 
-    /// Nobody writes any more, so there is nothing left to wait for in a drain.
+    /// Nobody writes any more, so there is nothing left to wait for in a drain. The last writer may just be
+    /// exiting, which closes its pipes a moment before it is gone: it is not to be taken for a leftover.
     pub(super) fn outputs_closed(&mut self, now: Instant) {
-        if matches!(self.stage, Stage::Draining { .. }) {
-            self.terminate(now);
+        if let Stage::Draining { until } = &mut self.stage {
+            *until = (*until).min(now + EXIT_MOMENT);
         }
     }
 
