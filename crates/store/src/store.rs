@@ -21,7 +21,7 @@ pub struct GoalRecord {
     pub state: GoalState,
     /// The last event's place in its log; also the version that the next append must expect.
     pub last_seq: Seq,
-    /// Who holds it, if anybody does.
+    /// Who holds it, if anybody does. It may have run out by now: the store has no clock.
     pub lease: Option<Lease>,
     /// When it was last moved.
     pub updated_at: Timestamp,
@@ -62,7 +62,8 @@ pub struct NewEvent {
 pub struct Append {
     /// The goal.
     pub goal: GoalId,
-    /// The lease under which it is written; refused when somebody else holds the goal by now.
+    /// The lease under which it is written; refused when the goal was claimed again since. A lease that ran out or
+    /// was given back is good enough until then.
     pub generation: Generation,
     /// The last event the writer knows of; refused when there are newer ones.
     pub expected: Seq,
@@ -70,9 +71,10 @@ pub struct Append {
     pub events: Vec<NewEvent>,
     /// The state after them.
     pub state: GoalState,
-    /// New entries of the outbox.
+    /// New entries of the outbox. A key is good for one entry in a goal's whole life: an effect whose key was
+    /// written before, settled or not, is left out.
     pub effects: Vec<Effect>,
-    /// Keys of entries of the outbox that are over.
+    /// Keys of entries of the outbox that are over; unknown ones are left out.
     pub settled: Vec<String>,
     /// When it was written.
     pub at: Timestamp,
@@ -157,7 +159,10 @@ pub enum StoreError {
     },
 }
 
-/// Where goals are kept. Every method is one transaction.
+/// Where goals are kept. Every method is one transaction, and what it returned is safe from a crash of the machine.
+///
+/// A call whose future is dropped may still take effect. Methods that name a goal fail with
+/// [`StoreError::NotFound`] when there is none; only [`Store::release`] does not mind.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Records a new goal with its first event.
@@ -171,10 +176,11 @@ pub trait Store: Send + Sync {
     /// The goal by its id.
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError>;
 
-    /// All goals, the newest first.
+    /// All goals, the newest first; by id among those of one moment.
     async fn list(&self) -> Result<Vec<GoalRecord>, StoreError>;
 
-    /// Records one transition.
+    /// Records one transition, all of it or, when it is refused, nothing. A state in which two attempts run is
+    /// refused.
     async fn append(&self, append: Append) -> Result<Appended, StoreError>;
 
     /// Events after `after`, at most `limit`, in order.
@@ -183,7 +189,9 @@ pub trait Store: Send + Sync {
     /// Entries of the outbox that are not over, in the order they were written.
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError>;
 
-    /// Takes the goal's lease. Refused while another worker's holds, unless that worker is `proven_dead`.
+    /// Takes the goal's lease under a new generation: 1 at first, one more with every claim. Refused while another
+    /// worker's holds (its end is after `now`), unless that worker is `proven_dead`. A worker that claims what it
+    /// holds gets a new generation, too, which fences whoever else goes by its name.
     async fn claim(
         &self,
         goal: GoalId,
@@ -193,7 +201,7 @@ pub trait Store: Send + Sync {
         proven_dead: Option<&WorkerName>,
     ) -> Result<Lease, StoreError>;
 
-    /// Moves the end of a lease that is still ours.
+    /// Moves the end of a lease that is still ours, also when it has run out and nobody came.
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError>;
 
     /// Gives a lease back. Giving back one that is not ours any more changes nothing.

@@ -94,6 +94,7 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     loop {
         // SQLite's own timeout does not cover this switch when two processes do it at once.
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+            // Where files cannot be shared in memory, the older journal stays: slower, and just as safe.
             Ok(_) => return Ok(()),
             Err(error) if is_busy(&error) && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(5));

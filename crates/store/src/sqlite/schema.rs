@@ -31,26 +31,29 @@ pub(super) fn refuse_newer(path: &str, connection: &Connection) -> Result<(), St
 /// Applies what is missing, all of it or nothing.
 pub(super) fn bring_up_to_date(path: &str, connection: &mut Connection) -> Result<(), StoreError> {
     let known = known(path)?;
-    for left in (0..TRIES).rev() {
+    let mut failed = None;
+    for _ in 0..TRIES {
         if is_current(path, &known, connection)? {
             return Ok(());
         }
-        connection.set_transaction_behavior(TransactionBehavior::Immediate);
-        let ran = Runner::new(&known).set_grouped(true).run(connection);
-        connection.set_transaction_behavior(TransactionBehavior::Deferred);
-        // Another process may have done the same at the same moment: look before calling it a failure.
-        if let Err(error) = ran
-            && left == 0
-        {
-            return Err(explain_migration(path, &error));
-        }
+        // Another process may do the same at this moment, and one of the two then fails: look again before calling
+        // that a failure.
+        failed = apply(&known, connection).err();
     }
-    match is_current(path, &known, connection)? {
-        true => Ok(()),
-        false => {
+    match failed {
+        Some(error) => Err(explain_migration(path, &error)),
+        None if is_current(path, &known, connection)? => Ok(()),
+        None => {
             Err(database(path, "its tables are not up to date although they were just made so; try again"))
         }
     }
+}
+
+fn apply(known: &[Migration], connection: &mut Connection) -> Result<(), refinery::Error> {
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+    let applied = Runner::new(known).set_grouped(true).run(connection);
+    connection.set_transaction_behavior(TransactionBehavior::Deferred);
+    applied.map(drop)
 }
 
 fn known(path: &str) -> Result<Vec<Migration>, StoreError> {

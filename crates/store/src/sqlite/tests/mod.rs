@@ -67,9 +67,12 @@ struct Gate {
     release: mpsc::Sender<()>,
 }
 
+/// The write that stands in a gate.
+type Standing<'store> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'store>>;
+
 impl Gate {
     /// The gate and the write that stands in it.
-    fn new(store: &SqliteStore) -> (Self, Pin<Box<dyn Future<Output = Result<(), StoreError>> + '_>>) {
+    fn new(store: &SqliteStore) -> (Self, Standing<'_>) {
         let (enter, entered) = oneshot::channel();
         let (release, released) = mpsc::channel();
         let mut enter = Some(enter);
