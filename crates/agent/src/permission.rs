@@ -53,17 +53,12 @@ impl Rules {
 
     /// Whether `tool` may be used with `input`; `directory` is where the agent works.
     pub(crate) fn ruling(&self, tool: &str, input: &Value, directory: Option<&str>) -> Ruling {
-        let find = |rules: &[Rule], reading| {
-            rules
-                .iter()
-                .find(|rule| rule.matches(tool, input, directory, reading))
-                .map(|rule| rule.text.clone())
-        };
-        if let Some(rule) = find(&self.deny, Reading::Wary) {
+        if let Some(rule) = self.denying(tool, input, directory) {
             return Ruling { outcome: Outcome::Deny, rule };
         }
-        if let Some(rule) = find(&self.allow, Reading::Strict) {
-            return Ruling { outcome: Outcome::Allow, rule };
+        let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
+        if let Some(rule) = allowing {
+            return Ruling { outcome: Outcome::Allow, rule: rule.text.clone() };
         }
         match self.otherwise {
             Permission::Bypass => {
@@ -71,6 +66,12 @@ impl Rules {
             }
             Permission::Deny => Ruling { outcome: Outcome::Deny, rule: would_allow(tool, input) },
         }
+    }
+
+    /// The rule of the deny list that speaks about this call.
+    pub(crate) fn denying(&self, tool: &str, input: &Value, directory: Option<&str>) -> Option<String> {
+        let rule = self.deny.iter().find(|rule| rule.matches(tool, input, directory, Reading::Wary));
+        rule.map(|rule| rule.text.clone())
     }
 }
 

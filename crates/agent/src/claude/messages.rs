@@ -68,7 +68,8 @@ impl ClaudeProtocol {
     fn on_tool_use(&mut self, block: &Block<'_>) -> Vec<AgentEvent> {
         let (id, name) = (wire::text(&block.id), wire::text(&block.name));
         let input = block.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
-        let call = Call::new(name, &input);
+        let forbidden_by = self.rules.denying(name, &input, self.directory.as_deref());
+        let call = Call::new(name, &input, forbidden_by);
         let plan = tools::plan(name, &input);
         let begun = call.begun(id, input);
         self.calls.insert(id.to_owned(), call);

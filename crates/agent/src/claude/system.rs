@@ -103,17 +103,14 @@ impl ClaudeProtocol {
         }
     }
 
-    /// The agent's own rules denied a call; told once, however often it is mentioned.
+    /// The CLI denied a call without asking us; told once, however often it is mentioned.
     pub(super) fn on_denial(&mut self, tool: &str, call: &str) -> Option<Action> {
         let is_news = self.denied.insert(call.to_owned());
         is_news.then(|| {
-            let by = "agent".to_owned();
-            Action::emit(AgentEvent::Decided(Decision {
-                tool: tool.to_owned(),
-                outcome: Outcome::Deny,
-                by,
-                rule: None,
-            }))
+            let rule = self.calls.get(call).and_then(|call| call.forbidden_by.clone());
+            let by = if rule.is_some() { "rule" } else { "agent" }.to_owned();
+            let decision = Decision { tool: tool.to_owned(), outcome: Outcome::Deny, by, rule };
+            Action::emit(AgentEvent::Decided(decision))
         })
     }
 }

@@ -15,16 +15,19 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) paths: Vec<String>,
+    /// The rule that forbids it, which the CLI will apply but not name.
+    pub(super) forbidden_by: Option<String>,
 }
 
 impl Call {
-    pub(super) fn new(name: &str, input: &Value) -> Self {
-        Self { kind: kind(name), name: name.to_owned(), title: title(name, input), paths: paths(input) }
+    pub(super) fn new(name: &str, input: &Value, forbidden_by: Option<String>) -> Self {
+        let (title, paths) = (title(name, input), paths(input));
+        Self { kind: kind(name), name: name.to_owned(), title, paths, forbidden_by }
     }
 
     /// A call whose beginning was not seen.
     pub(super) fn unknown() -> Self {
-        Self { kind: ToolKind::Other, name: "unknown".to_owned(), title: String::new(), paths: Vec::new() }
+        Self::new("unknown", &Value::Null, None)
     }
 
     pub(super) fn begun(&self, id: &str, input: Value) -> AgentEvent {
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn long_input_and_output_are_cut_but_the_exit_code_is_not_lost() {
-        let call = Call::new("Bash", &json!({"command": "make"}));
+        let call = Call::new("Bash", &json!({"command": "make"}), None);
         let output = format!("Exit code 2\n{}end", "x".repeat(9_000));
         let AgentEvent::Tool(tool) = call.ended("t", ToolStatus::Failed, &output) else {
             panic!("no tool event")

@@ -144,3 +144,73 @@ fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.next().is_none().then_some(first)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(id: &str, input: u64, output: u64) -> String {
+        json!({"id": id, "model": "m", "usage": {"input_tokens": input, "output_tokens": output}}).to_string()
+    }
+
+    fn saw(ledger: &mut UsageLedger, parent: Option<&str>, message: &str) -> Option<(u64, u64, Option<u64>)> {
+        shown(ledger.saw(parent, &serde_json::from_str(message).expect("a message")))
+    }
+
+    fn shown(event: Option<AgentEvent>) -> Option<(u64, u64, Option<u64>)> {
+        match event? {
+            AgentEvent::Usage { used, context_used, .. } => {
+                Some((used.input.0, used.output.0, context_used.map(|tokens| tokens.0)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn models(value: Value) -> wire::ModelUsage {
+        serde_json::from_value(value).expect("usage by model")
+    }
+
+    #[test]
+    fn a_message_is_counted_once_however_often_it_is_shown() {
+        let mut ledger = UsageLedger::default();
+        let first = message("a", 100, 1);
+        assert_eq!(saw(&mut ledger, None, &first), Some((100, 1, Some(101))));
+        assert_eq!(saw(&mut ledger, None, &first), None);
+        let final_count = wire::Usage { output_tokens: Some(20), ..wire::Usage::default() };
+        assert_eq!(shown(ledger.grew(None, final_count)), Some((0, 19, Some(120))));
+        assert_eq!(saw(&mut ledger, None, &message("b", 300, 1)), Some((300, 1, Some(301))));
+        assert_eq!(saw(&mut ledger, None, &first), None);
+    }
+
+    #[test]
+    fn threads_do_not_mix_and_only_the_main_one_fills_the_context() {
+        let mut ledger = UsageLedger::default();
+        saw(&mut ledger, None, &message("a", 100, 1));
+        assert_eq!(saw(&mut ledger, Some("t"), &message("b", 50, 1)), Some((50, 1, None)));
+        let final_count = wire::Usage { output_tokens: Some(20), ..wire::Usage::default() };
+        assert_eq!(shown(ledger.grew(None, final_count)), Some((0, 19, Some(120))));
+        assert_eq!(shown(ledger.grew(Some("t"), final_count)), Some((0, 19, None)));
+        assert_eq!(shown(ledger.grew(Some("unknown"), final_count)), None);
+    }
+
+    #[test]
+    fn totals_are_squared_over_all_models_and_never_counted_down() {
+        let mut ledger = UsageLedger::default();
+        saw(&mut ledger, None, &message("a", 100, 1));
+        let totals = models(json!({
+            "big": {"inputTokens": 90, "outputTokens": 20, "contextWindow": 1_000_000},
+            "small": {"inputTokens": 5, "outputTokens": 5, "contextWindow": 200_000},
+        }));
+        let wanted = AgentEvent::Usage {
+            model: None,
+            used: Usage { output: Tokens(24), cost: MicroUsd(7), ..Usage::default() },
+            context_used: Some(Tokens(101)),
+            context_size: Some(Tokens(1_000_000)),
+        };
+        assert_eq!(ledger.square(&totals, Some(MicroUsd(7)), Some("big")), Some(wanted));
+        assert_eq!(ledger.square(&totals, Some(MicroUsd(7)), Some("big")), None);
+        assert_eq!(ledger.square(&totals, Some(MicroUsd(3)), Some("big")), None);
+    }
+}

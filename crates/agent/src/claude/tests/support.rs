@@ -92,6 +92,7 @@ impl Recording {
             .map(|file| file.expect("readable").path())
             .collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "ndjson"));
+        assert!(!files.is_empty(), "no recordings: these tests would prove nothing");
         files.sort();
         files.into_iter().map(Self::load).collect()
     }
@@ -139,7 +140,8 @@ impl Recording {
             "control" | "denied_by_answer" | "tool_denied" => Permission::Deny,
             _ => Permission::Bypass,
         };
-        AgentSettings { allow, permission, ..settings() }
+        let deny = if self.name == "denied_by_rule" { vec!["Bash(rm *)".to_owned()] } else { vec![] };
+        AgentSettings { allow, deny, permission, ..settings() }
     }
 
     pub(super) fn protocol(&self) -> Box<dyn Protocol> {
