@@ -101,22 +101,24 @@ async fn a_client_that_never_reads_does_not_stall_the_run() {
     let mut deaf = raw_client(&run);
     deaf.set_nonblocking(true).unwrap();
     // Requests whose replies it does not read, until the shim does not take any more of them.
-    let request = b"{\"id\":1,\"op\":{\"extend\":1}}\n".repeat(1000);
-    within(async {
-        let mut refusals = 0;
-        while refusals < 20 {
-            match deaf.write(&request) {
-                // A half-sent line stays half: the next one completes it to something that is no request.
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    refusals += 1;
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                Err(_) => break,
+    let request = b"{\"id\":1,\"op\":{\"extend\":1}}\n";
+    let flood = request.repeat(100_000);
+    let mut sent = 0;
+    let mut refusals_in_a_row = 0;
+    while refusals_in_a_row < 30 {
+        match deaf.write(&flood[sent..]) {
+            Ok(count) => {
+                sent += count;
+                refusals_in_a_row = 0;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "disconnected after {sent} bytes");
+                refusals_in_a_row += 1;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
-    })
-    .await;
+        assert!(sent < flood.len(), "the shim takes requests without end from a client that reads no reply");
+    }
     within(shim.write(b"go\n")).await.unwrap();
     output_ending_with(&mut shim, Stream::Stderr, b"done\n").await;
     within(shim.write(b"end\n")).await.unwrap();
