@@ -76,24 +76,22 @@ impl Context {
     /// The state directory, made when it is missing.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let root = self.home_path()?;
-        Home::create(root.clone()).map_err(|error| {
-            Failure::internal(format!("cannot use the state directory {}: {error}", root.display()))
-        })
+        Home::create(root.clone()).map_err(|error| unusable(&root, &error))
     }
 
     /// The state, unless there is none yet: reading creates nothing.
     pub(crate) fn existing_state(&self) -> Result<Option<State>, Failure> {
-        if !self.home_path()?.join("towline.db").exists() {
+        let root = self.home_path()?;
+        if !root.join("towline.db").exists() {
             return Ok(None);
         }
-        self.state().map(Some)
+        let home = Home::open(&root).map_err(|error| unusable(&root, &error))?;
+        open(home).map(Some)
     }
 
     /// The state, made when it is missing.
     pub(crate) fn state(&self) -> Result<State, Failure> {
-        let home = self.home()?;
-        let store = Arc::new(SqliteStore::open(&home.database())?);
-        Ok(State { home, store })
+        open(self.home()?)
     }
 
     /// An engine of our own, with these agents.
@@ -127,6 +125,16 @@ impl Context {
         };
         Some(directory.join("towline"))
     }
+}
+
+fn open(home: Home) -> Result<State, Failure> {
+    let store = Arc::new(SqliteStore::open(&home.database())?);
+    Ok(State { home, store })
+}
+
+fn unusable(root: &Path, error: &std::io::Error) -> Failure {
+    Failure::internal(format!("cannot use the state directory {}: {error}", root.display()))
+        .hint("set TOWLINE_HOME to a directory that you may write to")
 }
 
 /// A configuration file, if it is there.

@@ -97,9 +97,13 @@ impl From<EngineError> for Failure {
             }
             EngineError::Illegal { illegal: Illegal::WrongPhase { phase, event }, goal } => {
                 let failure = Self::usage(format!("goal {goal} is {phase}: there is nothing to {event}"));
-                match event {
-                    "run" => failure.hint(format!("open it again with `towline retry {goal}`")),
-                    _ => failure,
+                match phase {
+                    "done" => failure.hint(format!("see what was proven: towline show {goal}")),
+                    "failed" | "escalated" | "cancelled" | "unproven" if event == "run" => {
+                        failure.hint(format!("open it again: towline retry {goal}"))
+                    }
+                    "failed" | "escalated" | "cancelled" | "unproven" => failure,
+                    _ => failure.hint(format!("go on with it: towline run --goal {goal}")),
                 }
             }
             error @ EngineError::Busy { .. } => Self::usage(error.to_string()),

@@ -39,9 +39,6 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
-    if let Command::Script(script) = args.command {
-        return commands::script::run(script);
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
     let context = Context::of_this_process()?;

@@ -11,32 +11,55 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Prints a line of the result, on standard output.
+/// Prints a line of a run, on standard output. A run goes on without anybody to read it.
 pub(crate) fn print(text: impl fmt::Display) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
-/// Prints bytes as they are.
-pub(crate) fn print_bytes(bytes: &[u8]) {
+/// Prints a line for a command that has nothing else to do: once nobody reads it, the command is over.
+pub(crate) fn tell(text: impl fmt::Display) {
+    leave_with_the_reader(writeln!(io::stdout().lock(), "{text}"));
+}
+
+/// Like [`tell`], for bytes as they are.
+pub(crate) fn tell_bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    leave_with_the_reader(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// Prints a value as one line of JSON.
-pub(crate) fn print_json_line(value: &impl Serialize) {
-    if let Ok(line) = serde_json::to_string(value) {
-        print(line);
+fn leave_with_the_reader(written: io::Result<()>) {
+    if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
     }
 }
 
-/// Prints a value as JSON that people can read, too.
-pub(crate) fn print_json(value: &impl Serialize) {
-    if let Ok(text) = serde_json::to_string_pretty(value) {
-        print(text);
-    }
+/// A value as one line of JSON.
+pub(crate) fn json_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A value as JSON that people can read, too.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Text that is not ours, fit for a terminal: control characters could clear the screen or forge a line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 /// Whether somebody watches.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e";
+        assert_eq!(printable(hostile), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e");
+    }
 }

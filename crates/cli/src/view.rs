@@ -5,7 +5,7 @@ mod live;
 mod paint;
 mod story;
 
-pub(crate) use ending::{ending, next_steps};
+pub(crate) use ending::{ending, next_steps, spent};
 pub(crate) use live::Live;
 pub(crate) use paint::Paint;
 pub(crate) use story::Story;

@@ -76,7 +76,12 @@ impl Clocks {
         }
     }
 
-    /// Takes note of a sign of life.
+    /// Takes note that the agent printed something, whatever it means.
+    pub const fn heard(&mut self, now: Timestamp) {
+        self.last_sign = now;
+    }
+
+    /// Takes note of what the agent said or did.
     pub fn saw(&mut self, event: &AgentEvent, now: Timestamp) {
         self.last_sign = now;
         self.announced_pause = None;
@@ -177,6 +182,14 @@ mod tests {
         assert_eq!(clocks.next(), (at(3_600), Clock::Turn));
         clocks.saw(&tool(ToolStatus::Ok), at(2_000));
         assert_eq!(clocks.next(), (at(2_600), Clock::Idle));
+    }
+
+    #[test]
+    fn output_without_a_meaning_is_a_sign_of_life() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.heard(at(100));
+        assert_eq!(clocks.next(), (at(700), Clock::Idle));
     }
 
     #[test]

@@ -163,6 +163,13 @@ text_id! {
     Commit
 }
 
+impl Commit {
+    /// The beginning of the hash, as people write it.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

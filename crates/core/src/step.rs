@@ -43,6 +43,9 @@ pub enum StepOutcome {
 /// What follows from an event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moved {
+    /// The event as it stands in the log, where that is not as it came in: an attempt that we ended has our reason
+    /// for its end.
+    pub recorded_as: Option<Box<Event>>,
     /// Events that follow, to be recorded after it.
     pub events: Vec<Event>,
     /// What is to be done.
@@ -86,8 +89,6 @@ pub fn step(goal: &Goal, state: GoalState, incoming: &Incoming, now: Timestamp) 
     if let Some(stale) = staleness(&state, incoming) {
         return Step { state, outcome: StepOutcome::Stale(stale) };
     }
-    // Agent events are by far the most frequent and change little: they take the short way, without a copy to
-    // return to.
     let mut stepper = Stepper { goal, before: state.phase.clone(), state, now, moved: Moved::default() };
     match stepper.apply(incoming) {
         Ok(()) => stepper.finish(),
@@ -236,7 +237,9 @@ impl Stepper<'_> {
             // What a dying agent still used is paid for, too.
             (Work::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Work::Agent(_), Event::AttemptEnded { end, exit }) => {
-                self.record_end(end_of(&stopping.why, end), exit.clone());
+                let end = end_of(&stopping.why, end);
+                self.record_end(end.clone(), exit.clone());
+                self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit: exit.clone() }));
                 self.after_stop(work, &stopping.why);
             }
             (Work::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}

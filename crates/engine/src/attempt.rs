@@ -17,13 +17,13 @@ use towline_core::{
     AgentEvent, Clocks, End, Event, Exit, GoalId, Incoming, Launch, LaunchProblem, RawRef, Source,
 };
 use towline_process::{
-    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, Shim, SpawnErrorKind, Stream, connect,
-    shim_process, spawn,
+    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, SpawnErrorKind, Stream, spawn,
 };
 
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::home::make_private;
+use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
@@ -58,6 +58,8 @@ pub(crate) async fn run(
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, stop, lease_until).await {
         Ok(conversation) => conversation.hold().await,
         Err(problem) => {
+            // What was started before, under other settings, must not live on unseen.
+            Link::end(&shared.home.attempt(job.goal, job.launch.attempt), job.goal).await;
             let end = End::SpawnFailed { problem };
             line.tell_own(Event::AttemptEnded { end, exit: Exit::default() }).await
         }
@@ -68,6 +70,7 @@ pub(crate) async fn run(
 struct Conversation<'a> {
     shared: &'a Shared,
     line: &'a Newsline,
+    goal: GoalId,
     dir: PathBuf,
     protocol: Box<dyn Protocol>,
     clocks: Clocks,
@@ -84,12 +87,13 @@ struct Conversation<'a> {
     stopping: Stopping,
 }
 
-/// What there is of the process.
-enum Link {
-    Alive(Box<Shim>),
-    Ended(ExitRecord),
-    /// Its supervisor is gone and left no record.
-    Lost,
+/// Whether there was output to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// There was, and there may be more.
+    More,
+    /// All that is there was read.
+    Drained,
 }
 
 /// How far the ending of the process is.
@@ -117,7 +121,7 @@ impl<'a> Conversation<'a> {
             message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
         })?;
         let workspace = job.workspace.clone().unwrap_or_default();
-        let towline = BTreeMap::from([("TOWLINE_GOAL".to_owned(), job.goal.to_string())]);
+        let towline = BTreeMap::from([(GOAL_VARIABLE.to_owned(), job.goal.to_string())]);
         let context = LaunchContext {
             session: &job.launch.session,
             prompt: &job.launch.prompt,
@@ -127,10 +131,19 @@ impl<'a> Conversation<'a> {
         };
         let dir = shared.home.attempt(job.goal, job.launch.attempt);
         let deadline = deadline(*lease_until.borrow());
-        let link = open_link(shared, settings, &context, &dir, &workspace, deadline).await?;
+        let link = match Link::find(&dir, job.goal).await {
+            Some(link) => link,
+            None => {
+                let link = start(shared, settings, &context, &dir, &workspace, deadline).await?;
+                // A driver that is gone is noticed at the next word.
+                let _ = line.tell_own(Event::AttemptStarted).await;
+                link
+            }
+        };
         Ok(Self {
             shared,
             line,
+            goal: job.goal,
             protocol: agent(settings.kind).protocol(settings, &context),
             clocks: Clocks::start(settings.clocks.clone(), shared.clock.now(), job.wall_ends),
             link,
@@ -148,17 +161,16 @@ impl<'a> Conversation<'a> {
 
     /// Holds the conversation to its end.
     async fn hold(mut self) -> Result<(), DriverGone> {
-        if self.recorded_to == 0 && matches!(self.link, Link::Alive(_)) {
-            self.line.tell_own(Event::AttemptStarted).await?;
-        }
         let first = self.protocol.start();
         self.act(first, None).await?;
         let exit = loop {
-            self.read_what_is_there().await?;
-            match &self.link {
-                Link::Alive(_) => self.wait().await?,
-                Link::Ended(record) => break process_end(&self.dir, Some(record)),
-                Link::Lost => break process_end(&self.dir, None),
+            // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
+            let output = self.read_chunk().await?;
+            match (&self.link, output) {
+                (Link::Alive(_), output) => self.wait(output).await?,
+                (_, Output::More) => {}
+                (Link::Ended(record), Output::Drained) => break process_end(&self.dir, Some(record)),
+                (Link::Lost, Output::Drained) => break process_end(&self.dir, None),
             }
         };
         if let Some(rest) = self.framer.finish() {
@@ -170,8 +182,8 @@ impl<'a> Conversation<'a> {
         self.line.tell_own(Event::AttemptEnded { end, exit }).await
     }
 
-    /// Waits for the next thing that concerns the process.
-    async fn wait(&mut self) -> Result<(), DriverGone> {
+    /// Waits for the next thing that concerns the process; where there is more to read, only looks.
+    async fn wait(&mut self, output: Output) -> Result<(), DriverGone> {
         let Link::Alive(shim) = &mut self.link else { return Ok(()) };
         let now = self.shared.clock.now();
         let (due, clock) = self.clocks.next();
@@ -181,16 +193,11 @@ impl<'a> Conversation<'a> {
             _ => overdue,
         };
         tokio::select! {
-            notice = shim.next() => match notice {
-                Ok(Notice::Grown { .. }) => {}
-                Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
-                Err(_) => self.link = ended_or_lost(&self.dir),
-            },
+            // In this order: what ends the process comes before what it says.
+            biased;
             Ok(()) = self.stop.changed() => self.on_stop().await?,
-            Ok(()) = self.lease_until.changed() => {
-                let until = deadline(*self.lease_until.borrow_and_update());
-                // A shim that does not answer is about to say why.
-                let _ = shim.extend(until).await;
+            () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
+                self.signal().await;
             }
             () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No => {
                 if self.shared.clock.now() >= due {
@@ -198,9 +205,17 @@ impl<'a> Conversation<'a> {
                     self.line.tell_own(Event::ClockRanOut { clock }).await?;
                 }
             }
-            () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
-                self.signal().await;
+            Ok(()) = self.lease_until.changed() => {
+                let until = deadline(*self.lease_until.borrow_and_update());
+                // A shim that does not answer is about to say why.
+                let _ = shim.extend(until).await;
             }
+            notice = shim.next() => match notice {
+                Ok(Notice::Grown { .. }) => {}
+                Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
+                Err(_) => self.link = Link::reach(&self.dir, self.goal).await,
+            },
+            () = std::future::ready(()), if output == Output::More => {}
         }
         Ok(())
     }
@@ -234,27 +249,28 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Reads the output as far as it goes, one recorded batch per chunk.
-    async fn read_what_is_there(&mut self) -> Result<(), DriverGone> {
-        loop {
-            // A log that cannot be read is as good as one that ends here; the exit record says the rest.
-            let chunk = self.reader.read().unwrap_or(&[]);
-            if chunk.is_empty() {
-                return Ok(());
-            }
-            self.framer.push(chunk);
-            let mut batch = Vec::new();
-            while let Some(framed) = self.framer.pull() {
-                let (raw, actions) = self.understand(&framed);
-                if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
-                    batch.extend(self.news(actions, Some(raw)));
-                } else {
-                    self.line.tell(std::mem::take(&mut batch)).await?;
-                    self.act(actions, Some(raw)).await?;
-                }
-            }
-            self.line.tell(batch).await?;
+    /// Reads the next chunk of the output and has it recorded.
+    async fn read_chunk(&mut self) -> Result<Output, DriverGone> {
+        // A log that cannot be read is as good as one that ends here; the exit record says the rest.
+        let chunk = self.reader.read().unwrap_or(&[]);
+        if chunk.is_empty() {
+            return Ok(Output::Drained);
         }
+        self.framer.push(chunk);
+        self.clocks.heard(self.shared.clock.now());
+        let mut batch = Vec::new();
+        while let Some(framed) = self.framer.pull() {
+            let (raw, actions) = self.understand(&framed);
+            if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
+                batch.extend(self.news(actions, Some(raw)));
+            } else {
+                // Everything up to here is recorded before the agent hears an answer.
+                self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
+                self.act(actions, Some(raw)).await?;
+            }
+        }
+        self.line.tell(batch).await?;
+        Ok(Output::More)
     }
 
     async fn take_frame(&mut self, framed: Framed) -> Result<(), DriverGone> {
@@ -331,8 +347,8 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Finds what there is of the process before starting one: its exit record, its living shim, or nothing.
-async fn open_link(
+/// Starts the agent under a shim of its own.
+async fn start(
     shared: &Shared,
     settings: &AgentSettings,
     context: &LaunchContext<'_>,
@@ -341,13 +357,6 @@ async fn open_link(
     deadline: Deadline,
 ) -> Result<Link, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
-    if dir.join("launch.json").exists() {
-        let alive = shim_process(dir).ok().flatten().is_some_and(towline_process::ProcessId::is_running);
-        return match connect(dir).await {
-            Ok(shim) if alive => Ok(Link::Alive(Box::new(shim))),
-            _ => Ok(ended_or_lost(dir)),
-        };
-    }
     make_private(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
     let plan = agent(settings.kind).plan(settings, context);
     let launch = towline_process::Launch {
@@ -361,13 +370,6 @@ async fn open_link(
     match spawn(&shared.shim, dir, &launch, &plan.env).await {
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),
         Err(error) => Err(other(error.to_string())),
-    }
-}
-
-fn ended_or_lost(dir: &Path) -> Link {
-    match ExitRecord::read(dir) {
-        Ok(Some(record)) => Link::Ended(record),
-        _ => Link::Lost,
     }
 }
 

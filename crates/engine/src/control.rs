@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use towline_core::{GoalId, Seq};
-use towline_store::{GoalRecord, Store, WorkerName};
+use towline_core::{Envelope, GoalId, Seq};
+use towline_store::{GoalRecord, Store, StoreError, WorkerName};
 
 use crate::driver::Order;
 use crate::engine::Shared;
@@ -26,6 +27,8 @@ use crate::presence::{is_dead, socket_name};
 
 /// The longest request line.
 const LONGEST_REQUEST: u64 = 64 * 1024;
+/// The pause after a client could not be let in.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What can be asked of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,9 +98,11 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
-            Ok((stream, _)) = listener.accept() => {
-                clients.spawn(serve_client(stream, Arc::clone(&shared)));
-            }
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(clients.spawn(serve_client(stream, Arc::clone(&shared)))),
+                // Out of file handles, say: whoever wanted in tries again.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
             Some(_) = clients.join_next(), if !clients.is_empty() => {}
         }
     }
@@ -148,25 +153,49 @@ async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Seriali
     writing.write_all(&line).await
 }
 
-/// Asks the engine that drives this goal, if one is alive.
+/// Asks the engine that drives this goal; no answer when none does.
 pub async fn ask(home: &Home, record: &GoalRecord, request: &Request) -> io::Result<Option<Reply>> {
-    let Some(mut stream) = reach(home, record).await? else { return Ok(None) };
+    let Some(stream) = reach(home, record).await? else { return Ok(None) };
+    match exchange(stream, request).await {
+        Ok(Some(Reply::NotDriven)) => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
+        other => other,
+    }
+}
+
+async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Option<Reply>> {
     send(&mut stream, request).await?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).await?;
-    match serde_json::from_str(&line) {
-        Ok(Reply::NotDriven) => Ok(None),
-        Ok(reply) => Ok(Some(reply)),
-        // It ended before it could answer.
-        Err(_) => Ok(None),
+    if line.is_empty() {
+        return Ok(None);
     }
+    Ok(Some(serde_json::from_str(&line)?))
+}
+
+/// Whether the engine ended while it was spoken with.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
+}
+
+/// Whether a living engine holds the goal.
+pub fn is_driven(home: &Home, record: &GoalRecord) -> bool {
+    record.lease.as_ref().is_some_and(|lease| !is_dead(&home.engines(), &lease.worker))
 }
 
 /// A goal's log as it grows in another process, until nobody drives it any more.
 pub struct Following {
-    /// The log.
-    pub events: Events,
-    _task: JoinSet<()>,
+    events: Events,
+    /// Listens to the other process; ends with this.
+    _listener: JoinSet<()>,
+}
+
+impl Following {
+    /// The next event; none once nobody drives the goal and everything was given.
+    pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
+        self.events.next().await
+    }
 }
 
 /// Follows a goal's log after `after`. A goal that nobody drives gives what it has and then ends.
@@ -177,19 +206,25 @@ pub async fn follow(
     after: Seq,
 ) -> io::Result<Following> {
     let (sender, receiver) = watch::channel(record.last_seq);
-    let mut task = JoinSet::new();
+    let mut listener = JoinSet::new();
     if let Some(mut stream) = reach(home, record).await? {
-        send(&mut stream, &Request::Follow { goal: record.goal.id }).await?;
-        task.spawn(async move {
-            let mut lines = BufReader::new(stream).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                if let Ok(Reply::Grown { to }) = serde_json::from_str(&line) {
-                    sender.send_replace(to);
-                }
-            }
-        });
+        match send(&mut stream, &Request::Follow { goal: record.goal.id }).await {
+            Ok(()) => drop(listener.spawn(listen(stream, sender))),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(Following { events: Events::new(record.goal.id, store, receiver, after), _task: task })
+    Ok(Following { events: Events::new(record.goal.id, store, receiver, after), _listener: listener })
+}
+
+/// Passes on how far the log has grown, until the other process says no more.
+async fn listen(stream: UnixStream, grown: watch::Sender<Seq>) {
+    let mut lines = BufReader::new(stream).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if let Ok(Reply::Grown { to }) = serde_json::from_str(&line) {
+            grown.send_replace(to);
+        }
+    }
 }
 
 /// A connection to the engine that holds the goal's lease, if it is alive.
@@ -207,9 +242,7 @@ async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream
     });
     match socket {
         Ok(socket) => UnixStream::from_std(socket).map(Some),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            Ok(None)
-        }
+        Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

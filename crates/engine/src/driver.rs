@@ -100,29 +100,38 @@ impl Driver {
         }
     }
 
-    /// Records that the goal is ours now, together with the operator's wish, and goes on with what was under way.
-    /// A wish that makes no sense where the goal stands is given back, and nothing is recorded.
-    pub(crate) async fn begin(mut self, wish: Option<Event>) -> Result<(Self, Option<Illegal>), EngineError> {
-        let stamp = Stamp { generation: self.lease.generation, attempt: None };
+    /// Records that the goal is ours now, together with the operator's wish, and goes on with what was under way. A
+    /// goal that cannot be begun is given back.
+    pub(crate) async fn begin(mut self, wish: Option<Event>) -> Result<Self, EngineError> {
+        match self.try_to_begin(wish).await {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.leave().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn try_to_begin(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
+        let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone() });
+        let wish = wish.map(|event| self.operator(event));
         let mut transition = Transition::from(self.state.clone());
-        let claimed = own(stamp, Event::Claimed { worker: self.lease.worker.0.clone() });
-        let wish = wish.map(|event| Incoming { source: Source::Operator, ..own(stamp, event) });
         for incoming in std::iter::once(claimed).chain(wish) {
             let (next, refused) = self.apply(transition, incoming);
-            if refused.is_some() {
-                return Ok((self, refused));
+            if let Some(illegal) = refused {
+                return Err(EngineError::Illegal { goal: self.goal.id.short(), illegal });
             }
             transition = next;
         }
-        // Everything that is not settled is carried out, what was asked for before we came included.
         self.record(transition).await?;
         if holds_slot(&self.state.phase) {
             self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();
         }
+        // Everything that is not settled is carried out, what was asked for before we came included.
         for pending in self.shared.store.pending(self.goal.id).await? {
             self.perform(pending.effect);
         }
-        Ok((self, None))
+        Ok(())
     }
 
     /// Drives the goal until nothing happens any more without the operator.
@@ -355,13 +364,14 @@ impl From<GoalState> for Transition {
 impl Transition {
     fn add(&mut self, incoming: Incoming, moved: Moved, at: Timestamp) {
         let attempt = incoming.stamp.attempt;
+        let event = moved.recorded_as.map_or(incoming.event, |event| *event);
         self.events.push(NewEvent {
             at,
             attempt,
             source: incoming.source,
             parent: incoming.parent,
             raw: incoming.raw,
-            event: incoming.event,
+            event,
         });
         let derived = moved.events.into_iter();
         self.events.extend(derived.map(|event| NewEvent {

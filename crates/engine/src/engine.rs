@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::TaskTracker;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Event, Goal, GoalId, GoalState, Phase, Source};
+use towline_core::{
+    AgentName, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
+};
 use towline_process::ShimProgram;
-use towline_store::{GoalRecord, NewEvent, Store, StoreError, WorkerName};
+use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError, WorkerName};
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -18,6 +21,7 @@ use crate::driver::{Driver, Order};
 use crate::error::EngineError;
 use crate::handle::Handle;
 use crate::home::Home;
+use crate::news::own;
 use crate::presence::{Presence, is_dead};
 
 /// How long a lease holds without being renewed.
@@ -51,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) slots: Arc<Semaphore>,
     driven: Mutex<HashMap<GoalId, Driven>>,
-    /// Owns every task of the engine, so that none outlives it unseen.
+    /// Owns the drivers, so that none outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -137,29 +141,23 @@ impl Engine {
     }
 
     async fn drive(&self, record: GoalRecord, wish: Option<Event>) -> Result<Handle, EngineError> {
+        refuse(&record, wish.as_ref(), self.shared.clock.now())?;
+        let lease = self.claim(&record).await?;
+        // Whoever held it before may have moved it on until a moment ago.
+        let record = self.shared.store.load(record.goal.id).await?;
         let goal = record.goal.id;
-        if wish.is_none() && record.state.phase.is_settled() {
-            return Err(settled(&record));
-        }
-        let now = self.shared.clock.now();
-        let dead = record.lease.as_ref().map(|lease| &lease.worker);
-        let dead = dead.filter(|worker| is_dead(&self.shared.home.engines(), worker));
-        let until = now.checked_add(LEASE).unwrap_or(now);
-        let lease = self.shared.store.claim(goal, self.presence.worker(), now, until, dead).await.map_err(
-            |error| match error {
-                StoreError::Held { goal, .. } => EngineError::Busy { goal },
-                other => other.into(),
-            },
-        )?;
         let (orders, inbox) = mpsc::channel(16);
         let (last_seq, watching) = watch::channel(record.last_seq);
-        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq);
-        let (driver, refused) = driver.begin(wish).await?;
-        if let Some(illegal) = refused {
-            driver.leave().await;
-            return Err(EngineError::Illegal { goal: goal.short(), illegal });
-        }
+        // Known before its first event, so that whoever sees the goal can reach its driver.
         self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), last_seq: watching.clone() }));
+        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq);
+        let driver = match driver.begin(wish).await {
+            Ok(driver) => driver,
+            Err(error) => {
+                self.shared.set_driven(goal, None);
+                return Err(error);
+            }
+        };
         let shared = Arc::clone(&self.shared);
         let task = self.shared.tasks.spawn(async move {
             let result = driver.run().await;
@@ -168,14 +166,33 @@ impl Engine {
         });
         Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, watching, task))
     }
+
+    /// Takes the lease, from a dead engine too.
+    async fn claim(&self, record: &GoalRecord) -> Result<Lease, EngineError> {
+        let now = self.shared.clock.now();
+        let until = now.checked_add(LEASE).unwrap_or(now);
+        let dead = record.lease.as_ref().map(|lease| &lease.worker);
+        let dead = dead.filter(|worker| is_dead(&self.shared.home.engines(), worker));
+        let claimed = self.shared.store.claim(record.goal.id, self.presence.worker(), now, until, dead).await;
+        claimed.map_err(|error| match error {
+            StoreError::Held { goal, .. } => EngineError::Busy { goal },
+            other => other.into(),
+        })
+    }
 }
 
-/// Why a goal that has come to its end is not taken up.
-fn settled(record: &GoalRecord) -> EngineError {
-    let phase = match &record.state.phase {
-        Phase::Stopping(_) => "stopping",
-        phase => phase.name(),
+/// Refuses, before anything is touched, what makes no sense where the goal stands.
+fn refuse(record: &GoalRecord, wish: Option<&Event>, now: Timestamp) -> Result<(), EngineError> {
+    let goal = record.goal.id.short();
+    let phase = &record.state.phase;
+    let Some(wish) = wish else {
+        let illegal = Illegal::WrongPhase { phase: phase.name(), event: "run" };
+        return if phase.is_settled() { Err(EngineError::Illegal { goal, illegal }) } else { Ok(()) };
     };
-    let illegal = towline_core::Illegal::WrongPhase { phase, event: "run" };
-    EngineError::Illegal { goal: record.goal.id.short(), illegal }
+    let stamp = Stamp { generation: record.state.generation, attempt: None };
+    let incoming = Incoming { source: Source::Operator, ..own(stamp, wish.clone()) };
+    match step(&record.goal, record.state.clone(), &incoming, now).outcome {
+        StepOutcome::Illegal(illegal) => Err(EngineError::Illegal { goal, illegal }),
+        StepOutcome::Moved(_) | StepOutcome::Stale(_) => Ok(()),
+    }
 }

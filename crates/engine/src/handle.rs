@@ -46,13 +46,31 @@ impl Handle {
 
     /// Insists: whatever is still ending is ended at once.
     pub async fn kill(&self) {
-        let _ = self.orders.send(Order::Kill).await;
+        self.stopper().kill().await;
+    }
+
+    /// A way to insist that outlives this handle.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { orders: self.orders.clone() }
     }
 
     /// Waits until nothing happens any more without the operator, and gives what has become of the goal.
     pub async fn result(self) -> Result<GoalRecord, EngineError> {
         let goal = self.id;
         self.task.await.unwrap_or(Err(EngineError::DriverLost { goal }))
+    }
+}
+
+/// A way to end at once what runs for a goal.
+pub struct Stopper {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Stopper {
+    /// Whatever is still ending is ended at once.
+    pub async fn kill(&self) {
+        // A driver that is gone has nothing left to end.
+        let _ = self.orders.send(Order::Kill).await;
     }
 }
 
@@ -88,10 +106,12 @@ impl Events {
             }
             let driver_gone = self.last_seq.has_changed().is_err();
             let known = *self.last_seq.borrow_and_update();
-            if known > self.cursor {
+            if known > self.cursor || driver_gone {
+                // The last word of a driver that is gone may not have reached us: the log has it.
                 self.page = self.store.events(self.goal, self.cursor, PAGE).await?.into();
-            } else if driver_gone {
-                return Ok(None);
+                if self.page.is_empty() && driver_gone {
+                    return Ok(None);
+                }
             } else {
                 // An error means that the driver has gone, which the next round sees.
                 let _ = self.last_seq.changed().await;

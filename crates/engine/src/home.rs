@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use towline_core::{AttemptNo, GoalId};
@@ -17,9 +17,12 @@ impl Home {
     /// Makes the directory, for its owner alone, when it is missing.
     pub fn create(root: PathBuf) -> io::Result<Self> {
         make_private(&root)?;
-        fs::set_permissions(&root, fs::Permissions::from_mode(0o700))?;
-        let root = root.canonicalize()?;
-        Ok(Self { root })
+        Self::open(&root)
+    }
+
+    /// A directory that is there already; nothing is changed.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        Ok(Self { root: root.canonicalize()? })
     }
 
     /// The directory itself.

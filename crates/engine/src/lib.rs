@@ -13,13 +13,14 @@ mod engine;
 mod error;
 mod handle;
 mod home;
+mod link;
 mod news;
 mod prepare;
 mod presence;
 
 pub use clock::{Clock, SystemClock};
-pub use control::{Following, Reply, Request, ask, follow};
+pub use control::{Following, Reply, Request, ask, follow, is_driven};
 pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
-pub use handle::{Events, Handle};
+pub use handle::{Events, Handle, Stopper};
 pub use home::Home;

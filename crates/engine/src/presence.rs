@@ -24,13 +24,11 @@ impl Presence {
     pub(crate) fn announce(directory: &Path, worker: WorkerName) -> io::Result<Self> {
         make_private(directory)?;
         clear_dead(directory)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(lock_path(directory, &worker))?;
+        // Locked before it has its name, so that nobody ever sees it free.
+        let unnamed = directory.join(format!("{}.new", worker.0));
+        let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(&unnamed, lock_path(directory, &worker))?;
         Ok(Self { worker, directory: directory.to_owned(), _lock: lock })
     }
 
@@ -51,7 +49,8 @@ impl Drop for Presence {
 /// Whether the engine by this name is certainly not running on this machine any more.
 pub(crate) fn is_dead(directory: &Path, worker: &WorkerName) -> bool {
     match File::open(lock_path(directory, worker)) {
-        Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        // Shared, so that two that look at the same time do not take each other for the engine.
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }

@@ -1,37 +1,58 @@
 //! `towline cancel`: ends a goal, wherever it is driven.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use towline_core::{Event, Phase};
-use towline_engine::{Request, ask, follow};
+use towline_core::{Event, Illegal, Phase};
+use towline_engine::{EngineError, Reply, Request, ask, follow};
 
 use crate::args::Cancel;
 use crate::context::Context;
+use crate::draft::agents_of;
 use crate::failure::Failure;
-use crate::{find, output};
+use crate::find::{self, Found};
+use crate::output;
 
 /// Ends the goal and waits until nothing of it is left.
 pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
-    let (state, record) = (found.state, found.record);
-    let goal = record.goal.id;
-    let asked = ask(&state.home, &record, &Request::Cancel { goal }).await;
-    let unreachable =
-        |error| Failure::internal(format!("cannot reach the process that drives the goal: {error}"));
-    let phase = if asked.map_err(unreachable)?.is_some() {
-        let mut following =
-            follow(&state.home, state.store.clone(), &record, record.last_seq).await.map_err(unreachable)?;
-        while following.events.next().await?.is_some() {}
-        state.store.load(goal).await?.state.phase
-    } else {
-        let engine = context.engine(state, BTreeMap::new())?;
-        let handle = engine.take_up(goal, Some(Event::CancelRequested)).await?;
-        let record = handle.result().await;
-        engine.close().await;
-        record?.state.phase
+    let goal = found.record.goal.id;
+    let asked =
+        ask(&found.state.home, &found.record, &Request::Cancel { goal }).await.map_err(unreachable)?;
+    let phase = match asked {
+        Some(Reply::Accepted) => wait_for_its_end(&found).await?,
+        Some(_) => {
+            return Err(Failure::internal("the process that drives the goal did not understand the request")
+                .hint("it may be another version of towline: end it with Ctrl-C in its terminal"));
+        }
+        None => end_it_ourselves(context, found).await?,
     };
-    output::print(format_args!("goal {} is {}", goal.short(), phase.name()));
-    // The goal may have come to another end in the same moment; then there was nothing left to cancel.
-    Ok(if phase == Phase::Cancelled { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    if phase != Phase::Cancelled {
+        // It came to another end in the same moment.
+        let illegal = Illegal::WrongPhase { phase: phase.name(), event: "cancel" };
+        return Err(EngineError::Illegal { goal: goal.short(), illegal }.into());
+    }
+    output::tell(format_args!("goal {} is cancelled", goal.short()));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn wait_for_its_end(found: &Found) -> Result<Phase, Failure> {
+    let (home, store, record) = (&found.state.home, &found.state.store, &found.record);
+    let following = follow(home, store.clone(), record, record.last_seq).await;
+    let mut following = following.map_err(unreachable)?;
+    while following.next().await?.is_some() {}
+    Ok(store.load(record.goal.id).await?.state.phase)
+}
+
+async fn end_it_ourselves(context: &Context, found: Found) -> Result<Phase, Failure> {
+    // A configuration that is broken by now must not keep anybody from ending what runs.
+    let agents = agents_of(context, &found.record.goal).unwrap_or_default();
+    let engine = context.engine(found.state, agents)?;
+    let handle = engine.take_up(found.record.goal.id, Some(Event::CancelRequested)).await?;
+    let record = handle.result().await;
+    engine.close().await;
+    Ok(record?.state.phase)
+}
+
+fn unreachable(error: std::io::Error) -> Failure {
+    Failure::internal(format!("cannot reach the process that drives the goal: {error}"))
 }

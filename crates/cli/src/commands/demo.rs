@@ -23,7 +23,11 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
     make_project(context, &folder, &project).map_err(|error| {
         Failure::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
     })?;
-    Repository::init(&project, "a greeter that does not do what it promises")?;
+    if let Err(error) = Repository::init(&project, "a greeter that does not do what it promises") {
+        // Without git there is no demo, and nothing is to be left of it.
+        let _ = std::fs::remove_dir_all(&folder);
+        return Err(error.into());
+    }
     let quiet = args.format.json || args.format.events;
     if !quiet {
         output::print(format_args!(
@@ -90,7 +94,7 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     output::print(format_args!(
         "  Towline ran `{}` itself on a clean checkout of {}: red after attempt 1, green after attempt 2.",
         demo::CHECK.command,
-        &candidate.as_str()[..candidate.as_str().len().min(12)]
+        candidate.short()
     ));
     output::print(format_args!(
         "  See it yourself: cd {} && git merge {candidate} && {}",

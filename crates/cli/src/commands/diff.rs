@@ -27,9 +27,9 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     )?;
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
     if args.stat {
-        output::print(workspace.diff_stat(proven)?);
+        output::tell(workspace.diff_stat(proven)?);
     } else {
-        output::print_bytes(workspace.diff(proven)?.as_bytes());
+        output::tell_bytes(workspace.diff(proven)?.as_bytes());
     }
     Ok(ExitCode::SUCCESS)
 }

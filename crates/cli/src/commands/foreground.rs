@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use towline_agent::AgentSettings;
 use towline_core::{AgentName, Event, Goal, Seq};
-use towline_engine::{Clock, Handle, Home, SystemClock};
+use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
@@ -60,10 +60,15 @@ impl Foreground<'_> {
             }
         };
         let mut screen = Screen::new(self.context, self.format);
-        follow(&handle, after, &mut interrupts, &mut screen).await?;
-        let record = handle.result().await;
+        let shown = follow(&handle, after, &mut interrupts, &mut screen).await;
+        if shown.is_err() {
+            // Nobody can see any more what happens, so nothing more is to happen.
+            handle.cancel().await;
+        }
+        let record = finish(handle, &mut interrupts).await;
         engine.close().await;
         screen.finish();
+        shown?;
         let record = record?;
         conclude(self.context, &home, self.format, &record, first.as_ref());
         let code = exit_code_of(&record.state.phase);
@@ -96,6 +101,19 @@ async fn follow(
     }
 }
 
+/// Waits for the goal's driver to end. A person who insists is still heard.
+async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecord, EngineError> {
+    let stop = handle.stopper();
+    let result = handle.result();
+    tokio::pin!(result);
+    loop {
+        tokio::select! {
+            record = &mut result => return record,
+            _ = interrupts.next() => stop.kill().await,
+        }
+    }
+}
+
 /// Prints what has become of the goal, and what can be done now.
 fn conclude(
     context: &Context,
@@ -105,15 +123,15 @@ fn conclude(
     first: Option<&AgentSettings>,
 ) {
     if format.json {
-        output::print_json(&GoalReport::of(record, home, SystemClock.now()));
+        output::print(output::json(&GoalReport::of(record, home, SystemClock.now())));
     }
     if format.json || format.events {
         return;
     }
     let paint = Paint::for_stdout(context);
     output::print(ending(paint, record));
-    for (what, command) in next_steps(record, first) {
-        output::print(format_args!("  {:<20} {command}", format!("{what}:")));
+    for (what, command) in next_steps(record, is_driven(home, record), first) {
+        output::print(format_args!("  {:<24} {command}", format!("{what}:")));
     }
 }
 
@@ -136,7 +154,7 @@ impl Screen {
     fn show(&mut self, event: &towline_core::Envelope) {
         match self {
             Self::Story(live) => live.show(event),
-            Self::Events => output::print_json_line(event),
+            Self::Events => output::print(output::json_line(event)),
             Self::Silent => {}
         }
     }

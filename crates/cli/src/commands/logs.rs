@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use towline_core::{AttemptNo, Envelope, Seq};
-use towline_engine::{Events, follow};
+use towline_engine::follow;
 use towline_process::{LogReader, Stream};
 use towline_store::GoalRecord;
 
@@ -28,14 +28,14 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
             return;
         }
         if args.json {
-            output::print_json_line(event);
+            output::tell(output::json_line(event));
         } else {
-            story.lines(event).iter().for_each(output::print);
+            story.lines(event).iter().for_each(output::tell);
         }
     };
     if args.follow {
         let mut following = following(&found, Seq(0)).await?;
-        while let Some(event) = following.events.next().await? {
+        while let Some(event) = following.next().await? {
             show(&event);
         }
     } else {
@@ -66,22 +66,27 @@ fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Failure> {
 }
 
 async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
-    let number = match args.attempt {
+    let mut number = match args.attempt {
         Some(number) => attempt(&found.record, number)?,
         None => match found.record.state.last_attempt() {
             Some(last) => last.n,
             None => return Err(Failure::not_found("the goal has had no attempt yet")),
         },
     };
-    let directory = found.state.home.attempt(found.record.goal.id, number);
-    let mut reader = LogReader::output(&directory, Stream::Stdout, 0);
-    copy(&mut reader, &directory)?;
+    let directory = |number| found.state.home.attempt(found.record.goal.id, number);
+    let mut reader = LogReader::output(&directory(number), Stream::Stdout, 0);
+    copy(&mut reader, &directory(number))?;
     if args.follow {
-        // Every event means that there may be more bytes.
-        let mut events: Events = following(found, found.record.last_seq).await?.events;
-        while events.next().await?.is_some() {
-            copy(&mut reader, &directory)?;
+        let mut following = following(found, found.record.last_seq).await?;
+        // Every event means that there may be more bytes, or another attempt.
+        while let Some(event) = following.next().await? {
+            copy(&mut reader, &directory(number))?;
+            if let (None, Some(newer)) = (args.attempt, event.attempt.filter(|newer| *newer > number)) {
+                number = newer;
+                reader = LogReader::output(&directory(number), Stream::Stdout, 0);
+            }
         }
+        copy(&mut reader, &directory(number))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -95,6 +100,6 @@ fn copy(reader: &mut LogReader, directory: &Path) -> Result<(), Failure> {
         if chunk.is_empty() {
             return Ok(());
         }
-        output::print_bytes(chunk);
+        output::tell_bytes(chunk);
     }
 }

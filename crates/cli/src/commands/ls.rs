@@ -17,13 +17,13 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
         None => Vec::new(),
     };
     if args.json {
-        output::print_json(&records.iter().map(GoalLine::of).collect::<Vec<_>>());
+        output::tell(output::json(&records.iter().map(GoalLine::of).collect::<Vec<_>>()));
     } else if records.is_empty() {
         output::say(format_args!(
             "no goals yet; begin with: towline run \"what is to be done\" --check \"a command\""
         ));
     } else {
-        table(&records).iter().for_each(output::print);
+        table(&records).iter().for_each(output::tell);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -38,7 +38,7 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
             agent_of(record).unwrap_or_default(),
             state.attempts.len().to_string(),
             state.usage().cost.to_string(),
-            record.goal.title.clone(),
+            output::printable(&record.goal.title),
         ]
     }));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

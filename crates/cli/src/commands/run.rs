@@ -24,16 +24,17 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
     let draft = draft(context, args, SystemClock.now())?;
+    let state = context.state()?;
     if !args.format.json && !args.format.events {
-        output::print(format_args!("goal {}  {}", draft.goal.id.short(), draft.goal.title));
+        let title = output::printable(&draft.goal.title);
+        output::print(format_args!("goal {}  {title}", draft.goal.id.short()));
         if draft.goal.checks.is_empty() {
             output::say(format_args!(
                 "note: no checks, so the goal can end as unproven at best (--check CMD)"
             ));
         }
     }
-    let foreground =
-        Foreground { context, state: context.state()?, agents: draft.agents, format: args.format };
+    let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }
 

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use towline_core::{Attempt, show_duration};
-use towline_engine::{Clock, SystemClock};
+use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
 use crate::context::Context;
 use crate::draft::agents_of;
 use crate::failure::Failure;
 use crate::report::GoalReport;
-use crate::view::{Paint, ending, next_steps};
+use crate::view::{Paint, ending, next_steps, spent};
 use crate::{find, output};
 
 /// Shows a goal.
@@ -18,12 +18,12 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
-        output::print_json(&GoalReport::of(record, &found.state.home, SystemClock.now()));
+        output::tell(output::json(&GoalReport::of(record, &found.state.home, SystemClock.now())));
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);
-    output::print(paint.bold(&record.goal.title));
-    output::print(ending(paint, record));
+    output::tell(paint.bold(&output::printable(&record.goal.title)));
+    output::tell(ending(paint, record));
     let mut facts =
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
@@ -34,16 +34,16 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.command()))),
     );
     for (name, value) in facts {
-        output::print(format_args!("  {name:<10} {value}"));
+        output::tell(format_args!("  {name:<10} {value}"));
     }
     for attempt in &record.state.attempts {
-        attempt_lines(paint, attempt).iter().for_each(output::print);
+        attempt_lines(paint, attempt).iter().for_each(output::tell);
     }
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
     let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
-    for (what, command) in next_steps(record, first) {
-        output::print(format_args!("  {:<20} {command}", format!("{what}:")));
+    for (what, command) in next_steps(record, is_driven(&found.state.home, record), first) {
+        output::tell(format_args!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -53,16 +53,13 @@ fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
     let resumed = if attempt.resumed { ", resumed" } else { "" };
     let model = attempt.model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
     let head = format!("attempt {}  {}{model}{resumed}: {end}", attempt.n, attempt.agent);
-    let mut lines = vec![format!(
-        "{} {}",
-        paint.bold(&head),
-        paint.dim(&format!("· {} tokens · {}", attempt.usage.tokens(), attempt.usage.cost))
-    )];
+    let mut lines =
+        vec![format!("{} {}", paint.bold(&head), paint.dim(&format!("· {}", spent(&attempt.usage))))];
     if let Some(detail) = attempt.end.as_ref().and_then(|end| end.detail()) {
-        lines.push(format!("  {detail}"));
+        lines.push(format!("  {}", output::printable(&detail)));
     }
     if let Some(first) = attempt.text.trim().lines().next() {
-        lines.push(format!("  “{first}”"));
+        lines.push(format!("  “{}”", output::printable(first)));
     }
     for check in attempt.verdict.iter().flat_map(|verdict| &verdict.checks) {
         let sign = if check.met { paint.good("✓") } else { paint.bad("✗") };

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, agent};
-use towline_core::{EscalationReason, FailureReason, Phase, show_duration};
+use towline_core::{EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
 
 use super::Paint;
@@ -21,7 +21,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
     };
     let mut facts = Vec::new();
     if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
-        facts.push(format!("candidate {}", &candidate.as_str()[..candidate.as_str().len().min(12)]));
+        facts.push(format!("candidate {}", candidate.short()));
     }
     facts.push(match state.attempts.len() {
         1 => "1 attempt".to_owned(),
@@ -30,10 +30,17 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
     facts.push(show_duration(elapsed(record.goal.created_at, record.updated_at)));
     let usage = state.usage();
     if !usage.is_empty() {
-        facts.push(format!("{} tokens", usage.tokens()));
-        facts.push(usage.cost.to_string());
+        facts.push(spent(&usage));
     }
     format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))
+}
+
+/// What was used. Agents that tell their cost do so at the end of a turn; one that was ended before has told none.
+pub(crate) fn spent(usage: &Usage) -> String {
+    match usage.cost {
+        MicroUsd(0) => format!("{} tokens · cost not reported", usage.tokens()),
+        cost => format!("{} tokens · {cost}", usage.tokens()),
+    }
 }
 
 fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {
@@ -41,10 +48,20 @@ fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {
 }
 
 /// What a person can do now, each with its command.
-pub(crate) fn next_steps(record: &GoalRecord, settings: Option<&AgentSettings>) -> Vec<(String, String)> {
+pub(crate) fn next_steps(
+    record: &GoalRecord,
+    driven: bool,
+    settings: Option<&AgentSettings>,
+) -> Vec<(String, String)> {
     let id = record.goal.id.short();
     let mut steps = Vec::new();
     match &record.state.phase {
+        phase if !phase.is_settled() && driven => {
+            steps.push(("follow it".to_owned(), format!("towline logs -f {id}")));
+        }
+        phase if !phase.is_settled() => {
+            steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));
+        }
         Phase::Failed { reason: FailureReason::Budget { axis } } => {
             steps.push(("go on".to_owned(), format!("towline retry {id} --budget {}", axis.suggestion())));
         }
@@ -63,12 +80,11 @@ pub(crate) fn next_steps(record: &GoalRecord, settings: Option<&AgentSettings>) 
         steps.push(("see the change".to_owned(), format!("towline diff {id}")));
         match (&record.state.phase, &record.state.candidate) {
             (Phase::Done, Some(candidate)) => {
-                let commit = &candidate.as_str()[..candidate.as_str().len().min(12)];
-                steps.push(("take it".to_owned(), format!("git merge {commit}")));
+                steps.push(("take it".to_owned(), format!("git merge {}", candidate.short())));
             }
             _ => steps.push(("the work is kept in".to_owned(), workspace.path.clone())),
         }
     }
-    steps.push(("see the story".to_owned(), format!("towline show {id}")));
+    steps.push(("see the story".to_owned(), format!("towline logs {id}")));
     steps
 }

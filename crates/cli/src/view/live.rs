@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use towline_core::{AgentEvent, AttemptNo, Envelope, Event, Phase, ToolStatus, Usage};
 
-use super::{Paint, Story};
+use super::{Paint, Story, spent};
 use crate::output;
 
 /// How often the living line is drawn.
@@ -78,7 +78,7 @@ impl Live {
                 }
             }
             Event::Agent { event: AgentEvent::Tool(tool) } => {
-                self.doing = (tool.status == ToolStatus::Running).then(|| tool.title.clone());
+                self.doing = (tool.status == ToolStatus::Running).then(|| output::printable(&tool.title));
             }
             Event::Agent { event: AgentEvent::Usage { used, .. } } => self.used += *used,
             Event::CheckStarted { name } => self.doing = Some(name.clone()),
@@ -92,7 +92,7 @@ impl Live {
         parts.extend(self.attempt.map(|attempt| format!("attempt {attempt}")));
         parts.extend(self.doing.clone());
         if !self.used.is_empty() {
-            parts.push(self.used.cost.to_string());
+            parts.push(spent(&self.used));
         }
         parts.join(" · ")
     }

@@ -1,11 +1,14 @@
 //! A goal's log as a story: a few lines for each thing that matters, nothing for the rest.
 
+use std::collections::BTreeMap;
+
 use towline_core::{
     AgentEvent, CheckResult, End, Envelope, Event, Exit, LimitStatus, Outcome, Phase, Role, ToolKind,
     ToolStatus, ToolUse, Usage, Verdict, show_duration,
 };
 
-use super::Paint;
+use super::{Paint, spent};
+use crate::output::printable;
 
 /// How many lines of a message or of evidence are shown.
 const LINES: usize = 12;
@@ -15,12 +18,14 @@ pub(crate) struct Story {
     paint: Paint,
     /// What the attempt at hand has used so far.
     used: Usage,
+    /// Kinds of output of the attempt at hand that were not understood, and how often.
+    not_understood: BTreeMap<String, u64>,
 }
 
 impl Story {
     /// A story in these colours.
     pub(crate) fn new(paint: Paint) -> Self {
-        Self { paint, used: Usage::default() }
+        Self { paint, used: Usage::default(), not_understood: BTreeMap::new() }
     }
 
     /// The lines that an event adds.
@@ -46,7 +51,7 @@ impl Story {
                 let raised: Vec<String> = budget.iter().map(ToString::to_string).collect();
                 vec![format!("opened again {}", raised.join(" "))]
             }
-            Event::Notice { text } => vec![paint.dim(&format!("  {text}"))],
+            Event::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
             _ => Vec::new(),
         }
     }
@@ -56,6 +61,7 @@ impl Story {
         match phase {
             Phase::Running { attempt } => {
                 self.used = Usage::default();
+                self.not_understood.clear();
                 vec![paint.bold(&format!("attempt {attempt}"))]
             }
             Phase::Checking { .. } => vec![paint.bold("checks")],
@@ -94,25 +100,34 @@ impl Story {
                 let status = status.map(|status| format!(" {status}")).unwrap_or_default();
                 let pause = *delay_ms as f64 / 1_000.0;
                 vec![paint.warn(&format!(
-                    "  the provider answered{status} {error}; retry {attempt} in {pause:.1}s"
+                    "  the provider answered{status} {}; retry {attempt} in {pause:.1}s",
+                    printable(error)
                 ))]
             }
             AgentEvent::Compacted { .. } => vec![paint.dim("  the conversation was summarised")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
                 vec![paint.warn(&format!("  {} was not permitted", decision.tool))]
             }
-            AgentEvent::Notice { text } => vec![paint.dim(&format!("  {text}"))],
-            AgentEvent::Unrecognised { what, .. } => {
-                vec![paint.dim(&format!("  (output that was not understood: {what})"))]
-            }
+            AgentEvent::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
+            AgentEvent::Unrecognised { what, .. } => self.unrecognised(what),
             _ => Vec::new(),
         }
+    }
+
+    /// Each kind of output that is not understood is told of once; how often it came stands at the end.
+    fn unrecognised(&mut self, what: &str) -> Vec<String> {
+        let count = self.not_understood.entry(what.to_owned()).or_default();
+        *count += 1;
+        if *count > 1 {
+            return Vec::new();
+        }
+        vec![self.paint.dim(&format!("  (output that is not understood: {})", printable(what)))]
     }
 
     fn attempt_ended(&self, end: &End, exit: &Exit) -> String {
         let mut text = format!("  {}", end.name().replace('-', " "));
         if let Some(detail) = end.detail() {
-            text.push_str(&format!(": {detail}"));
+            text.push_str(&format!(": {}", printable(&detail)));
         }
         if !matches!(end, End::Completed | End::Cancelled) {
             match (exit.code, exit.signal) {
@@ -122,7 +137,11 @@ impl Story {
             }
         }
         if !self.used.is_empty() {
-            text.push_str(&format!(" · {} tokens · {}", self.used.tokens(), self.used.cost));
+            text.push_str(&format!(" · {}", spent(&self.used)));
+        }
+        let unknown: u64 = self.not_understood.values().sum();
+        if unknown > 0 {
+            text.push_str(&format!(" · {unknown} lines not understood"));
         }
         match end {
             End::Completed => self.paint.dim(&text),
@@ -132,19 +151,20 @@ impl Story {
 }
 
 fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
+    let title = printable(&tool.title);
     let sign = match tool.tool {
         ToolKind::Execute => "$",
         ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
         _ => "·",
     };
     match tool.status {
-        ToolStatus::Running => vec![format!("  {} {}", paint.dim(sign), tool.title)],
+        ToolStatus::Running => vec![format!("  {} {title}", paint.dim(sign))],
         ToolStatus::Failed => {
             let code = tool.exit_code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
-            vec![paint.warn(&format!("  {sign} {} failed{code}", tool.title))]
+            vec![paint.warn(&format!("  {sign} {title} failed{code}"))]
         }
-        ToolStatus::Denied => vec![paint.warn(&format!("  {sign} {} was not permitted", tool.title))],
-        ToolStatus::Cancelled => vec![paint.warn(&format!("  {sign} {} was ended", tool.title))],
+        ToolStatus::Denied => vec![paint.warn(&format!("  {sign} {title} was not permitted"))],
+        ToolStatus::Cancelled => vec![paint.warn(&format!("  {sign} {title} was ended"))],
         ToolStatus::Pending | ToolStatus::Ok => Vec::new(),
     }
 }
@@ -160,7 +180,7 @@ fn check(paint: Paint, result: &CheckResult) -> Vec<String> {
         (None, None) => "did not exit".to_owned(),
     };
     let mut lines = vec![format!("  {} {} {how} {}", paint.bad("✗"), result.name, paint.dim(&took))];
-    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {line}"))));
+    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {}", printable(line)))));
     lines
 }
 
@@ -172,7 +192,8 @@ fn restored(paint: Paint, verdict: &Verdict) -> Vec<String> {
 /// A text's lines, at most so many of them, from its beginning.
 fn indented(text: &str, indent: &str) -> Vec<String> {
     let all: Vec<&str> = text.trim().lines().collect();
-    let mut lines: Vec<String> = all.iter().take(LINES).map(|line| format!("{indent}{line}")).collect();
+    let mut lines: Vec<String> =
+        all.iter().take(LINES).map(|line| format!("{indent}{}", printable(line))).collect();
     if all.len() > LINES {
         lines.push(format!("{indent}… {} more lines", all.len() - LINES));
     }
