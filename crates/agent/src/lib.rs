@@ -11,6 +11,7 @@ mod protocol;
 mod script;
 mod settings;
 mod text;
+mod unrecognised;
 
 pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer, agent};
 pub use settings::{AgentSettings, Kind, McpServer, Permission};

@@ -9,7 +9,7 @@ use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 use crate::environment::{Extra, environment};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
-use crate::text;
+use crate::unrecognised::Unrecognised;
 
 /// The scripted agent.
 pub(crate) struct Script;
@@ -27,7 +27,11 @@ impl Agent for Script {
     }
 
     fn protocol(&self, _settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
-        Box::new(ScriptProtocol { prompt: context.prompt.to_owned(), turn: Turn::None })
+        Box::new(ScriptProtocol {
+            prompt: context.prompt.to_owned(),
+            turn: Turn::None,
+            unrecognised: Unrecognised::default(),
+        })
     }
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
@@ -38,6 +42,7 @@ impl Agent for Script {
 struct ScriptProtocol {
     prompt: String,
     turn: Turn,
+    unrecognised: Unrecognised,
 }
 
 /// How far the agent's last turn came.
@@ -59,16 +64,15 @@ impl Protocol for ScriptProtocol {
             Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
             Frame::TooLong { length } => {
                 let raw = format!("a line of {length} bytes");
-                return vec![Action::emit(AgentEvent::Unrecognised { what: "too long".to_owned(), raw })];
+                return self.unrecognised.note("too long".to_owned(), &raw).into_iter().collect();
             }
         };
         if line.is_empty() {
             return Vec::new();
         }
-        let event = serde_json::from_str(&line).unwrap_or_else(|_| AgentEvent::Unrecognised {
-            what: "not an event".to_owned(),
-            raw: text::raw_head(&line),
-        });
+        let Ok(event) = serde_json::from_str(&line) else {
+            return self.unrecognised.note("not an event".to_owned(), &line).into_iter().collect();
+        };
         match &event {
             AgentEvent::TurnStarted => self.turn = Turn::Running,
             AgentEvent::TurnEnded(end) => self.turn = Turn::Ended(end.stop.clone()),
@@ -85,7 +89,7 @@ impl Protocol for ScriptProtocol {
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
-        (Vec::new(), self.end(exit))
+        (self.unrecognised.rest(), self.end(exit))
     }
 }
 

@@ -80,12 +80,14 @@ pub enum AgentEvent {
     },
     /// The turn is over; background work may go on.
     TurnEnded(TurnEnd),
-    /// A frame that this version does not understand. Kept and counted, never fatal.
+    /// Frames that this version does not understand. Counted, never fatal; the raw log has every one of them.
     Unrecognised {
-        /// What it seems to be, for counting: a frame type, or `not JSON`, or `too long`.
+        /// What they seem to be, for counting: a frame type, or `not JSON`, or `too long`.
         what: String,
-        /// The beginning of it.
+        /// The beginning of the last one.
         raw: String,
+        /// How many this stands for: a flood of one kind is told of less and less often.
+        count: u64,
     },
 }
 

@@ -191,7 +191,14 @@ pub(crate) fn now_in(phase: Phase) -> Event {
 
 /// What follows from an event, when that is a change of the phase and nothing to be done.
 pub(crate) fn moved_to(phase: Phase, settled: &[&str]) -> Moved {
-    Moved { events: vec![now_in(phase)], effects: vec![], settled: keys(settled) }
+    Moved { events: vec![now_in(phase)], settled: keys(settled), ..Moved::default() }
+}
+
+/// What follows from the end of an agent that we ended: the phase, and the end that is recorded by our reason.
+pub(crate) fn moved_after_stop(phase: Phase, attempt: u32, end: End) -> Moved {
+    let launch = format!("launch/{attempt}");
+    let moved = moved_to(phase, &[&format!("stop/{launch}"), &launch]);
+    Moved { recorded_as: Some(Box::new(ended(end))), ..moved }
 }
 
 /// Keys of effects.
@@ -321,8 +328,12 @@ impl Story {
 
     /// Something happens, stamped as the engine stamps it.
     pub(crate) fn offer(&mut self, event: Event) -> StepOutcome {
-        let stamp = Stamp { generation: self.state.generation, attempt: self.speaks_about(&event) };
-        self.send(&incoming(stamp, event))
+        self.send(&incoming(self.stamp(&event), event))
+    }
+
+    /// The stamp that the engine's news carries here.
+    pub(crate) fn stamp(&self, event: &Event) -> Stamp {
+        Stamp { generation: self.state.generation, attempt: self.speaks_about(event) }
     }
 
     /// News comes in as it is.

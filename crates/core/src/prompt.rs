@@ -1,5 +1,8 @@
 //! What an agent is told: typed sections, put together by rules and only then turned into text.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{Attempt, Check, CheckResult, End, Goal, GoalState};
 
 /// A prompt in sections, in the order they are read.

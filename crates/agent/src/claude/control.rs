@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Decision, Outcome};
 
-use super::protocol::{ClaudeProtocol, Reading, notice, unrecognised};
+use super::protocol::{ClaudeProtocol, Reading, notice};
 use super::wire::{self, ControlAnswerLine, ControlLine, ControlRequest};
 use crate::permission::Ruling;
 use crate::protocol::Action;
@@ -53,7 +53,7 @@ impl ClaudeProtocol {
         let what = format!("control_request/{}", line.request.subtype.as_str());
         let error = Some(format!("Towline does not answer {}", line.request.subtype.as_str()));
         let refusal = self.answer(Outer { subtype: "error", request_id: id, response: None, error });
-        Ok(refusal.into_iter().chain([unrecognised(what, id)]).collect())
+        Ok(refusal.into_iter().chain(self.unknown(what, id)).collect())
     }
 
     fn on_permission_request(&mut self, id: &str, request: &ControlRequest<'_>) -> Vec<Action> {

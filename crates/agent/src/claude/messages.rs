@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, ToolStatus};
 
-use super::protocol::{ClaudeProtocol, Reading, Unknown, notice, unrecognised};
+use super::protocol::{ClaudeProtocol, Reading, Unknown, notice};
 use super::tools::{self, Call};
 use super::wire::{self, Block, Content, MessageLine};
 use crate::protocol::Action;
@@ -50,7 +50,7 @@ impl ClaudeProtocol {
 
     fn on_assistant_block(&mut self, parent: Option<&str>, raw: &RawValue) -> Vec<Action> {
         let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
-            return vec![unrecognised("assistant block".to_owned(), raw.get())];
+            return self.unknown("assistant block".to_owned(), raw.get());
         };
         let events = match block.kind.as_str() {
             "text" => block.text.map(said).into_iter().collect(),
@@ -60,7 +60,7 @@ impl ClaudeProtocol {
             "redacted_thinking" | "server_tool_use" | "web_search_tool_result" | "web_fetch_tool_result" => {
                 Vec::new()
             }
-            unknown => return vec![unrecognised(format!("assistant/{unknown}"), raw.get())],
+            unknown => return self.unknown(format!("assistant/{unknown}"), raw.get()),
         };
         events.into_iter().map(|event| below(parent, event)).collect()
     }
@@ -88,7 +88,7 @@ impl ClaudeProtocol {
         let mut actions = Vec::new();
         for raw in blocks {
             let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
-                actions.push(unrecognised("user block".to_owned(), raw.get()));
+                actions.extend(self.unknown("user block".to_owned(), raw.get()));
                 continue;
             };
             match block.kind.as_str() {
@@ -101,7 +101,7 @@ impl ClaudeProtocol {
                     actions.extend(block.text.map(|text| below(parent, asked(text))))
                 }
                 "text" | "image" | "document" => {}
-                unknown => actions.push(unrecognised(format!("user/{unknown}"), raw.get())),
+                unknown => actions.extend(self.unknown(format!("user/{unknown}"), raw.get())),
             }
         }
         Ok(actions)

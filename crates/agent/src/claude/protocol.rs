@@ -17,7 +17,7 @@ use super::wire;
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
-use crate::text;
+use crate::unrecognised::Unrecognised;
 
 /// A frame that this version does not understand, by the name to count it under.
 pub(super) struct Unknown(pub(super) String);
@@ -46,6 +46,7 @@ pub(super) struct ClaudeProtocol {
     pub(super) background: BTreeMap<String, String>,
     pub(super) usage: UsageLedger,
     pub(super) evidence: Evidence,
+    unrecognised: Unrecognised,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,7 @@ impl ClaudeProtocol {
             background: BTreeMap::new(),
             usage: UsageLedger::default(),
             evidence: Evidence { asked_to_resume, ..Evidence::default() },
+            unrecognised: Unrecognised::default(),
         }
     }
 
@@ -89,7 +91,8 @@ impl ClaudeProtocol {
                 Ok(result) => self.on_result(result),
                 // Whatever it says, the turn is over and the process waits for us.
                 Err(Unknown(what)) => {
-                    Ok([unrecognised(what, line)].into_iter().chain(self.close_stdin()).collect())
+                    let told = self.unknown(what, line);
+                    Ok(told.into_iter().chain(self.close_stdin()).collect())
                 }
             },
             "rate_limit_event" => self.on_rate_limit(decode(line, "rate_limit_event")?),
@@ -102,6 +105,11 @@ impl ClaudeProtocol {
             | "transcript_mirror" => Ok(Vec::new()),
             unknown => Err(Unknown(unknown.to_owned())),
         }
+    }
+
+    /// Takes note of what is not understood.
+    pub(super) fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
+        self.unrecognised.note(what, raw).into_iter().collect()
     }
 
     /// Closes the agent's input, once.
@@ -136,12 +144,15 @@ impl Protocol for ClaudeProtocol {
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
         let line = match frame {
             Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
-            Frame::TooLong { length } => return vec![too_long(length)],
+            Frame::TooLong { length } => {
+                let raw = format!("a line of {length} bytes");
+                return self.unknown("too long".to_owned(), &raw);
+            }
         };
         if line.is_empty() {
             return Vec::new();
         }
-        self.read(&line).unwrap_or_else(|Unknown(what)| vec![unrecognised(what, &line)])
+        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
     }
 
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
@@ -171,7 +182,7 @@ impl Protocol for ClaudeProtocol {
         let notice = odd_exit
             .filter(|_| end == End::Completed)
             .map(|how| notice(format!("the agent finished its turn and then {how}; its result is kept")));
-        (notice.into_iter().collect(), end)
+        (self.unrecognised.rest().into_iter().chain(notice).collect(), end)
     }
 }
 
@@ -183,14 +194,6 @@ pub(super) fn decode<'a, T: serde::Deserialize<'a>>(line: &'a str, what: &str) -
 /// Something worth telling.
 pub(super) fn notice(text: impl Into<Cow<'static, str>>) -> Action {
     Action::emit(AgentEvent::Notice { text: text.into().into_owned() })
-}
-
-pub(super) fn unrecognised(what: String, raw: &str) -> Action {
-    Action::emit(AgentEvent::Unrecognised { what, raw: text::raw_head(raw) })
-}
-
-fn too_long(length: u64) -> Action {
-    unrecognised("too long".to_owned(), &format!("a line of {length} bytes"))
 }
 
 fn on_auth_status(line: wire::AuthStatusLine<'_>) -> Vec<Action> {

@@ -88,9 +88,10 @@ fn each_line_is_an_event() {
     let line = serde_json::to_string(&message).expect("serialises");
     assert_eq!(feed(&mut *protocol, &line), [Action::emit(message)]);
     assert_eq!(feed(&mut *protocol, ""), []);
-    let unknown = AgentEvent::Unrecognised { what: "not an event".into(), raw: "hello".into() };
+    let unknown = AgentEvent::Unrecognised { what: "not an event".into(), raw: "hello".into(), count: 1 };
     assert_eq!(feed(&mut *protocol, "hello"), [Action::emit(unknown)]);
-    let too_long = AgentEvent::Unrecognised { what: "too long".into(), raw: "a line of 9 bytes".into() };
+    let too_long =
+        AgentEvent::Unrecognised { what: "too long".into(), raw: "a line of 9 bytes".into(), count: 1 };
     assert_eq!(protocol.on_frame(Frame::TooLong { length: 9 }), [Action::emit(too_long)]);
 }
 

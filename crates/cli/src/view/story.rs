@@ -109,16 +109,16 @@ impl Story {
                 vec![paint.warn(&format!("  {} was not permitted", decision.tool))]
             }
             AgentEvent::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
-            AgentEvent::Unrecognised { what, .. } => self.unrecognised(what),
+            AgentEvent::Unrecognised { what, count, .. } => self.unrecognised(what, *count),
             _ => Vec::new(),
         }
     }
 
     /// Each kind of output that is not understood is told of once; how often it came stands at the end.
-    fn unrecognised(&mut self, what: &str) -> Vec<String> {
-        let count = self.not_understood.entry(what.to_owned()).or_default();
-        *count += 1;
-        if *count > 1 {
+    fn unrecognised(&mut self, what: &str, count: u64) -> Vec<String> {
+        let known = self.not_understood.contains_key(what);
+        *self.not_understood.entry(what.to_owned()).or_default() += count;
+        if known {
             return Vec::new();
         }
         vec![self.paint.dim(&format!("  (output that is not understood: {})", printable(what)))]

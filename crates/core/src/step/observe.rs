@@ -45,7 +45,9 @@ impl Stepper<'_> {
                     self.state.auth_failures_in_row += 1;
                 }
             }
-            AgentEvent::Unrecognised { .. } => self.with_attempt(|attempt| attempt.unrecognised += 1),
+            AgentEvent::Unrecognised { count, .. } => {
+                self.with_attempt(|attempt| attempt.unrecognised += count);
+            }
             _ => {}
         }
     }

@@ -132,7 +132,7 @@ fn what_is_not_understood_is_kept_and_named() {
     ];
     for (line, wanted) in cases {
         let actions = feed(&mut *in_session(&settings()), line);
-        let [AgentEvent::Unrecognised { what, raw }] = &events(&actions)[..] else {
+        let [AgentEvent::Unrecognised { what, raw, count: 1 }] = &events(&actions)[..] else {
             panic!("{line}: {actions:?}")
         };
         assert_eq!(what, wanted, "{line}");
@@ -143,7 +143,11 @@ fn what_is_not_understood_is_kept_and_named() {
 #[test]
 fn a_line_beyond_the_cap_is_told_with_its_length() {
     let actions = in_session(&settings()).on_frame(Frame::TooLong { length: 70_000_000 });
-    let wanted = AgentEvent::Unrecognised { what: "too long".into(), raw: "a line of 70000000 bytes".into() };
+    let wanted = AgentEvent::Unrecognised {
+        what: "too long".into(),
+        raw: "a line of 70000000 bytes".into(),
+        count: 1,
+    };
     assert_eq!(events(&actions), [wanted]);
 }
 

@@ -20,7 +20,7 @@ fn what_is_observed_is_kept_with_the_attempt() {
         AgentEvent::TurnStarted,
         AgentEvent::Usage { model: None, used: used(1), context_used, context_size: Some(Tokens(1_000)) },
         AgentEvent::Usage { model: None, used: used(2), context_used: None, context_size: None },
-        AgentEvent::Unrecognised { what: "frame".into(), raw: "{}".into() },
+        AgentEvent::Unrecognised { what: "frame".into(), raw: "{}".into(), count: 1 },
         AgentEvent::Decided(decision(Outcome::Deny)),
     ] {
         assert_eq!(story.tell(agent(event)), Moved::default());
@@ -59,7 +59,7 @@ fn the_second_refused_login_in_a_row_stops_the_agent() {
     let expected = Moved {
         events: vec![now_in(stopping)],
         effects: vec![crate::Effect::Stop { work: "launch/1".into() }],
-        settled: vec![],
+        ..Moved::default()
     };
     assert_eq!(moved, expected);
 }

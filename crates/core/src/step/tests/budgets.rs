@@ -17,7 +17,7 @@ fn stopped_for(axis: Axis) -> Moved {
     Moved {
         events: vec![now_in(Phase::Stopping(stopping))],
         effects: vec![Effect::Stop { work: "launch/1".into() }],
-        settled: vec![],
+        ..Moved::default()
     }
 }
 
@@ -57,7 +57,7 @@ fn usage_that_reaches_a_budget_stops_the_agent_in_the_middle_of_its_turn() {
         assert_eq!(story.tell(usage(2)), Moved::default());
         assert_eq!(story.tell(usage(1)), stopped_for(axis));
         let moved = story.tell(ended(crashed()));
-        assert_eq!(moved, moved_to(failed(axis), &["stop/launch/1", "launch/1"]));
+        assert_eq!(moved, moved_after_stop(failed(axis), 1, End::OverBudget));
         assert_eq!(story.last().end, Some(End::OverBudget));
         assert_eq!((story.state.usage(), story.state.attempts_spent()), (used(3), 1));
     }
@@ -82,7 +82,7 @@ fn the_wall_clock_stops_the_agent_and_fails_the_goal() {
     story.now = story.state.wall_ends().expect("an end of time");
     assert_eq!(story.tell(ran_out(Clock::Wall)), stopped_for(Axis::Wall));
     let moved = story.tell(ended(crashed()));
-    assert_eq!(moved, moved_to(failed(Axis::Wall), &["stop/launch/1", "launch/1"]));
+    assert_eq!(moved, moved_after_stop(failed(Axis::Wall), 1, End::OverBudget));
     assert_eq!(story.last().end, Some(End::OverBudget));
 }
 
@@ -142,7 +142,7 @@ fn five_refused_permissions_in_a_row_stop_the_agent() {
     }
     assert_eq!(story.tell(decided(Outcome::Deny)), stopped_for(Axis::Denials));
     let moved = story.tell(ended(crashed()));
-    assert_eq!(moved, moved_to(failed(Axis::Denials), &["stop/launch/1", "launch/1"]));
+    assert_eq!(moved, moved_after_stop(failed(Axis::Denials), 1, End::OverBudget));
 }
 
 #[test]

@@ -94,5 +94,5 @@ fn news_of_an_attempt_that_has_ended_is_stale() {
 fn a_lease_taken_over_while_an_agent_is_being_stopped_still_ends_it() {
     let mut story = taken_over(Story::working(goal()).after(&[Event::CancelRequested]));
     let moved = story.tell(ended(crashed()));
-    assert_eq!(moved, moved_to(crate::Phase::Cancelled, &["stop/launch/1", "launch/1"]));
+    assert_eq!(moved, moved_after_stop(crate::Phase::Cancelled, 1, End::Cancelled));
 }

@@ -29,7 +29,7 @@ fn dispatch_makes_the_workspace_first() {
     let expected = Moved {
         events: vec![now_in(Phase::Preparing)],
         effects: vec![Effect::Prepare { round: 1 }],
-        settled: vec![],
+        ..Moved::default()
     };
     assert_eq!(moved, expected);
     let expected = GoalState { phase: Phase::Preparing, taken_up_at: Some(at(7)), preparations: 1, ..before };
@@ -47,6 +47,7 @@ fn a_ready_workspace_launches_the_first_prompt_in_a_fresh_session() {
         events: vec![now_in(running.clone())],
         effects: vec![launch(1, SessionPlan::Fresh(fresh_session(1)), FIRST_PROMPT)],
         settled: keys(&["prepare/1"]),
+        ..Moved::default()
     };
     assert_eq!(moved, expected);
     let expected = GoalState {
@@ -109,6 +110,7 @@ fn a_finished_turn_is_checked() {
         events: vec![now_in(checking.clone())],
         effects: vec![Effect::RunChecks { attempt: no(1) }],
         settled: keys(&["launch/1"]),
+        ..Moved::default()
     };
     assert_eq!(moved, expected);
     let attempt = Attempt {
@@ -166,6 +168,7 @@ fn a_red_verdict_goes_on_in_the_same_session_with_the_failures_and_without_the_g
         events: vec![now_in(running.clone())],
         effects: vec![launch(2, SessionPlan::Resume(SessionId::new("s1")), prompt)],
         settled: keys(&["checks/1"]),
+        ..Moved::default()
     };
     assert_eq!(moved, expected);
     let verdict = verdict("t1", vec![red("tests", "1 failed")]);

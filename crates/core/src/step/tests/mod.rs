@@ -7,6 +7,8 @@ mod each;
 mod endings;
 mod fencing;
 mod life;
+mod news;
+mod properties;
 mod reopening;
 mod stopping;
 mod table;

@@ -120,7 +120,7 @@ fn a_setup_that_failed_is_tried_again_under_another_key() {
     let expected = Moved {
         events: vec![now_in(Phase::Preparing)],
         effects: vec![Effect::Prepare { round: 2 }],
-        settled: vec![],
+        ..Moved::default()
     };
     assert_eq!(story.tell(Event::Dispatched), expected);
     let moved = story.tell(prepared());

@@ -11,7 +11,7 @@ fn stopping(why: StopWhy) -> Phase {
 }
 
 fn stop(phase: Phase, work: &str) -> Moved {
-    Moved { events: vec![now_in(phase)], effects: vec![Effect::Stop { work: work.into() }], settled: vec![] }
+    Moved { events: vec![now_in(phase)], effects: vec![Effect::Stop { work: work.into() }], ..Moved::default() }
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_after_a_pause() {
         let moved = story.tell(ended(crashed()));
         let reason = "the agent ended badly: timed out".to_owned();
         let sleeping = Phase::Sleeping { until: at(7), reason };
-        assert_eq!(moved, moved_to(sleeping.clone(), &["stop/launch/1", "launch/1"]));
+        assert_eq!(moved, moved_after_stop(sleeping.clone(), 1, End::TimedOut { clock }));
         let attempt = Attempt {
             ended_at: Some(at(5)),
             end: Some(End::TimedOut { clock }),
@@ -54,9 +54,8 @@ fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
     story.tell(ran_out(Clock::Turn));
     let moved = story.tell(ended(End::Completed));
     let expected = Moved {
-        events: vec![now_in(Phase::Checking { attempt: no(1) })],
         effects: vec![Effect::RunChecks { attempt: no(1) }],
-        settled: keys(&["stop/launch/1", "launch/1"]),
+        ..moved_after_stop(Phase::Checking { attempt: no(1) }, 1, End::Completed)
     };
     assert_eq!(moved, expected);
     assert_eq!(story.last().end, Some(End::Completed));
@@ -73,7 +72,7 @@ fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
     story.tell(ran_out(Clock::Startup));
     let moved = story.tell(ended(crashed()));
     let reason = EscalationReason::NeverStarted { message: "start-up clock".into() };
-    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["stop/launch/3", "launch/3"]));
+    assert_eq!(moved, moved_after_stop(Phase::Escalated { reason }, 3, End::TimedOut { clock: Clock::Startup }));
     assert_eq!(story.state.attempts_spent(), 0);
 }
 
@@ -86,8 +85,9 @@ fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
     assert_eq!(story.state.phase, stopping(StopWhy::Auth { message: message.clone() }));
     let moved = story.tell(ended(crashed()));
     let reason = EscalationReason::Auth { agent: "claude".into(), message: message.clone() };
-    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["stop/launch/1", "launch/1"]));
-    assert_eq!(story.last().end, Some(End::Auth { message }));
+    let end = End::Auth { message };
+    assert_eq!(moved, moved_after_stop(Phase::Escalated { reason }, 1, end.clone()));
+    assert_eq!(story.last().end, Some(end));
 }
 
 #[test]
@@ -100,7 +100,8 @@ fn what_a_dying_agent_uses_is_counted_and_stops_it_no_second_time() {
     assert_eq!(story.state.usage(), used(1));
     let axis = Axis::Tokens;
     let failed = Phase::Failed { reason: FailureReason::Budget { axis } };
-    assert_eq!(story.tell(ended(crashed())), moved_to(failed, &["stop/launch/1", "launch/1"]));
+    let end = End::TimedOut { clock: Clock::Idle };
+    assert_eq!(story.tell(ended(crashed())), moved_after_stop(failed, 1, end));
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn cancelling_stops_an_agent_and_waits_for_its_end_whatever_that_is() {
     for end in [crashed(), End::Completed, End::RateLimited { until: None }] {
         let mut story = Story::working(goal());
         assert_eq!(story.tell(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "launch/1"));
-        assert_eq!(story.tell(ended(end)), moved_to(Phase::Cancelled, &["stop/launch/1", "launch/1"]));
+        assert_eq!(story.tell(ended(end)), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
         assert_eq!(story.last().end, Some(End::Cancelled));
     }
 }
@@ -154,7 +155,7 @@ fn cancelling_wins_over_every_other_reason_to_stop() {
         assert_ne!(story.state.phase, cancelling);
         assert_eq!(story.tell(Event::CancelRequested), moved_to(cancelling, &[]));
         assert_eq!(story.tell(Event::CancelRequested), Moved::default());
-        let expected = moved_to(Phase::Cancelled, &["stop/launch/1", "launch/1"]);
+        let expected = moved_after_stop(Phase::Cancelled, 1, End::Cancelled);
         assert_eq!(story.tell(ended(End::Completed)), expected);
         assert_eq!(story.last().end, Some(End::Cancelled));
     }

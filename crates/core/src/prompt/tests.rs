@@ -1,0 +1,249 @@
+//! Prompts by their exact text: what is tested is what an agent reads.
+
+use crate::fixtures::*;
+use crate::{Conversation, End, Event, Goal, GoalState, Prompt, Refusal, SessionId, SessionPlan, Verdict};
+
+fn rendered(goal: &Goal, state: &GoalState, conversation: Conversation) -> String {
+    Prompt::next(goal, state, conversation).render()
+}
+
+/// A goal whose only attempt worked and met this verdict.
+fn after_verdict(goal: Goal, verdict: Verdict) -> Story {
+    Story::working(goal).after(&[ended(End::Completed), Event::VerdictReached { verdict }])
+}
+
+/// What the attempt after this verdict is told in the same session.
+fn told_after(goal: Goal, verdict: Verdict) -> String {
+    let mut story = Story::working(goal).after(&[ended(End::Completed)]);
+    let launch = launch_of(story.tell(Event::VerdictReached { verdict }));
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    launch.prompt
+}
+
+#[test]
+fn the_first_prompt_is_briefing_goal_and_checks() {
+    let checks = vec![check("tests", "cargo test"), check("lint", "cargo clippy -- -D warnings")];
+    let goal = Goal { briefing: true, checks, ..goal() };
+    let expected = "\
+You are working unattended: nobody reads along or can answer while you work, so decide what you can decide yourself \
+and say in your last message what you assumed. Work only in the current directory, which is a git worktree of your \
+own. When you believe that the goal is reached, end your turn with a short summary. Then the checks are run on a \
+clean checkout of everything you left that git does not ignore; if one fails, you will be given its output. Leave \
+nothing running in the background.
+
+# Goal
+
+Make the tests pass.
+
+# How it will be checked
+
+- tests: `cargo test`
+- lint: `cargo clippy -- -D warnings`";
+    assert_eq!(rendered(&goal, &GoalState::new(&goal), Conversation::New), expected);
+}
+
+#[test]
+fn without_a_briefing_the_first_prompt_begins_with_the_goal() {
+    let expected = "\
+# Goal
+
+Make the tests pass.
+
+# How it will be checked
+
+- tests: `cargo test`";
+    assert_eq!(rendered(&goal(), &GoalState::new(&goal()), Conversation::New), expected);
+}
+
+#[test]
+fn a_goal_without_checks_is_told_as_it_is() {
+    let goal = goal_without_checks();
+    assert_eq!(rendered(&goal, &GoalState::new(&goal), Conversation::New), "# Goal\n\nMake the tests pass.");
+}
+
+#[test]
+fn after_a_red_verdict_the_session_hears_what_failed_and_not_the_goal_again() {
+    let checks =
+        vec![check("tests", "cargo test"), check("lint", "cargo clippy"), check("docs", "mdbook test")];
+    let goal = Goal { briefing: true, checks, ..goal() };
+    let slow = crate::CheckResult {
+        exit_code: None,
+        problem: Some("it took longer than 60s".into()),
+        ..red("docs", "building…\n\n")
+    };
+    let verdict = verdict("t1", vec![red("tests", "a failed\nb failed\n"), green("lint"), slow]);
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+```
+a failed
+b failed
+```
+
+## docs
+
+Command: `mdbook test`
+Result: it took longer than 60s
+
+```
+building…
+```";
+    assert_eq!(told_after(goal, verdict), expected);
+}
+
+#[test]
+fn a_check_that_did_not_exit_says_so() {
+    let result = crate::CheckResult { exit_code: None, ..red("tests", "killed") };
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: it did not exit
+
+```
+killed
+```";
+    assert_eq!(told_after(goal(), verdict("t1", vec![result])), expected);
+}
+
+#[test]
+fn evidence_with_fences_of_its_own_stays_inside_longer_ones() {
+    let verdict = verdict("t1", vec![red("tests", "expected:\n````md\n```\nfn main() {}\n```\n````\n")]);
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+`````
+expected:
+````md
+```
+fn main() {}
+```
+````
+`````";
+    assert_eq!(told_after(goal(), verdict), expected);
+}
+
+#[test]
+fn restored_paths_are_named_after_the_failures() {
+    let restored = vec!["tests/a.rs".to_owned(), "towline.toml".to_owned()];
+    let verdict = Verdict { restored, ..verdict("t1", vec![red("tests", "1 failed")]) };
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+```
+1 failed
+```
+
+# Protected paths
+
+These are protected and were put back as they were; changes to them do not count:
+- tests/a.rs
+- towline.toml";
+    assert_eq!(told_after(goal(), verdict), expected);
+}
+
+#[test]
+fn a_cold_start_after_a_refused_resume_hears_everything() {
+    let restored = vec!["tests/a.rs".to_owned()];
+    let verdict = Verdict { restored, ..verdict("t1", vec![red("tests", "1 failed")]) };
+    let mut story = after_verdict(goal(), verdict);
+    story.tell(ended(End::ResumeRefused { why: Refusal::InUse }));
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
+    let expected = "\
+# Goal
+
+Make the tests pass.
+
+# How it will be checked
+
+- tests: `cargo test`
+
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+```
+1 failed
+```
+
+# Protected paths
+
+These are protected and were put back as they were; changes to them do not count:
+- tests/a.rs";
+    assert_eq!(launch.prompt, expected);
+}
+
+#[test]
+fn a_cold_start_after_an_interruption_hears_of_both_that_and_the_failures_before() {
+    let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
+    story.work_in("s1", true);
+    story.tell(ended(End::ContextOverflow));
+    let expected = "\
+# Goal
+
+Make the tests pass.
+
+# How it will be checked
+
+- tests: `cargo test`
+
+# Interrupted
+
+The last turn did not come to its end (context overflow). What you changed is still in the directory. Look at it, \
+then go on.
+
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+```
+1 failed
+```";
+    assert_eq!(story.go_on().prompt, expected);
+}
+
+#[test]
+fn a_resumed_session_is_not_told_twice_of_the_same_failures() {
+    let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
+    story.work_in("s1", true);
+    story.tell(ended(crashed()));
+    let expected = "\
+# Interrupted
+
+The last turn did not come to its end (crashed). What you changed is still in the directory. Look at it, then go on.";
+    assert_eq!(story.go_on().prompt, expected);
+}
+
+#[test]
+fn a_session_that_took_up_no_prompt_is_told_everything_when_it_is_resumed() {
+    let mut story = Story::launched(goal());
+    story.tell(session("s1", false));
+    story.tell(ended(crashed()));
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.prompt, rendered(&goal(), &GoalState::new(&goal()), Conversation::New));
+}

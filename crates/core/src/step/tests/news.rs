@@ -1,0 +1,265 @@
+//! Random goals and random news, for the properties.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::fixtures::*;
+use crate::{
+    AgentEvent, Amount, Axis, Budget, BudgetChange, CheckResult, Clock, End, Event, Goal, LaunchProblem,
+    Limit, LimitStatus, MicroUsd, Outcome, Phase, RawRef, Refusal, Tokens, ToolKind, ToolStatus, ToolUse,
+    TurnEnd, TurnStop, Usage, Verdict,
+};
+
+/// Something that is told to the goal.
+#[derive(Debug, Clone)]
+pub(super) struct News {
+    /// The first of these that is legal, or the last: so that goals come far, and meet the senseless, too.
+    pub(super) candidates: Vec<Event>,
+    /// Who tells it.
+    pub(super) teller: Teller,
+    /// Where it was read.
+    pub(super) raw: Option<RawRef>,
+    /// Seconds since the news before; wall clocks can be set back.
+    pub(super) wait: i64,
+}
+
+/// Whose news it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Teller {
+    /// The lease's holder, about the right attempt.
+    Right,
+    /// The lease's holder, about no attempt.
+    Nobody,
+    /// The lease's holder, about another attempt.
+    OtherAttempt(u32),
+    /// The holder of another lease.
+    OtherLease(u64),
+}
+
+/// News of every kind.
+pub(super) fn news() -> impl Strategy<Value = News> {
+    let wait = prop_oneof![8 => 0_i64..400, 1 => 400_i64..100_000, 1 => -400_i64..0];
+    let raw = option::of((any::<u64>(), 0_u64..1_000).prop_map(|(offset, length)| RawRef { offset, length }));
+    (vec(event(), 1..8), teller(), raw, wait).prop_map(|(candidates, teller, raw, wait)| News {
+        candidates,
+        teller,
+        raw,
+        wait,
+    })
+}
+
+fn teller() -> impl Strategy<Value = Teller> {
+    prop_oneof![
+        16 => Just(Teller::Right),
+        1 => Just(Teller::Nobody),
+        1 => (1_u32..4).prop_map(Teller::OtherAttempt),
+        1 => (0_u64..6).prop_map(Teller::OtherLease),
+    ]
+}
+
+/// Goals with and without checks, agents and each budget.
+pub(super) fn any_goal() -> impl Strategy<Value = Goal> {
+    (budget(), prop::bool::weighted(0.8), prop::bool::weighted(0.95)).prop_map(|(budget, checks, agents)| {
+        let mut goal = goal_with(budget);
+        if !checks {
+            goal.checks.clear();
+        }
+        if !agents {
+            goal.agents.clear();
+        }
+        goal
+    })
+}
+
+fn budget() -> impl Strategy<Value = Budget> {
+    let small = || option::weighted(0.3, 0_u64..6);
+    let tokens = option::weighted(0.3, 0_u64..2_000).prop_map(|tokens| tokens.map(Tokens));
+    let usd = option::weighted(0.3, 0_u64..500_000).prop_map(|usd| usd.map(MicroUsd));
+    let wall = option::weighted(0.3, 0_u64..10_000).prop_map(|wall| wall.map(Duration::from_secs));
+    (small(), small(), wall, tokens, usd, small(), small()).prop_map(
+        |(turns, attempts, wall, tokens, usd, errors, denials)| Budget {
+            turns,
+            attempts,
+            wall,
+            tokens,
+            usd,
+            errors,
+            denials,
+        },
+    )
+}
+
+/// Any event. What carries a goal on is more frequent than what ends it.
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => Just(Event::Dispatched),
+        4 => Just(prepared()),
+        1 => Just(prepare_failed()),
+        1 => Just(Event::AttemptStarted),
+        12 => agent_event().prop_map(agent),
+        5 => end().prop_map(ended),
+        1 => clock().prop_map(ran_out),
+        1 => text().prop_map(|name| Event::CheckStarted { name }),
+        1 => check_result().prop_map(|result| Event::CheckFinished { result }),
+        4 => any_verdict().prop_map(|verdict| Event::VerdictReached { verdict }),
+        1 => text().prop_map(|error| Event::ChecksFailed { error }),
+        2 => Just(Event::Stopped),
+        6 => Just(Event::Woken),
+        1 => Just(Event::CancelRequested),
+        3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget }),
+        1 => Just(Event::Created),
+        1 => text().prop_map(|worker| Event::Claimed { worker }),
+        1 => Just(now_in(Phase::Done)),
+        1 => text().prop_map(|text| Event::Notice { text }),
+    ]
+}
+
+fn agent_event() -> impl Strategy<Value = AgentEvent> {
+    prop_oneof![
+        4 => (0_u32..4, any::<bool>()).prop_map(|(id, resumed)| started(id, resumed)),
+        4 => Just(AgentEvent::TurnStarted),
+        4 => any_usage().prop_map(|used| AgentEvent::Usage {
+            model: None,
+            used,
+            context_used: Some(used.input),
+            context_size: None,
+        }),
+        1 => limit().prop_map(AgentEvent::RateLimit),
+        1 => prop::sample::select(vec![None, Some(401), Some(529)]).prop_map(|status| AgentEvent::Retrying {
+            status,
+            attempt: 1,
+            delay_ms: u64::MAX,
+            error: String::new(),
+        }),
+        1 => outcome().prop_map(|outcome| AgentEvent::Decided(decision(outcome))),
+        1 => turn_end().prop_map(AgentEvent::TurnEnded),
+        1 => text().prop_map(|id| AgentEvent::Tool(tool(id))),
+        1 => text().prop_map(|raw| AgentEvent::Unrecognised { what: "frame".into(), raw, count: 3 }),
+    ]
+}
+
+fn started(id: u32, resumed: bool) -> AgentEvent {
+    match session(&format!("s{id}"), resumed) {
+        Event::Agent { event } => event,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+fn tool(id: String) -> ToolUse {
+    ToolUse {
+        id,
+        tool: ToolKind::Execute,
+        name: "Bash".into(),
+        title: "ls".into(),
+        status: ToolStatus::Running,
+        input: Some(serde_json::json!({ "command": ["ls", null, 1] })),
+        output: None,
+        exit_code: Some(-1),
+        paths: vec!["a".into()],
+    }
+}
+
+fn any_usage() -> impl Strategy<Value = Usage> {
+    let tokens = || prop_oneof![20 => 0_u64..200, 1 => Just(u64::MAX)].prop_map(Tokens);
+    (tokens(), tokens(), tokens(), tokens(), 0_u64..50_000).prop_map(
+        |(input, output, cache_read, cache_write, cost)| Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cost: MicroUsd(cost),
+        },
+    )
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    let status =
+        prop::sample::select(vec![LimitStatus::Allowed, LimitStatus::Warning, LimitStatus::Rejected]);
+    (status, option::of(moment()), option::of(0_u8..100)).prop_map(|(status, resets_at, percent)| Limit {
+        scope: None,
+        status,
+        utilization: percent.map(|percent| f64::from(percent) / 100.0),
+        resets_at,
+    })
+}
+
+fn turn_end() -> impl Strategy<Value = TurnEnd> {
+    let stop = prop_oneof![
+        Just(TurnStop::Done),
+        Just(TurnStop::Interrupted),
+        option::of(prop::sample::select(vec![401_u16, 500]))
+            .prop_map(|status| TurnStop::Failed { status, reason: "error".into() }),
+    ];
+    (stop, text()).prop_map(|(stop, text)| TurnEnd {
+        stop,
+        text,
+        structured: None,
+        inner_turns: Some(1),
+        reported_cost: Some(MicroUsd(1)),
+    })
+}
+
+/// Any end of an attempt.
+pub(super) fn end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        6 => Just(End::Completed),
+        1 => option::of(moment()).prop_map(|until| End::RateLimited { until }),
+        1 => text().prop_map(|message| End::ServerError { status: Some(529), message }),
+        1 => text().prop_map(|message| End::Auth { message }),
+        1 => Just(End::ContextOverflow),
+        1 => Just(End::ResumeRefused { why: Refusal::NotFound }),
+        1 => Just(End::MaxTurns),
+        1 => Just(End::MaxBudget),
+        1 => text().prop_map(|message| End::Declined { message }),
+        1 => clock().prop_map(|clock| End::TimedOut { clock }),
+        2 => text().prop_map(|message| End::Crashed { message }),
+        1 => text().prop_map(|message| End::SpawnFailed { problem: LaunchProblem::Other { message } }),
+        1 => Just(End::Cancelled),
+        1 => Just(End::OverBudget),
+    ]
+}
+
+fn any_verdict() -> impl Strategy<Value = Verdict> {
+    let restored = prop::sample::select(vec![vec![], vec!["tests/a.rs".to_owned()]]);
+    (0_u8..3, vec(check_result(), 0..3), restored)
+        .prop_map(|(tree, checks, restored)| Verdict { restored, ..verdict(&format!("t{tree}"), checks) })
+}
+
+fn check_result() -> impl Strategy<Value = CheckResult> {
+    (prop::bool::weighted(0.3), text()).prop_map(|(met, evidence)| match met {
+        true => green("tests"),
+        false => red("tests", &evidence),
+    })
+}
+
+fn budget_change() -> impl Strategy<Value = BudgetChange> {
+    let amount =
+        prop_oneof![(0_u64..2_000_000).prop_map(Amount::Set), (0_u64..2_000_000).prop_map(Amount::Add)];
+    (prop::sample::select(Axis::ALL.to_vec()), amount)
+        .prop_map(|(axis, amount)| BudgetChange { axis, amount })
+}
+
+fn clock() -> impl Strategy<Value = Clock> {
+    prop::sample::select(vec![Clock::Startup, Clock::Idle, Clock::Turn, Clock::Wall])
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop::sample::select(vec![Outcome::Allow, Outcome::Deny, Outcome::Deny])
+}
+
+fn moment() -> impl Strategy<Value = Timestamp> {
+    prop_oneof![
+        (-1_000_i64..200_000, 0_i32..1_000_000_000)
+            .prop_map(|(second, nanos)| { Timestamp::new(at(second).as_second(), nanos).expect("in range") }),
+        Just(Timestamp::MAX),
+        Just(Timestamp::MIN),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["", "boom", "```\n“quoted”\u{0}\\", "\u{1f600}"]).prop_map(str::to_owned)
+}
