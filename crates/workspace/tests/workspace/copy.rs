@@ -188,6 +188,7 @@ fn a_link_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
 fn a_copy_that_was_cut_off_is_finished_and_the_agents_own_is_kept() {
     let project = Project::new();
     write(&project.root, ".env", "SECRET=1\n");
+    write(&project.root, "target/cache", "whole\n");
     let first = workspace(&project, &[".env"]).unwrap();
     write(first.path(), ".env", "the agent's\n");
     assert_eq!(read(workspace(&project, &[".env"]).unwrap().path(), ".env"), "the agent's\n");
@@ -196,7 +197,12 @@ fn a_copy_that_was_cut_off_is_finished_and_the_agents_own_is_kept() {
     fs::remove_file(Path::new(&record).join("towline-ready")).unwrap();
     fs::remove_file(first.path().join(".env")).unwrap();
     write(first.path(), ".towline-copy-.env", "SECR");
-    let again = workspace(&project, &[".env"]).unwrap();
+    write(first.path(), ".towline-copy-target/cache", "wh");
+    let again = workspace(&project, &[".env", "target"]).unwrap();
+    assert_eq!(
+        names_below(again.path()),
+        [".env", ".gitignore", "src/lib.rs", "target/cache", "tests/a.rs", "tests/b.rs"]
+    );
     assert_eq!(read(again.path(), ".env"), "SECRET=1\n");
-    assert!(!again.path().join(".towline-copy-.env").exists());
+    assert_eq!(read(again.path(), "target/cache"), "whole\n");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use towline_workspace::{Commit, Protect, Workspace, WorkspaceError, WorkspacePlan, create};
+use towline_workspace::{Commit, Protect, Workspace, WorkspaceError, WorkspacePlan, create, verification};
 
 use crate::support::{
     BRANCH, GOAL, Project, State, commit_all, files_below, git, names_below, strings, write,
@@ -250,10 +250,8 @@ fn unusable_names_and_bases_are_refused_before_anything_is_made() {
     assert_eq!(project.reference("refs/towline"), None);
 }
 
-#[test]
-fn many_goals_are_prepared_side_by_side() {
-    let project = Project::new();
-    let before = State::of(&project.root);
+/// Takes eight goals from workspace to verification at the same time.
+pub(crate) fn work_side_by_side(project: &Project) {
     let goals: Vec<String> = (0..8).map(|number| format!("goal-{number}")).collect();
     let work = |goal: &String| {
         let plan = WorkspacePlan {
@@ -267,9 +265,7 @@ fn many_goals_are_prepared_side_by_side() {
         write(workspace.path(), "mine.rs", goal);
         let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
         let place = project.beside(&format!("verify-{goal}"));
-        let checkout =
-            towline_workspace::verification(&repository, &place, &candidate.commit, &[], &project.root)
-                .unwrap();
+        let checkout = verification(&repository, &place, &candidate.commit, &[], &project.root).unwrap();
         let seen = fs::read_to_string(checkout.path().join("mine.rs")).unwrap();
         checkout.remove().unwrap();
         seen
@@ -280,6 +276,13 @@ fn many_goals_are_prepared_side_by_side() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(seen, goals);
+}
+
+#[test]
+fn many_goals_are_prepared_side_by_side() {
+    let project = Project::new();
+    let before = State::of(&project.root);
+    work_side_by_side(&project);
     assert_eq!(State::of(&project.root), before);
 }
 

@@ -37,14 +37,15 @@ fn wrapped_git(directory: &Path, script: &str) -> String {
     let path = std::env::var("PATH").unwrap();
     let real =
         std::env::split_paths(&path).map(|place| place.join("git")).find(|file| file.is_file()).unwrap();
-    write(directory, "bin/git", &format!("#!/bin/sh\n{script}\nexec '{}' \"$@\"\n", real.display()));
+    let text = format!("#!/bin/sh\nREAL_GIT='{}'\n{script}\nexec \"$REAL_GIT\" \"$@\"\n", real.display());
+    write(directory, "bin/git", &text);
     fs::set_permissions(directory.join("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:{path}", directory.join("bin").display())
 }
 
 fn use_everything(project: &Project) {
     let workspace = project.workspace();
-    write(workspace.path(), "work.rs", "x");
+    write(workspace.path(), "work.rs", "with a carriage return\r\n");
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     workspace.diff(None).unwrap();
     let place = project.beside("verify");
@@ -112,6 +113,7 @@ fn settings_that_run_programs_or_sign_or_hide_changes_have_no_effect() {
         ("diff.external", program),
         ("core.pager", program),
         ("commit.gpgSign", "true"),
+        ("core.autocrlf", "input"),
         ("core.safecrlf", "true"),
         ("core.ignoreStat", "true"),
         ("status.showUntrackedFiles", "no"),
@@ -132,7 +134,7 @@ fn a_lock_of_another_process_is_waited_out() {
     let script = format!(
         r#"case " $* " in *" update-ref "*|*" worktree "*|*" read-tree "*)
              for step in 1 2; do
-               if mkdir "{}/$TOWLINE_STEP-$step" 2>/dev/null; then
+               if mkdir "{}/step-$step" 2>/dev/null; then
                  echo "fatal: Unable to create '/repo/.git/x.lock': File exists." >&2; exit 128
                fi
              done ;; esac"#,
@@ -140,8 +142,51 @@ fn a_lock_of_another_process_is_waited_out() {
     );
     let path = wrapped_git(scratch.path(), &script);
     let test = "a_lock_of_another_process_is_waited_out";
-    run_again(test, scratch.path(), &[("PATH", &path), ("TOWLINE_STEP", "step")]);
+    run_again(test, scratch.path(), &[("PATH", &path)]);
     assert!(scratch.path().join("step-2").exists(), "the lock was met twice");
+}
+
+#[test]
+fn git_speaks_plain_c_and_asks_nobody() {
+    if child_directory().is_some() {
+        return use_everything(&Project::new());
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let seen = scratch.path().join("seen");
+    // The setting tells the commands of the library from those of the test.
+    let script = format!(
+        r#"case "$*" in *maintenance.auto=false*) echo "$LC_ALL $GIT_TERMINAL_PROMPT" >> '{}';; esac"#,
+        seen.display()
+    );
+    let path = wrapped_git(scratch.path(), &script);
+    run_again(
+        "git_speaks_plain_c_and_asks_nobody",
+        scratch.path(),
+        &[("PATH", &path), ("LC_ALL", "de_DE.UTF-8")],
+    );
+    let mut lines: Vec<String> = fs::read_to_string(&seen).unwrap().lines().map(str::to_owned).collect();
+    lines.dedup();
+    assert_eq!(lines, ["C 0"]);
+}
+
+#[test]
+fn the_list_of_worktrees_is_changed_in_turns() {
+    if child_directory().is_some() {
+        return crate::create::work_side_by_side(&Project::new());
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let (busy, overlap) = (scratch.path().join("busy"), scratch.path().join("overlap"));
+    let script = format!(
+        r#"case " $* " in *" worktree "*)
+             mkdir '{busy}' 2>/dev/null || echo "$*" >> '{overlap}'
+             trap "rmdir '{busy}' 2>/dev/null" EXIT
+             "$REAL_GIT" "$@"; exit ;; esac"#,
+        busy = busy.display(),
+        overlap = overlap.display(),
+    );
+    let path = wrapped_git(scratch.path(), &script);
+    run_again("the_list_of_worktrees_is_changed_in_turns", scratch.path(), &[("PATH", &path)]);
+    assert!(!overlap.exists(), "{}", fs::read_to_string(&overlap).unwrap());
 }
 
 #[test]

@@ -104,6 +104,16 @@ fn uncommitted_paths_are_named_and_ignored_ones_are_not() {
 }
 
 #[test]
+fn looking_for_uncommitted_paths_does_not_refresh_the_users_index() {
+    let project = Project::new();
+    let file = fs::File::options().append(true).open(project.root.join("src/lib.rs")).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
+    let before = State::of(&project.root);
+    assert_eq!(project.repository().uncommitted().unwrap(), strings(&[]));
+    assert_eq!(State::of(&project.root), before);
+}
+
+#[test]
 fn a_snapshot_of_a_clean_tree_is_head() {
     let project = Project::new();
     assert_eq!(project.repository().snapshot_dirty().unwrap(), project.head());

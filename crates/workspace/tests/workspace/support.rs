@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use towline_workspace::{Commit, Repository, Workspace, WorkspacePlan, create};
@@ -96,6 +97,21 @@ impl Project {
                 (String::from_utf8_lossy(&entry[tab + 1..]).into_owned(), format!("{mode} {content}"))
             })
             .collect()
+    }
+
+    /// Waits until the file system's clock shows a later second than the file was changed in.
+    pub(crate) fn wait_for_a_second_after(&self, file: &Path) {
+        let changed = fs::metadata(file).unwrap().mtime();
+        let probe = self.beside("probe");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            fs::write(&probe, "tick").unwrap();
+            if fs::metadata(&probe).unwrap().mtime() > changed {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the file system's clock stands still");
+            std::thread::yield_now();
+        }
     }
 
     /// The commit a ref points to, if it exists.
