@@ -42,6 +42,7 @@ pub(crate) fn goal() -> Goal {
             copy: vec![],
         },
         briefing: false,
+        red_first: false,
         labels: vec![],
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
@@ -104,7 +105,7 @@ pub(crate) fn workspace() -> WorkspaceBinding {
 
 /// The workspace is ready.
 pub(crate) fn prepared() -> Event {
-    Event::Prepared { workspace: workspace(), warnings: vec![] }
+    Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict: None }
 }
 
 /// The workspace cannot be made.
@@ -161,7 +162,7 @@ pub(crate) fn decision(outcome: Outcome) -> Decision {
 
 /// The attempt ended so.
 pub(crate) fn ended(end: End) -> Event {
-    Event::AttemptEnded { end, exit: exit() }
+    Event::AttemptEnded { end, exit: exit(), work: Work::Nothing }
 }
 
 /// How its process ended.

@@ -88,7 +88,9 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     let mut sections = Vec::new();
     match (&last.verdict, &last.end) {
         (None, Some(End::Completed)) => sections.push(Section::OpenedAgain),
-        (None, Some(end)) => sections.push(Section::Interrupted(end.name().replace('-', " "))),
+        (verdict, Some(end)) if verdict.is_none() || end.is_bad() => {
+            sections.push(Section::Interrupted(end.name().replace('-', " ")));
+        }
         _ => {}
     }
     let verdict = match conversation {

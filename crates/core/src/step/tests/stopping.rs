@@ -11,7 +11,11 @@ fn stopping(why: StopWhy) -> Phase {
 }
 
 fn stop(phase: Phase, work: &str) -> Moved {
-    Moved { events: vec![now_in(phase)], effects: vec![Effect::Stop { work: work.into() }], ..Moved::default() }
+    Moved {
+        events: vec![now_in(phase)],
+        effects: vec![Effect::Stop { work: work.into() }],
+        ..Moved::default()
+    }
 }
 
 #[test]
@@ -72,7 +76,10 @@ fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
     story.tell(ran_out(Clock::Startup));
     let moved = story.tell(ended(crashed()));
     let reason = EscalationReason::NeverStarted { message: "start-up clock".into() };
-    assert_eq!(moved, moved_after_stop(Phase::Escalated { reason }, 3, End::TimedOut { clock: Clock::Startup }));
+    assert_eq!(
+        moved,
+        moved_after_stop(Phase::Escalated { reason }, 3, End::TimedOut { clock: Clock::Startup })
+    );
     assert_eq!(story.state.attempts_spent(), 0);
 }
 
