@@ -42,6 +42,7 @@ pub(crate) fn goal(number: u64) -> Goal {
             copy: Vec::new(),
         },
         briefing: true,
+        red_first: false,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

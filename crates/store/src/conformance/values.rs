@@ -129,7 +129,7 @@ fn rich_goal() -> Goal {
     goal.labels = vec!["a".to_owned(), String::new()];
     goal.origin.by = Some("somebody".to_owned());
     let numbers =
-        json!([0.1, 0.30000000000000004, 1e-300, 5e300, 1.7976931348623157e308, -0.0, u64::MAX, i64::MIN]);
+        json!([0.1, 31.245270191439438, 121.48791951161945, 5e-324, f64::MAX, -0.0, u64::MAX, i64::MIN]);
     goal.metadata.insert("numbers".to_owned(), numbers);
     goal.metadata.insert("deep".to_owned(), json!({"a": [null, {"b": [true]}], "": ""}));
     goal
@@ -204,7 +204,7 @@ fn rich_events(round: u32) -> Vec<NewEvent> {
         name: "Bash".to_owned(),
         title: "run".to_owned(),
         status: ToolStatus::Ok,
-        input: Some(json!({"command": "ls", "timeout": 0.30000000000000004})),
+        input: Some(json!({"command": "ls", "timeout": 121.48791951161945})),
         output: Some("x".repeat(20_000)),
         exit_code: Some(-1),
         paths: vec!["a b".to_owned()],
@@ -212,7 +212,7 @@ fn rich_events(round: u32) -> Vec<NewEvent> {
     let limit = Limit {
         scope: Some("five_hour".to_owned()),
         status: LimitStatus::Warning,
-        utilization: Some(0.1 + 0.2),
+        utilization: Some(31.245270191439438),
         resets_at: Some(at(9)),
     };
     let used = Usage { cache_read: Tokens(7), ..Usage::default() };

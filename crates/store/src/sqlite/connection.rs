@@ -38,16 +38,19 @@ pub(super) fn open(path: &Path) -> Result<Connections, StoreError> {
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
+    create(path).map_err(|error| failure::explain_io(&path.display().to_string(), "create it", &error))?;
+    open_existing(path)
+}
+
+/// Opens a file that is there, be it empty. Other processes may be doing the same.
+pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
     let shown = path.display().to_string();
-    create(path).map_err(|error| failure::explain_io(&shown, "create it", &error))?;
-    let mut writer = connect(path).map_err(|error| explain(&shown, &error))?;
+    let explained = |error| explain(&shown, &error);
+    let mut writer = connect(path).map_err(explained)?;
     schema::refuse_newer(&shown, &writer)?;
-    use_log(&writer).map_err(|error| explain(&shown, &error))?;
+    use_log(&writer).map_err(explained)?;
     schema::bring_up_to_date(&shown, &mut writer)?;
-    let readers = (0..READERS)
-        .map(|_| reader(path))
-        .collect::<Result<_, _>>()
-        .map_err(|error| explain(&shown, &error))?;
+    let readers = (0..READERS).map(|_| reader(path)).collect::<Result<_, _>>().map_err(explained)?;
     Ok(Connections { writer, readers })
 }
 

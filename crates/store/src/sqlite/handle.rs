@@ -26,8 +26,10 @@ pub struct SqliteStore {
 
 struct Shared {
     path: String,
-    writer: Writer,
+    // Before the writer, so that they are gone when it closes: only the last to leave folds the log into the file,
+    // and of several that leave at once none is.
     readers: Readers,
+    writer: Writer,
 }
 
 impl SqliteStore {
@@ -38,7 +40,7 @@ impl SqliteStore {
         let path = path.display().to_string();
         let readers = Readers::start(&path, connections.readers)?;
         let writer = Writer::start(&path, connections.writer)?;
-        Ok(Self { shared: Arc::new(Shared { path, writer, readers }) })
+        Ok(Self { shared: Arc::new(Shared { path, readers, writer }) })
     }
 
     pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>

@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
 
 use towline_core::Seq;
 
+use super::super::connection::open_existing;
 use super::{Scratch, SqliteStore};
 use crate::conformance::samples::{append, claimed, created, notice};
 use crate::{Store, StoreError};
@@ -31,6 +34,30 @@ async fn a_file_that_is_empty_is_a_new_database() {
     let scratch = Scratch::new();
     fs::write(scratch.database(), "").expect("an empty file, as a crash right after its creation leaves it");
     assert_eq!(scratch.store().list().await.expect("a list"), vec![]);
+}
+
+/// Connections of one process stand in for processes here: to SQLite they are the same, and they start closer
+/// together.
+#[test]
+fn a_new_file_that_many_open_at_once_is_made_ready_once() {
+    for _ in 0..20 {
+        let scratch = Scratch::new();
+        let path = scratch.database();
+        fs::write(&path, "").expect("an empty file");
+        let together = Barrier::new(8);
+        thread::scope(|scope| {
+            let open = || {
+                together.wait();
+                open_existing(&path).map(drop)
+            };
+            let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            for opened in opening {
+                opened.join().expect("it does not panic").expect("it opens");
+            }
+        });
+        let versions = "SELECT COUNT(*) FROM refinery_schema_history";
+        assert_eq!(scratch.raw().query_row(versions, [], |row| row.get::<_, i64>(0)).expect("a number"), 1);
+    }
 }
 
 #[test]
