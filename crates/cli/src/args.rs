@@ -78,6 +78,9 @@ pub(crate) struct Run {
     /// Start from your uncommitted changes, too
     #[arg(long, conflicts_with = "goal")]
     pub(crate) include_dirty: bool,
+    /// Demand that the checks fail before any work, so that a check that cannot fail is caught first
+    #[arg(long, conflicts_with = "goal")]
+    pub(crate) red_first: bool,
     /// Go on with an existing goal instead of making one
     #[arg(long, value_name = "ID")]
     pub(crate) goal: Option<String>,

@@ -33,6 +33,9 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
     let config = context.configuration(&context.directory)?.config;
     let agents = agents(context, &config, &run.agent)?;
     let checks = checks(&config, &run.check)?;
+    if run.red_first && checks.is_empty() {
+        return Err(Failure::usage("--red-first needs a check").hint("give one: --check \"cargo test\""));
+    }
     Protect::new(&config.protect)?;
     let repository = Repository::discover(&context.directory)?;
     let base = base(&repository, &config, run)?;
@@ -54,6 +57,7 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
             copy: config.workspace.copy,
         },
         briefing: config.briefing,
+        red_first: run.red_first,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin {

@@ -355,3 +355,24 @@ fn the_log_and_the_report_agree_on_how_a_cancelled_attempt_ended() {
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.stderr.contains("is cancelled: there is nothing to cancel"), "{}", again.stderr);
 }
+
+#[test]
+fn checks_that_pass_before_any_work_are_caught_before_an_agent_starts() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let ran = desk.towline(["run", "prove nothing", "--check", "true", "--red-first", "--json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let reason = "the checks pass before any work, so they prove nothing";
+    assert_eq!(ending(&ran.json()), ("failed".into(), Some(reason.into()), vec![]));
+    assert_eq!(hostile::received(&desk.home.path().join("well-behaved")), Vec::<String>::new());
+    // One that is red before and green after is what it is for.
+    let ran = desk.towline(["run", "prove it", "--check", "test -f done.txt", "--red-first", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn work_that_survived_a_crash_is_checked_and_counts() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo done > done.txt; kill -KILL $$"));
+    let ran = desk.towline(["run", "die after the work", "--check", "test -f done.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ending(&ran.json()), ("done".into(), None, vec!["crashed".into()]));
+}

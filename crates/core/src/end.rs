@@ -86,6 +86,11 @@ impl End {
         }
     }
 
+    /// Whether the agent was cut off: it may have left work, but it does not say that it is done with it.
+    pub const fn is_bad(&self) -> bool {
+        !matches!(self, Self::Completed | Self::MaxTurns | Self::MaxBudget)
+    }
+
     /// What the agent or the system said about it, when there is something to say.
     pub fn detail(&self) -> Option<String> {
         match self {

@@ -93,6 +93,8 @@ pub enum Event {
         workspace: WorkspaceBinding,
         /// What the operator should know about it.
         warnings: Vec<String>,
+        /// What the checks say about the base, where the goal wants to know.
+        base_verdict: Option<Verdict>,
     },
     /// The workspace could not be made.
     PrepareFailed {
@@ -112,6 +114,8 @@ pub enum Event {
         end: End,
         /// How the process ended.
         exit: Exit,
+        /// What it left in the workspace.
+        work: Work,
     },
     /// One of our clocks ran out.
     ClockRanOut {
@@ -186,6 +190,17 @@ impl Event {
             Self::Notice { .. } => "notice",
         }
     }
+}
+
+/// What an attempt left in the workspace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Nothing that was not checked before, as far as anyone can tell.
+    #[default]
+    Nothing,
+    /// Something that no verdict speaks about yet.
+    Unchecked,
 }
 
 /// How a process ended.

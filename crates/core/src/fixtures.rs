@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::{
     AgentEvent, AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, CheckResult, Clock,
     Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch, MicroUsd, Moved, Origin,
-    Outcome, Phase, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, Usage, Verdict,
+    Outcome, Phase, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, Usage, Verdict, Work,
     WorkspaceBinding, WorkspaceSpec, step,
 };
 
@@ -221,6 +221,7 @@ pub(crate) fn fresh_attempt(number: u32, started_at: Timestamp) -> Attempt {
         turns: 0,
         end: None,
         exit: None,
+        work: Work::Nothing,
         limit_until: None,
         text: String::new(),
         usage: Usage::default(),

@@ -33,6 +33,8 @@ pub struct Goal {
     pub workspace: WorkspaceSpec,
     /// Whether the first prompt explains unattended work.
     pub briefing: bool,
+    /// Whether the checks must fail on the base: one that is green before any work proves nothing.
+    pub red_first: bool,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.

@@ -31,7 +31,7 @@ pub use clock::{Clock, ClockLimits, Clocks};
 pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
-pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp};
+pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Work};
 pub use goal::{Check, CheckKind, Goal, Origin, WorkspaceSpec};
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};

@@ -160,6 +160,8 @@ pub enum FailureReason {
         /// What went wrong and what to do.
         error: String,
     },
+    /// The checks pass before any work was done, so that they cannot tell whether it was.
+    GreenBefore,
 }
 
 impl fmt::Display for FailureReason {
@@ -167,6 +169,7 @@ impl fmt::Display for FailureReason {
         match self {
             Self::Budget { axis } => write!(f, "budget: {axis}"),
             Self::Setup { error } => write!(f, "setup: {error}"),
+            Self::GreenBefore => f.write_str("the checks pass before any work, so they prove nothing"),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, Phase,
-    SessionId, Tokens, Usage, Verdict,
+    SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -182,6 +182,8 @@ pub struct Attempt {
     pub end: Option<End>,
     /// How its process ended.
     pub exit: Option<Exit>,
+    /// What it left in the workspace.
+    pub work: Work,
     /// Until when the provider limits us, by the attempt's end.
     pub limit_until: Option<Timestamp>,
     /// The agent's last message.

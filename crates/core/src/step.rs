@@ -124,13 +124,13 @@ fn attempt_lives(state: &GoalState) -> bool {
 
 /// What runs for a goal: at most one thing at a time.
 #[derive(Debug, Clone, Copy)]
-enum Work {
+enum Runs {
     Setup { round: u32 },
     Agent(AttemptNo),
     Checks(AttemptNo),
 }
 
-impl Work {
+impl Runs {
     /// The key of the effect that began it.
     fn key(self) -> String {
         match self {
@@ -162,10 +162,14 @@ impl Stepper<'_> {
                 self.dispatch();
                 Ok(())
             }
-            (Phase::Preparing, Event::Prepared { workspace, .. }) => {
+            (Phase::Preparing, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
+            (Phase::Preparing, Event::Prepared { workspace, base_verdict, .. }) => {
                 self.settle(prepare_key(self.state.preparations));
                 self.state.workspace = Some(workspace.clone());
-                self.begin_attempt();
+                match base_verdict {
+                    Some(verdict) if verdict.met() => self.fail(FailureReason::GreenBefore),
+                    _ => self.begin_attempt(),
+                }
                 Ok(())
             }
             (Phase::Preparing, Event::PrepareFailed { error }) => {
@@ -180,12 +184,12 @@ impl Stepper<'_> {
                 Ok(())
             }
             (Phase::Running { attempt }, Event::ClockRanOut { clock }) => {
-                self.stop(Work::Agent(attempt), why_of(*clock));
+                self.stop(Runs::Agent(attempt), why_of(*clock));
                 Ok(())
             }
-            (Phase::Running { attempt }, Event::AttemptEnded { end, exit }) => {
+            (Phase::Running { attempt }, Event::AttemptEnded { end, exit, work }) => {
                 self.settle(launch_key(attempt));
-                self.record_end(end.clone(), exit.clone());
+                self.record_end(end.clone(), exit.clone(), *work);
                 self.after_end(attempt, end);
                 Ok(())
             }
@@ -226,24 +230,25 @@ impl Stepper<'_> {
                 let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
                 self.state.phase = Phase::Stopping(stopping);
             }
-            (Work::Setup { .. }, Event::Prepared { workspace, .. }) => {
+            (Runs::Setup { .. }, Event::Prepared { workspace, .. }) => {
                 self.state.workspace = Some(workspace.clone());
                 self.after_stop(work, &stopping.why);
             }
-            (Work::Setup { .. }, Event::PrepareFailed { .. } | Event::Stopped) => {
+            (Runs::Setup { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Runs::Setup { .. }, Event::PrepareFailed { .. } | Event::Stopped) => {
                 self.after_stop(work, &stopping.why);
             }
-            (Work::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
+            (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
             // What a dying agent still used is paid for, too.
-            (Work::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
-            (Work::Agent(_), Event::AttemptEnded { end, exit }) => {
-                let end = end_of(&stopping.why, end);
-                self.record_end(end.clone(), exit.clone());
-                self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit: exit.clone() }));
+            (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
+            (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left }) => {
+                let (end, exit) = (end_of(&stopping.why, end), exit.clone());
+                self.record_end(end.clone(), exit.clone(), *left);
+                self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit, work: *left }));
                 self.after_stop(work, &stopping.why);
             }
-            (Work::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
-            (Work::Checks(_), Event::VerdictReached { .. } | Event::ChecksFailed { .. } | Event::Stopped) => {
+            (Runs::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Runs::Checks(_), Event::VerdictReached { .. } | Event::ChecksFailed { .. } | Event::Stopped) => {
                 self.after_stop(work, &stopping.why);
             }
             (_, event) => return Err(self.wrong_phase(event)),
@@ -252,11 +257,11 @@ impl Stepper<'_> {
     }
 
     /// What is being ended.
-    fn work_of(&self, stopping: &Stopping) -> Work {
+    fn work_of(&self, stopping: &Stopping) -> Runs {
         match stopping.attempt {
-            None => Work::Setup { round: self.state.preparations },
-            Some(attempt) if attempt_lives(&self.state) => Work::Agent(attempt),
-            Some(attempt) => Work::Checks(attempt),
+            None => Runs::Setup { round: self.state.preparations },
+            Some(attempt) if attempt_lives(&self.state) => Runs::Agent(attempt),
+            Some(attempt) => Runs::Checks(attempt),
         }
     }
 
@@ -276,9 +281,9 @@ impl Stepper<'_> {
             Phase::Queued | Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Escalated { .. } => {
                 self.state.phase = Phase::Cancelled;
             }
-            Phase::Preparing => self.stop(Work::Setup { round: self.state.preparations }, StopWhy::Cancel),
-            Phase::Running { attempt } => self.stop(Work::Agent(*attempt), StopWhy::Cancel),
-            Phase::Checking { attempt } => self.stop(Work::Checks(*attempt), StopWhy::Cancel),
+            Phase::Preparing => self.stop(Runs::Setup { round: self.state.preparations }, StopWhy::Cancel),
+            Phase::Running { attempt } => self.stop(Runs::Agent(*attempt), StopWhy::Cancel),
+            Phase::Checking { attempt } => self.stop(Runs::Checks(*attempt), StopWhy::Cancel),
             _ => return Err(self.wrong_phase(&Event::CancelRequested)),
         }
         Ok(())
@@ -315,20 +320,21 @@ impl Stepper<'_> {
         Some(later(taken_up_at, waited))
     }
 
-    fn stop(&mut self, work: Work, why: StopWhy) {
+    fn stop(&mut self, work: Runs, why: StopWhy) {
         let attempt = match work {
-            Work::Setup { .. } => None,
-            Work::Agent(attempt) | Work::Checks(attempt) => Some(attempt),
+            Runs::Setup { .. } => None,
+            Runs::Agent(attempt) | Runs::Checks(attempt) => Some(attempt),
         };
         self.state.phase = Phase::Stopping(Stopping { attempt, why });
         self.moved.effects.push(Effect::Stop { work: work.key() });
     }
 
-    fn record_end(&mut self, end: End, exit: crate::Exit) {
+    fn record_end(&mut self, end: End, exit: crate::Exit, work: crate::Work) {
         let now = self.now;
         if let Some(attempt) = self.state.attempts.last_mut() {
             attempt.ended_at = Some(now);
             attempt.exit = Some(exit);
+            attempt.work = work;
             attempt.end = Some(end);
         }
     }
@@ -337,7 +343,7 @@ impl Stepper<'_> {
         self.moved.settled.push(key);
     }
 
-    fn settle_stop(&mut self, work: Work) {
+    fn settle_stop(&mut self, work: Runs) {
         let key = work.key();
         self.settle(stop_key(&key));
         self.settle(key);

@@ -14,12 +14,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::{Action, AgentSettings, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
 use towline_core::{
-    AgentEvent, Clocks, End, Event, Exit, GoalId, Incoming, Launch, LaunchProblem, RawRef, Source,
+    AgentEvent, Clocks, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem, RawRef, Source,
+    Work, WorkspaceBinding,
 };
 use towline_process::{
     Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, SpawnErrorKind, Stream, spawn,
 };
 
+use crate::checks::left_work;
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::home::make_private;
@@ -39,8 +41,10 @@ const STDERR_TAIL: u64 = 4 * 1024;
 
 /// What is to be run.
 pub(crate) struct Job {
-    pub(crate) goal: GoalId,
-    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) goal: Goal,
+    pub(crate) workspace: Option<WorkspaceBinding>,
+    /// The files that the last verdict speaks about.
+    pub(crate) checked: Option<String>,
     pub(crate) read_to: u64,
     pub(crate) wall_ends: Option<Timestamp>,
     pub(crate) launch: Launch,
@@ -56,12 +60,13 @@ pub(crate) async fn run(
 ) {
     // A driver that is gone has left the attempt to whoever takes the goal up next.
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, stop, lease_until).await {
-        Ok(conversation) => conversation.hold().await,
+        Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
             // What was started before, under other settings, must not live on unseen.
-            Link::end(&shared.home.attempt(job.goal, job.launch.attempt), job.goal).await;
+            let goal = job.goal.id;
+            Link::end(&shared.home.attempt(goal, job.launch.attempt), goal).await;
             let end = End::SpawnFailed { problem };
-            line.tell_own(Event::AttemptEnded { end, exit: Exit::default() }).await
+            line.tell_own(Event::AttemptEnded { end, exit: Exit::default(), work: Work::Nothing }).await
         }
     };
 }
@@ -120,8 +125,9 @@ impl<'a> Conversation<'a> {
         let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
             message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
         })?;
-        let workspace = job.workspace.clone().unwrap_or_default();
-        let towline = BTreeMap::from([(GOAL_VARIABLE.to_owned(), job.goal.to_string())]);
+        let goal = job.goal.id;
+        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.as_str()).unwrap_or_default();
+        let towline = BTreeMap::from([(GOAL_VARIABLE.to_owned(), goal.to_string())]);
         let context = LaunchContext {
             session: &job.launch.session,
             prompt: &job.launch.prompt,
@@ -129,12 +135,12 @@ impl<'a> Conversation<'a> {
             environment: &shared.environment,
             towline: &towline,
         };
-        let dir = shared.home.attempt(job.goal, job.launch.attempt);
+        let dir = shared.home.attempt(goal, job.launch.attempt);
         let deadline = deadline(*lease_until.borrow());
-        let link = match Link::find(&dir, job.goal).await {
+        let link = match Link::find(&dir, goal).await {
             Some(link) => link,
             None => {
-                let link = start(shared, settings, &context, &dir, &workspace, deadline).await?;
+                let link = start(shared, settings, &context, &dir, Path::new(workspace), deadline).await?;
                 // A driver that is gone is noticed at the next word.
                 let _ = line.tell_own(Event::AttemptStarted).await;
                 link
@@ -143,7 +149,7 @@ impl<'a> Conversation<'a> {
         Ok(Self {
             shared,
             line,
-            goal: job.goal,
+            goal,
             protocol: agent(settings.kind).protocol(settings, &context),
             clocks: Clocks::start(settings.clocks.clone(), shared.clock.now(), job.wall_ends),
             link,
@@ -160,7 +166,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Holds the conversation to its end.
-    async fn hold(mut self) -> Result<(), DriverGone> {
+    async fn hold(mut self, job: &Job) -> Result<(), DriverGone> {
         let first = self.protocol.start();
         self.act(first, None).await?;
         let exit = loop {
@@ -178,8 +184,15 @@ impl<'a> Conversation<'a> {
         }
         let (last, end) = self.protocol.on_exit(&exit);
         self.act(last, None).await?;
+        let work = match &job.workspace {
+            Some(workspace) if end.is_bad() => {
+                let (goal, checked) = (job.goal.clone(), job.checked.clone());
+                left_work(goal, workspace.clone(), job.launch.attempt, checked).await
+            }
+            _ => Work::Nothing,
+        };
         let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
-        self.line.tell_own(Event::AttemptEnded { end, exit }).await
+        self.line.tell_own(Event::AttemptEnded { end, exit, work }).await
     }
 
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.

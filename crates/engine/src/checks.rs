@@ -1,11 +1,11 @@
-//! Makes the candidate of an attempt's work and runs the checks on it.
+//! Makes the candidate of an attempt's work and has the checks run on it.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{AttemptNo, Event, Goal, Verdict, WorkspaceBinding};
+use towline_core::{AttemptNo, Event, Goal, Verdict, Work, WorkspaceBinding};
 use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspaceError};
 
 use crate::engine::Shared;
@@ -21,54 +21,79 @@ pub(crate) async fn run(
     line: Newsline,
     stop: watch::Receiver<StopLevel>,
 ) {
+    let judged = async {
+        let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
+        let (repository, candidate) = candidate(goal.clone(), workspace, attempt).await?;
+        let logs = shared.home.attempt(goal.id, attempt).join("checks");
+        judge(&shared, &goal, (&repository, &candidate), &logs, &line, stop).await
+    };
+    let event = match judged.await {
+        Ok(verdict) => Event::VerdictReached { verdict },
+        Err(CheckError::Stopped) => Event::Stopped,
+        Err(error) => Event::ChecksFailed { error: error.to_string() },
+    };
+    // A driver that is gone needs no news.
+    let _ = line.tell_own(event).await;
+}
+
+/// Runs the goal's checks on a commit and tells how they go.
+pub(crate) async fn judge(
+    shared: &Shared,
+    goal: &Goal,
+    (repository, candidate): (&Repository, &Candidate),
+    logs: &Path,
+    line: &Newsline,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<Verdict, CheckError> {
     // Cannot grow: two entries for each check of the goal.
     let (progress, mut reported) = mpsc::unbounded_channel();
-    let verdict = async {
-        let verdict = verdict(&shared, &goal, workspace, attempt, stop, progress).await;
-        match verdict {
-            Ok(verdict) => Event::VerdictReached { verdict },
-            Err(CheckError::Stopped) => Event::Stopped,
-            Err(error) => Event::ChecksFailed { error: error.to_string() },
-        }
+    let run = CheckRun {
+        goal,
+        candidate,
+        repository,
+        verify_dir: &shared.home.verification(goal.id),
+        log_dir: logs,
+        shim: &shared.shim,
+        environment: &shared.environment,
     };
+    let verdict = towline_check::run(run, stopped(stop), move |report| {
+        // The receiver lives as long as this call.
+        let _ = progress.send(report);
+    });
     let relay = async {
         while let Some(progress) = reported.recv().await {
             let event = match progress {
                 Progress::Started { name } => Event::CheckStarted { name },
                 Progress::Finished { result } => Event::CheckFinished { result },
             };
-            // A driver that is gone needs no news; the verdict below finds out as well.
+            // A driver that is gone needs no news; whoever reports the verdict finds out as well.
             let _ = line.tell_own(event).await;
         }
     };
-    let (event, ()) = tokio::join!(verdict, relay);
-    let _ = line.tell_own(event).await;
+    let (verdict, ()) = tokio::join!(verdict, relay);
+    verdict
 }
 
-async fn verdict(
-    shared: &Shared,
-    goal: &Goal,
-    workspace: Option<WorkspaceBinding>,
+/// What an attempt left that no verdict speaks about. Where that cannot be told, nothing: its work is kept, and the
+/// next attempt goes on with it.
+pub(crate) async fn left_work(
+    goal: Goal,
+    workspace: WorkspaceBinding,
     attempt: AttemptNo,
-    stop: watch::Receiver<StopLevel>,
-    progress: mpsc::UnboundedSender<Progress>,
-) -> Result<Verdict, CheckError> {
-    let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
-    let (repository, candidate) = candidate(goal.clone(), workspace, attempt).await?;
-    let run = CheckRun {
-        goal,
-        candidate: &candidate,
-        repository: &repository,
-        verify_dir: &shared.home.verification(goal.id),
-        log_dir: &shared.home.attempt(goal.id, attempt).join("checks"),
-        shim: &shared.shim,
-        environment: &shared.environment,
+    checked: Option<String>,
+) -> Work {
+    let Ok((repository, candidate)) = candidate(goal.clone(), workspace, attempt).await else {
+        return Work::Nothing;
     };
-    towline_check::run(run, stopped(stop), move |report| {
-        // The receiver lives as long as this call.
-        let _ = progress.send(report);
-    })
-    .await
+    let base = goal.workspace.base;
+    let before = match checked {
+        Some(tree) => Some(tree),
+        None => {
+            let base = tokio::task::spawn_blocking(move || repository.as_candidate(&base)).await;
+            base.ok().and_then(Result::ok).map(|base| base.tree)
+        }
+    };
+    if before.is_some_and(|tree| tree != candidate.tree) { Work::Unchecked } else { Work::Nothing }
 }
 
 async fn candidate(

@@ -275,8 +275,9 @@ impl Driver {
             Effect::Launch(launch) => {
                 let line = self.line(Some(launch.attempt));
                 let job = attempt::Job {
-                    goal: self.goal.id,
-                    workspace: self.state.workspace.as_ref().map(|workspace| workspace.path.clone().into()),
+                    goal: self.goal.clone(),
+                    workspace: self.state.workspace.clone(),
+                    checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
                     read_to: self.state.attempt(launch.attempt).map_or(0, |attempt| attempt.read_to),
                     wall_ends: self.state.wall_ends(),
                     launch,

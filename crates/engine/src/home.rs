@@ -45,6 +45,11 @@ impl Home {
         self.root.join("attempts").join(goal.to_string()).join("setup")
     }
 
+    /// The logs of checks on the commit that a goal starts from.
+    pub(crate) fn base_checks(&self, goal: GoalId) -> PathBuf {
+        self.root.join("attempts").join(goal.to_string()).join("base")
+    }
+
     /// Where a goal's agent works. It never changes: agents find their sessions by it.
     pub(crate) fn workspace(&self, goal: GoalId) -> PathBuf {
         self.root.join("workspaces").join(goal.to_string())

@@ -8,14 +8,15 @@ use towline_check::CheckError;
 use towline_core::{Event, Goal, WorkspaceBinding};
 use towline_workspace::{Repository, WorkspaceError, WorkspacePlan};
 
+use crate::checks::judge;
 use crate::engine::Shared;
 use crate::news::{Newsline, StopLevel};
 
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
 pub(crate) async fn run(shared: Arc<Shared>, goal: Goal, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let event = match prepare(&shared, &goal, stop).await {
-        Ok((workspace, warnings)) => Event::Prepared { workspace, warnings },
+    let event = match prepare(&shared, &goal, &line, stop).await {
+        Ok(prepared) => prepared,
         Err(Problem::Stopped) => Event::Stopped,
         Err(Problem::Failed(error)) => Event::PrepareFailed { error },
     };
@@ -46,8 +47,9 @@ impl From<CheckError> for Problem {
 async fn prepare(
     shared: &Shared,
     goal: &Goal,
+    line: &Newsline,
     stop: watch::Receiver<StopLevel>,
-) -> Result<(WorkspaceBinding, Vec<String>), Problem> {
+) -> Result<Event, Problem> {
     let plan = WorkspacePlan {
         goal: goal.id.to_string(),
         branch: branch_name(goal),
@@ -56,22 +58,30 @@ async fn prepare(
         copy: goal.workspace.copy.clone(),
     };
     let repository = goal.workspace.repository.clone();
-    let made = tokio::task::spawn_blocking(move || {
+    let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
         let repository = Repository::discover(Path::new(&repository))?;
-        towline_workspace::create(&repository, &plan)
+        let base = repository.as_candidate(&plan.base)?;
+        let workspace = towline_workspace::create(&repository, &plan)?;
+        Ok((repository, base, workspace))
     });
-    let workspace = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
+    let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
     let logs = shared.home.setup_logs(goal.id);
     let commands = &goal.workspace.setup;
-    let stopped = stopped(stop);
-    towline_check::setup(commands, workspace.path(), &logs, &shared.shim, &shared.environment, stopped)
+    let setup_stop = stopped(stop.clone());
+    towline_check::setup(commands, workspace.path(), &logs, &shared.shim, &shared.environment, setup_stop)
         .await?;
+    let base_verdict = if goal.red_first {
+        let logs = shared.home.base_checks(goal.id);
+        Some(judge(shared, goal, (&repository, &base), &logs, line, stop).await?)
+    } else {
+        None
+    };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),
         branch: workspace.branch().to_owned(),
         base: goal.workspace.base.clone(),
     };
-    Ok((binding, workspace.warnings().to_vec()))
+    Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec(), base_verdict })
 }
 
 /// Comes to its end when the work is to stop.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::WorkspaceError;
+use crate::{Candidate, WorkspaceError};
 use crate::embedded::Nested;
 use crate::git::{Git, records, shown};
 use crate::private_index;
@@ -97,6 +97,12 @@ impl Repository {
             return Ok(head);
         }
         self.commit_tree(&tree, &head, "towline: uncommitted changes at the goal's start")
+    }
+
+    /// A commit as it is, to be judged like an agent's work.
+    pub fn as_candidate(&self, commit: &Commit) -> Result<Candidate, WorkspaceError> {
+        let tree = self.tree_of(commit)?;
+        Ok(Candidate { commit: commit.clone(), tree, restored: Vec::new(), warnings: Vec::new() })
     }
 
     /// Git in the user's working tree.

@@ -143,6 +143,7 @@ fn goal(repository: &Repository) -> Goal {
             copy: Vec::new(),
         },
         briefing: false,
+        red_first: false,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "test".into(), thread: None, by: None },

@@ -48,6 +48,7 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
         budget: Vec::new(),
         base: None,
         include_dirty: false,
+        red_first: true,
         goal: None,
         format: args.format,
     };

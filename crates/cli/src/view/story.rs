@@ -32,7 +32,7 @@ impl Story {
     pub(crate) fn lines(&mut self, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
         match &envelope.event {
-            Event::Prepared { workspace, warnings } => {
+            Event::Prepared { workspace, warnings, .. } => {
                 let mut lines =
                     vec![paint.dim(&format!("  workspace {} on {}", workspace.path, workspace.branch))];
                 lines.extend(warnings.iter().map(|warning| paint.warn(&format!("  warning: {warning}"))));
@@ -40,7 +40,7 @@ impl Story {
             }
             Event::PhaseChanged { phase } => self.phase(phase),
             Event::Agent { event } => self.agent(event),
-            Event::AttemptEnded { end, exit } => vec![self.attempt_ended(end, exit)],
+            Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
             Event::CheckFinished { result } => check(paint, result),
             Event::VerdictReached { verdict } => restored(paint, verdict),

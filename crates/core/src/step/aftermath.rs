@@ -1,11 +1,11 @@
 //! What follows when an attempt, a verdict or a stop is over.
 
-use super::{Stepper, Work};
+use super::{Runs, Stepper};
 use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
     Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy,
-    Prompt, SessionPlan, StopWhy, Usage, Verdict,
+    Prompt, SessionPlan, StopWhy, Usage, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -42,6 +42,7 @@ impl Stepper<'_> {
             turns: 0,
             end: None,
             exit: None,
+            work: Work::Nothing,
             limit_until: None,
             text: String::new(),
             usage: Usage::default(),
@@ -64,8 +65,19 @@ impl Stepper<'_> {
         fits.then(|| session.native_id.clone())
     }
 
-    /// What follows an attempt that ended by itself.
+    /// What follows an attempt that ended by itself. A bad end says nothing about the work it left: that is checked
+    /// first.
     pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
+        let left_work = self.state.last_attempt().is_some_and(|attempt| attempt.work == Work::Unchecked);
+        if left_work && end.is_bad() && !self.goal.checks.is_empty() {
+            self.check(attempt);
+        } else {
+            self.go_on_after(attempt, end);
+        }
+    }
+
+    /// What follows an attempt's end once there is nothing of it left to check.
+    fn go_on_after(&mut self, attempt: AttemptNo, end: &End) {
         let had_session = self.state.last_attempt().is_some_and(|attempt| attempt.session.is_some());
         match end {
             End::Completed => {
@@ -118,7 +130,7 @@ impl Stepper<'_> {
     }
 
     /// What follows when a tree that we ended is gone.
-    pub(super) fn after_stop(&mut self, work: Work, why: &StopWhy) {
+    pub(super) fn after_stop(&mut self, work: Runs, why: &StopWhy) {
         self.settle_stop(work);
         match why {
             StopWhy::Cancel => self.state.phase = Phase::Cancelled,
@@ -141,8 +153,11 @@ impl Stepper<'_> {
         if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
             attempt.verdict = Some(verdict.clone());
         }
+        let bad_end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone()).filter(End::is_bad);
         if verdict.met() {
             self.state.phase = Phase::Done;
+        } else if let Some(end) = bad_end {
+            self.go_on_after(attempt, &end);
         } else if self.state.same_failure_in_row >= Policy::NO_PROGRESS
             && self.state.spent_axis(self.now).is_none()
         {

@@ -1,6 +1,6 @@
 //! What a living attempt's own words change: usage, session, decisions, and reasons to stop it.
 
-use super::{Stepper, Work};
+use super::{Runs, Stepper};
 use crate::{
     AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Policy, SessionBinding, SessionStarted, StopWhy,
     TurnStop,
@@ -54,7 +54,7 @@ impl Stepper<'_> {
 
     /// Ends the attempt when what was observed says that going on only costs.
     pub(super) fn stop_if_needed(&mut self, attempt: AttemptNo) {
-        let work = Work::Agent(attempt);
+        let work = Runs::Agent(attempt);
         if self.state.auth_failures_in_row >= Policy::AUTH_FAILURES {
             let message = "the provider refused the credentials twice in a row".to_owned();
             self.stop(work, StopWhy::Auth { message });

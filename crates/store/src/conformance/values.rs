@@ -7,7 +7,7 @@ use towline_core::{
     AgentEvent, AgentName, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
     Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase, RawRef,
     Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
-    Verdict, WorkspaceBinding,
+    Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
@@ -224,7 +224,11 @@ fn rich_events(round: u32) -> Vec<NewEvent> {
     ];
     let own = [
         Event::VerdictReached { verdict: verdict() },
-        Event::AttemptEnded { end: End::RateLimited { until: Some(at(8)) }, exit: Exit::default() },
+        Event::AttemptEnded {
+            end: End::RateLimited { until: Some(at(8)) },
+            exit: Exit::default(),
+            work: Work::Unchecked,
+        },
         Event::PhaseChanged { phase: Phase::Queued },
         Event::Notice { text: format!("round {round}") },
     ];

@@ -2,7 +2,10 @@
 
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
-use crate::{Clock, End, EscalationReason, LaunchProblem, Phase, Policy, Refusal, SessionId, SessionPlan};
+use crate::{
+    Clock, Effect, End, EscalationReason, Event, FailureReason, LaunchProblem, Moved, Phase, Policy, Refusal,
+    SessionId, SessionPlan, Work,
+};
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
 /// then, and whether the session is kept. First for an attempt that had a session, then for one that had none.
@@ -235,4 +238,58 @@ fn an_overflowing_conversation_is_left_for_a_new_one_that_hears_everything() {
     assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(2)));
     assert!(launch.prompt.starts_with("# Goal"), "{}", launch.prompt);
     assert!(launch.prompt.contains("did not come to its end (context overflow)"), "{}", launch.prompt);
+}
+
+#[test]
+fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
+    let left = |end: End| Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked };
+    let mut story = Story::working(goal());
+    let checking = Moved {
+        effects: vec![Effect::RunChecks { attempt: no(1) }],
+        ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"])
+    };
+    assert_eq!(story.tell(left(crashed())), checking);
+    assert_eq!(story.state.errors_in_row, 0);
+
+    // Proven, it is done, whatever the agent died of.
+    assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+
+    // Not proven, the end has its usual consequence, and the agent hears of both.
+    let reason = "the agent ended badly: crashed".to_owned();
+    let until = story.now + std::time::Duration::from_secs(2);
+    assert_eq!(story.tell(red_verdict("t1")), moved_to(Phase::Sleeping { until, reason }, &["checks/1"]));
+    let launch = story.go_on();
+    assert!(
+        launch.prompt.contains("# Interrupted") && launch.prompt.contains("# Checks that failed"),
+        "{launch:?}"
+    );
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+}
+
+#[test]
+fn work_that_survived_a_limit_is_checked_before_the_wait() {
+    let mut story = Story::working(goal());
+    let end = End::RateLimited { until: Some(at(3_600)) };
+    story.tell(Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked });
+    assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
+    let limited = Phase::Limited { until: at(3_600), guessed: false };
+    assert_eq!(story.tell(red_verdict("t1")), moved_to(limited, &["checks/1"]));
+    assert_eq!(story.state.attempts_spent(), 0);
+}
+
+#[test]
+fn checks_that_pass_before_any_work_fail_the_goal_before_an_agent_starts() {
+    let base_verdict = |event: Event| match event {
+        Event::VerdictReached { verdict } => Some(verdict),
+        other => panic!("{other:?}"),
+    };
+    let prepared =
+        |verdict| Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict: verdict };
+    let mut green = Story::preparing(goal());
+    let failed = Phase::Failed { reason: FailureReason::GreenBefore };
+    assert_eq!(green.tell(prepared(base_verdict(green_verdict("t1")))), moved_to(failed, &["prepare/1"]));
+    assert_eq!(green.state.attempts, []);
+    let mut red = Story::preparing(goal());
+    red.tell(prepared(base_verdict(red_verdict("t1"))));
+    assert_eq!(red.state.phase, Phase::Running { attempt: no(1) });
 }
