@@ -209,29 +209,7 @@ pub(crate) fn keys(keys: &[&str]) -> Vec<String> {
 
 /// An attempt as it is when it begins.
 pub(crate) fn fresh_attempt(number: u32, started_at: Timestamp) -> Attempt {
-    Attempt {
-        n: no(number),
-        id: AttemptId::of(goal().id, no(number)),
-        agent: AgentName::new("claude"),
-        model: None,
-        session: None,
-        resumed: false,
-        started_at,
-        ended_at: None,
-        turns: 0,
-        end: None,
-        exit: None,
-        work: Work::Nothing,
-        limit_until: None,
-        text: String::new(),
-        usage: Usage::default(),
-        context: None,
-        decisions: vec![],
-        verdict: None,
-        unrecognised: 0,
-        counts: true,
-        read_to: 0,
-    }
+    Attempt::begun(goal().id, no(number), AgentName::new("claude"), None, started_at)
 }
 
 /// The id of the session that an attempt of the goal starts when it resumes none.

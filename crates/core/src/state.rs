@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, Phase,
-    SessionId, Tokens, Usage, Verdict, Work,
+    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, GoalId,
+    Phase, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -202,4 +202,39 @@ pub struct Attempt {
     pub counts: bool,
     /// How much of its output has been turned into events: where reading goes on after a restart.
     pub read_to: u64,
+}
+
+impl Attempt {
+    /// An attempt that begins now.
+    pub fn begun(
+        goal: GoalId,
+        n: AttemptNo,
+        agent: AgentName,
+        model: Option<String>,
+        started_at: Timestamp,
+    ) -> Self {
+        Self {
+            n,
+            id: AttemptId::of(goal, n),
+            agent,
+            model,
+            session: None,
+            resumed: false,
+            started_at,
+            ended_at: None,
+            turns: 0,
+            end: None,
+            exit: None,
+            work: Work::Nothing,
+            limit_until: None,
+            text: String::new(),
+            usage: Usage::default(),
+            context: None,
+            decisions: Vec::new(),
+            verdict: None,
+            unrecognised: 0,
+            counts: true,
+            read_to: 0,
+        }
+    }
 }

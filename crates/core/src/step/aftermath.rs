@@ -5,7 +5,7 @@ use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
     Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy,
-    Prompt, SessionPlan, StopWhy, Usage, Verdict, Work,
+    Prompt, SessionPlan, StopWhy, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -30,31 +30,10 @@ impl Stepper<'_> {
         };
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
         self.state.auth_failures_in_row = 0;
-        self.state.attempts.push(Attempt {
-            n,
-            id,
-            agent: agent.clone(),
-            model: self.goal.model.clone(),
-            session: None,
-            resumed: false,
-            started_at: self.now,
-            ended_at: None,
-            turns: 0,
-            end: None,
-            exit: None,
-            work: Work::Nothing,
-            limit_until: None,
-            text: String::new(),
-            usage: Usage::default(),
-            context: None,
-            decisions: Vec::new(),
-            verdict: None,
-            unrecognised: 0,
-            counts: true,
-            read_to: 0,
-        });
-        self.state.phase = Phase::Running { attempt: n };
         let model = self.goal.model.clone();
+        let attempt = Attempt::begun(self.goal.id, n, agent.clone(), model.clone(), self.now);
+        self.state.attempts.push(attempt);
+        self.state.phase = Phase::Running { attempt: n };
         self.moved.effects.push(Effect::Launch(Launch { attempt: n, id, agent, model, session, prompt }));
     }
 

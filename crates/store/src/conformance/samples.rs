@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::{
     AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
-    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, Usage, WorkspaceSpec,
+    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, WorkspaceSpec,
 };
 
 use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
@@ -66,28 +66,8 @@ pub(crate) fn worker(name: &str) -> WorkerName {
 /// An attempt of the goal, running since second `started`, ended at second `ended`.
 pub(crate) fn attempt(goal: GoalId, number: u32, started: i64, ended: Option<i64>) -> Attempt {
     let n = AttemptNo::new(number).expect("no attempt 0");
-    Attempt {
-        n,
-        id: AttemptId::of(goal, n),
-        agent: AgentName::new("scripted"),
-        model: None,
-        session: None,
-        resumed: false,
-        started_at: at(started),
-        ended_at: ended.map(at),
-        turns: 0,
-        end: None,
-        exit: None,
-        limit_until: None,
-        text: String::new(),
-        usage: Usage::default(),
-        context: None,
-        decisions: Vec::new(),
-        verdict: None,
-        unrecognised: 0,
-        counts: true,
-        read_to: 0,
-    }
+    let ended_at = ended.map(at);
+    Attempt { ended_at, ..Attempt::begun(goal, n, AgentName::new("scripted"), None, at(started)) }
 }
 
 /// An effect with a key of its own.
