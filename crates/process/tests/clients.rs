@@ -249,3 +249,23 @@ async fn a_slow_writer_and_the_one_that_waits_for_it_both_get_their_turn() {
     exit_of(&mut shim).await;
     assert!(run.read("stdout.log") == [&[b'.'; 60][..], &whole[..]].concat());
 }
+
+#[tokio::test]
+async fn growth_is_told_at_once_however_it_meets_with_requests() {
+    let run = Run::script("cat");
+    let mut shim = run.start().await;
+    for round in 1..=500 {
+        within(shim.write(b"x")).await.unwrap();
+        within(shim.extend(common::from_now(Duration::from_secs(300)))).await.unwrap();
+        let told = tokio::time::timeout(Duration::from_secs(20), async {
+            loop {
+                match shim.next().await.unwrap() {
+                    Notice::Grown { stdout, .. } if stdout == round => return,
+                    Notice::Grown { .. } => {}
+                    Notice::Exited(record) => panic!("{record:?}"),
+                }
+            }
+        });
+        told.await.unwrap_or_else(|_| panic!("byte {round} was not told"));
+    }
+}

@@ -153,11 +153,14 @@ impl Peer {
         self.outbox.extend(wire::line(&Message::Reply { id, outcome }));
     }
 
-    /// Tells the client how long the logs are, unless it knows or has not yet read what it was told before.
+    /// Sends what is waiting, and tells the client how long the logs are, unless it knows or has not yet read what
+    /// it was told before. Replies go first: a notice that had to wait for them would wait for the next event.
     pub(super) fn tell(&mut self, lengths: Lengths) {
+        self.flush();
         if self.outbox.is_empty() && self.told != Some(lengths) {
             self.told = Some(lengths);
             self.outbox.extend(wire::line(&Message::Grown(lengths)));
+            self.flush();
         }
     }
 
@@ -167,7 +170,7 @@ impl Peer {
         self.flush();
     }
 
-    pub(super) fn flush(&mut self) {
+    fn flush(&mut self) {
         while !self.outbox.is_empty() {
             match self.socket.write(&self.outbox) {
                 Ok(count) => drop(self.outbox.drain(..count)),

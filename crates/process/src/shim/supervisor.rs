@@ -294,10 +294,7 @@ impl Supervisor {
 
     fn tell_peers(&mut self) {
         let lengths = self.lengths();
-        for peer in &mut self.peers {
-            peer.tell(lengths);
-            peer.flush();
-        }
+        self.peers.iter_mut().for_each(|peer| peer.tell(lengths));
     }
 
     /// Reaps whoever has ended. The kernel's word that we have no child left means that the whole tree is gone:

@@ -98,8 +98,8 @@ pub(crate) fn shim_program() -> ShimProgram {
     ShimProgram { path: env!("CARGO_BIN_EXE_towline-shim").into(), args: Vec::new() }
 }
 
-/// Waits for a future, but not for ever.
-pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+/// Waits for a future, but not for ever. It must be one that may move between threads, as tasks do.
+pub(crate) async fn within<T>(future: impl Future<Output = T> + Send) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("took too long")
 }
 
