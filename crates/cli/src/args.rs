@@ -15,8 +15,9 @@ pub(crate) struct Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done · 1 internal error · 2 wrong usage or configuration · 3 failed · 4 a person is needed ·
-            5 not found · 6 unproven (no checks) · 130 cancelled
+Exit codes:
+  0 done · 3 failed · 4 a person is needed · 6 unproven (no checks) · 130 cancelled
+  1 internal error · 2 wrong usage or configuration · 5 not found
 
 State is kept in $TOWLINE_HOME, or towline/ below your state directory.";
 

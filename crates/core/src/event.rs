@@ -94,6 +94,7 @@ pub enum Event {
         /// What the operator should know about it.
         warnings: Vec<String>,
         /// What the checks say about the base, where the goal wants to know.
+        #[serde(default)]
         base_verdict: Option<Verdict>,
     },
     /// The workspace could not be made.
@@ -115,6 +116,7 @@ pub enum Event {
         /// How the process ended.
         exit: Exit,
         /// What it left in the workspace.
+        #[serde(default)]
         work: Work,
     },
     /// One of our clocks ran out.

@@ -165,6 +165,11 @@ pub(crate) fn ended(end: End) -> Event {
     Event::AttemptEnded { end, exit: exit(), work: Work::Nothing }
 }
 
+/// The attempt ended so, and left work that no verdict speaks about.
+pub(crate) fn ended_with_work(end: End) -> Event {
+    Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked }
+}
+
 /// How its process ended.
 pub(crate) fn exit() -> Exit {
     Exit { code: Some(1), signal: None, stderr_tail: "bye".into() }
@@ -332,7 +337,7 @@ impl Story {
         let of_setup = matches!(self.state.phase, Phase::Preparing)
             || matches!(&self.state.phase, Phase::Stopping(stopping) if stopping.attempt.is_none());
         match event {
-            Event::Stopped if of_setup => None,
+            Event::Stopped | Event::CheckStarted { .. } | Event::CheckFinished { .. } if of_setup => None,
             Event::AttemptStarted
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }

@@ -34,6 +34,7 @@ pub struct Goal {
     /// Whether the first prompt explains unattended work.
     pub briefing: bool,
     /// Whether the checks must fail on the base: one that is green before any work proves nothing.
+    #[serde(default)]
     pub red_first: bool,
     /// Free words to find it by.
     pub labels: Vec<String>,

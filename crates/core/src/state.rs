@@ -183,6 +183,7 @@ pub struct Attempt {
     /// How its process ended.
     pub exit: Option<Exit>,
     /// What it left in the workspace.
+    #[serde(default)]
     pub work: Work,
     /// Until when the provider limits us, by the attempt's end.
     pub limit_until: Option<Timestamp>,

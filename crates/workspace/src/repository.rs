@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::{Candidate, WorkspaceError};
 use crate::embedded::Nested;
 use crate::git::{Git, records, shown};
 use crate::private_index;
+use crate::{Candidate, WorkspaceError};
 
 /// How many similar names an error about an unknown base offers.
 const SUGGESTIONS: usize = 3;

@@ -4,7 +4,7 @@ use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
     Clock, Effect, End, EscalationReason, Event, FailureReason, LaunchProblem, Moved, Phase, Policy, Refusal,
-    SessionId, SessionPlan, Work,
+    SessionId, SessionPlan,
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
@@ -242,13 +242,12 @@ fn an_overflowing_conversation_is_left_for_a_new_one_that_hears_everything() {
 
 #[test]
 fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
-    let left = |end: End| Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked };
     let mut story = Story::working(goal());
     let checking = Moved {
         effects: vec![Effect::RunChecks { attempt: no(1) }],
         ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"])
     };
-    assert_eq!(story.tell(left(crashed())), checking);
+    assert_eq!(story.tell(ended_with_work(crashed())), checking);
     assert_eq!(story.state.errors_in_row, 0);
 
     // Proven, it is done, whatever the agent died of.
@@ -267,10 +266,36 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
 }
 
 #[test]
+fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
+    for end in ends().into_iter().filter(End::is_bad) {
+        for before in [Story::working(goal()), Story::launched(goal())] {
+            let mut story = before.clone();
+            story.tell(ended_with_work(end.clone()));
+            assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) }, "{end:?}");
+            story.tell(red_verdict("t1"));
+            let plain = before.after(&[ended(end.clone())]).state;
+            let found = &story.state;
+            assert_eq!(found.phase, plain.phase, "{end:?}");
+            assert_eq!(found.session, plain.session, "{end:?}");
+            assert_eq!(found.errors_in_row, plain.errors_in_row, "{end:?}");
+            assert_eq!(found.failed_starts_in_row, plain.failed_starts_in_row, "{end:?}");
+            assert_eq!(found.attempts_spent(), plain.attempts_spent(), "{end:?}");
+        }
+    }
+}
+
+#[test]
+fn work_that_a_cut_off_agent_left_on_a_goal_without_checks_proves_nothing() {
+    let mut story = Story::working(goal_without_checks());
+    story.tell(ended_with_work(crashed()));
+    assert_eq!(story.state.phase.name(), "sleeping");
+}
+
+#[test]
 fn work_that_survived_a_limit_is_checked_before_the_wait() {
     let mut story = Story::working(goal());
     let end = End::RateLimited { until: Some(at(3_600)) };
-    story.tell(Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked });
+    story.tell(ended_with_work(end));
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
     let limited = Phase::Limited { until: at(3_600), guessed: false };
     assert_eq!(story.tell(red_verdict("t1")), moved_to(limited, &["checks/1"]));

@@ -97,11 +97,12 @@ fn budget() -> impl Strategy<Value = Budget> {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => Just(Event::Dispatched),
-        4 => Just(prepared()),
+        4 => option::weighted(0.2, any_verdict()).prop_map(prepared_on),
         1 => Just(prepare_failed()),
         1 => Just(Event::AttemptStarted),
         12 => agent_event().prop_map(agent),
-        5 => end().prop_map(ended),
+        3 => end().prop_map(ended),
+        2 => end().prop_map(ended_with_work),
         1 => clock().prop_map(ran_out),
         1 => text().prop_map(|name| Event::CheckStarted { name }),
         1 => check_result().prop_map(|result| Event::CheckFinished { result }),
@@ -116,6 +117,10 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(now_in(Phase::Done)),
         1 => text().prop_map(|text| Event::Notice { text }),
     ]
+}
+
+fn prepared_on(base_verdict: Option<Verdict>) -> Event {
+    Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict }
 }
 
 fn agent_event() -> impl Strategy<Value = AgentEvent> {

@@ -19,8 +19,8 @@ attempt_started stale stale .     stale stale .     stale stale stale stale stal
 agent           stale stale .     stale stale .     stale stale stale stale stale stale stale stale
 attempt_ended   stale stale check stale stale cancl stale stale stale stale stale stale stale stale
 clock_ran_out   stale stale stop  stale stale .     stale stale stale stale stale stale stale stale
-check_started   stale stale -     .     stale -     .     -     -     -     -     -     stale stale
-check_finished  stale stale -     .     stale -     .     -     -     -     -     -     stale stale
+check_started   stale .     -     .     .     -     .     -     -     -     -     -     stale stale
+check_finished  stale .     -     .     .     -     .     -     -     -     -     -     stale stale
 verdict_reached stale stale -     done  stale -     cancl -     -     -     -     -     stale stale
 checks_failed   stale stale -     escal stale -     cancl -     -     -     -     -     stale stale
 stopped         stale -     -     -     cancl -     cancl -     -     -     -     -     stale stale
