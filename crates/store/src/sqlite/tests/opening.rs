@@ -66,7 +66,10 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
     drop(scratch.store());
     scratch
         .raw()
-        .execute_batch("INSERT INTO refinery_schema_history SELECT 99, name, applied_on, checksum FROM refinery_schema_history")
+        .execute_batch(
+            "INSERT INTO refinery_schema_history
+             SELECT 99, name, applied_on, checksum FROM refinery_schema_history",
+        )
         .expect("a newer version was here");
     let before = fs::read(scratch.database()).expect("the file");
     let refused = SqliteStore::open(&scratch.database()).expect_err("it is too new");
