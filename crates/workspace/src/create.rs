@@ -2,7 +2,8 @@
 //!
 //! Order of the steps, each of which the next call can see: the ref that keeps the base, the branch, git's
 //! record of the worktree, its files, the copied files, and last a mark in the record that says all is there.
-//! Without the mark no agent has run in it, so tracked files may be written again; nothing else ever is.
+//! Without the mark no agent has run in it, so tracked files may be written again; nothing else ever is. A
+//! worktree that has moved on from the base is left alone even then.
 
 use std::fs;
 use std::path::PathBuf;
@@ -78,7 +79,11 @@ impl Maker<'_> {
         match linked.mark(READY)? {
             Some(goal) if goal == self.plan.goal => Ok(self.workspace(linked, Vec::new())),
             Some(_) => Err(self.taken("it is the workspace of another goal")),
-            None if head.is_some() => self.complete(linked),
+            None if head.as_ref() == Some(&self.plan.base) => self.complete(linked),
+            None if head.is_some() => {
+                linked.set_mark(READY, &self.plan.goal)?;
+                Ok(self.workspace(linked, Vec::new()))
+            }
             None if worktrees::look_at(&self.path)? == Place::HalfMade => {
                 worktrees::remove(self.repo, &linked)?;
                 self.add(Some(made_from))

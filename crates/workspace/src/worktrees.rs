@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -38,13 +38,18 @@ impl Linked {
         }
     }
 
-    /// Leaves a mark of ours on this worktree, whole or not at all.
+    /// Leaves a mark of ours on this worktree, whole or not at all, that outlives a power failure.
     pub(crate) fn set_mark(&self, name: &str, text: &str) -> Result<(), WorkspaceError> {
         let file = self.record.join(name);
         let draft = self.record.join(format!("{name}.new"));
-        fs::write(&draft, text)
-            .and_then(|()| fs::rename(&draft, &file))
-            .map_err(WorkspaceError::io("write", &file))
+        let write = || {
+            let mut target = File::create(&draft)?;
+            target.write_all(text.as_bytes())?;
+            target.sync_all()?;
+            fs::rename(&draft, &file)?;
+            File::open(&self.record)?.sync_all()
+        };
+        write().map_err(WorkspaceError::io("write", &file))
     }
 }
 

@@ -109,6 +109,21 @@ fn a_checkout_that_was_cut_off_is_completed() {
 }
 
 #[test]
+fn a_worktree_that_has_moved_on_is_never_checked_out_again() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "src/lib.rs", "committed\n");
+    commit_all(workspace.path(), "work");
+    write(workspace.path(), "src/lib.rs", "unstaged\n");
+    let before = State::of(workspace.path());
+    fs::remove_file(record(&workspace).join("towline-ready")).unwrap();
+
+    project.workspace();
+
+    assert_eq!(State::of(workspace.path()), before);
+}
+
+#[test]
 fn a_worktree_that_git_had_only_begun_is_made() {
     let project = Project::new();
     let workspace = project.workspace();
