@@ -101,6 +101,7 @@ impl Repository {
 
     /// A commit as it is, to be judged like an agent's work.
     pub fn as_candidate(&self, commit: &Commit) -> Result<Candidate, WorkspaceError> {
+        self.require(commit)?;
         let tree = self.tree_of(commit)?;
         Ok(Candidate { commit: commit.clone(), tree, restored: Vec::new(), warnings: Vec::new() })
     }

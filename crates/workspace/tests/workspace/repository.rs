@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use towline_workspace::{Repository, WorkspaceError};
+use towline_workspace::{Candidate, Commit, Repository, WorkspaceError};
 
 use crate::support::{Project, State, commit_all, expected, git, strings, write};
 
@@ -143,4 +143,14 @@ fn a_snapshot_holds_every_change_and_leaves_the_checkout_alone() {
         ])
     );
     assert_eq!(git(&project.root, ["rev-parse", &format!("{snapshot}^")]), project.head().as_str());
+}
+
+#[test]
+fn a_commit_is_judged_as_it_is() {
+    let project = Project::new();
+    let tree = git(&project.root, ["rev-parse", "HEAD^{tree}"]);
+    let expected = Candidate { commit: project.head(), tree, restored: Vec::new(), warnings: Vec::new() };
+    assert_eq!(project.repository().as_candidate(&project.head()).unwrap(), expected);
+    let error = project.repository().as_candidate(&Commit::new("1".repeat(40))).unwrap_err();
+    assert!(matches!(error, WorkspaceError::CommitGone { .. }), "{error:?}");
 }
