@@ -55,6 +55,18 @@ impl Desk {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Takes a variable out of the environment.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.variables.retain(|(known, _)| known != name);
+    }
+
+    /// Adds lines to the agent's settings in the user's configuration, which they end.
+    pub(crate) fn agent_settings(&self, lines: &str) {
+        let file = self.home.config().join("towline/config.toml");
+        let text = std::fs::read_to_string(file).expect("a configuration with an agent");
+        self.configure(&format!("{text}{lines}\n"));
+    }
+
     /// Writes the user's configuration.
     pub(crate) fn configure(&self, text: &str) {
         let folder = self.home.config().join("towline");
@@ -93,6 +105,13 @@ impl Desk {
         self.towline(["show", goal, "--json"]).json()
     }
 
+    /// Everything about a goal, once it is in this phase.
+    pub(crate) fn wait_for_phase(&self, goal: &str, phase: &str) -> Value {
+        wait_for_some(LIMIT, &format!("the goal to be {phase}"), || {
+            Some(self.show(goal)).filter(|report| report["phase"] == phase)
+        })
+    }
+
     /// The events of a goal.
     pub(crate) fn events(&self, goal: &str) -> Vec<Value> {
         let lines = self.towline(["logs", goal, "--json"]).stdout;
@@ -104,6 +123,12 @@ impl Desk {
         let entries = std::fs::read_dir(self.home.towline()).expect("the state directory");
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
     }
+}
+
+/// One field of each attempt in a report.
+pub(crate) fn of_attempts(report: &Value, field: &str) -> Vec<Value> {
+    let attempts = report["attempts"].as_array().expect("attempts");
+    attempts.iter().map(|attempt| attempt[field].clone()).collect()
 }
 
 /// How a run of `towline` ended.

@@ -10,5 +10,5 @@ mod scripts;
 
 pub use scripts::{
     claims_success_with_error, dies_in_half_a_line, doing, exits_at_once, floods, ignores_signals,
-    keeps_stdout_open, prints_garbage, received, well_behaved,
+    keeps_stdout_open, prints_garbage, received, well_behaved, with_body,
 };

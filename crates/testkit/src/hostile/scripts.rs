@@ -112,6 +112,13 @@ pub fn doing(dir: &Path, commands: &str) -> PathBuf {
     doing_as(dir, "doing", commands)
 }
 
+/// A script with a body of its own. It has the functions of all scripts here: `await_prompt` reads up to the first
+/// user message, `init`, `assistant TEXT` and `result IS_ERROR STATUS TEXT` print frames, with the counts in `$usage`,
+/// `answer_control LINE` replies to a control request, and `linger` waits for ten minutes.
+pub fn with_body(dir: &Path, name: &str, body: &str) -> PathBuf {
+    write_script(dir, name, body)
+}
+
 /// The user messages, one JSON line each, that the scripts of [`well_behaved`] and [`doing`] at this path were sent
 /// so far, by all their processes.
 #[must_use]

@@ -12,6 +12,8 @@ use super::Usage;
 pub struct Reply {
     pub(super) kind: Kind,
     pub(super) headers: HeaderMap,
+    /// Headers whose value is worked out as the answer leaves.
+    pub(super) late_headers: Vec<(HeaderName, fn() -> String)>,
     pub(super) delay: Duration,
 }
 
@@ -155,12 +157,26 @@ impl Reply {
         self
     }
 
+    /// Sets a response header to what `value` says at the moment of the answer: for times that lie ahead, however
+    /// long the client took to ask.
+    ///
+    /// # Panics
+    /// When HTTP does not allow the name; when it does not allow the value, the answer goes without the header.
+    #[must_use]
+    pub fn header_at_delivery(mut self, name: &str, value: fn() -> String) -> Self {
+        let name = HeaderName::try_from(name).unwrap_or_else(|_| {
+            panic!("a scripted reply has a header whose name HTTP does not allow: {name:?}")
+        });
+        self.late_headers.push((name, value));
+        self
+    }
+
     fn message(text: Option<String>, tools: Vec<ToolCall>) -> Self {
         Self::of(Kind::Message(Message { text, tools, usage: Usage::DEFAULT_REPLY, cut_after: None }))
     }
 
     fn of(kind: Kind) -> Self {
-        Self { kind, headers: HeaderMap::new(), delay: Duration::ZERO }
+        Self { kind, headers: HeaderMap::new(), late_headers: Vec::new(), delay: Duration::ZERO }
     }
 
     fn expect_message(&mut self, what: &str) -> &mut Message {

@@ -270,6 +270,9 @@ async fn deliver(shared: Arc<Shared>, request: &Request, reply: Reply, names: Na
         }
     };
     response.headers_mut().extend(reply.headers);
+    let late = reply.late_headers.into_iter();
+    let late = late.filter_map(|(name, value)| Some((name, HeaderValue::try_from(value()).ok()?)));
+    response.headers_mut().extend(late);
     response
 }
 

@@ -1,0 +1,118 @@
+//! A full disk: towline says so and ends, what is stored stays whole, and the goal goes on once there is space.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, Ran, finish, of_attempts};
+use towline_testkit::hostile;
+use towline_testkit::scratch::{clean_command, wait_for, wait_until_process_tree_gone};
+
+/// A small file system in the place of a folder, which only a mount namespace of its own sees.
+struct SmallDisk {
+    /// Keeps the namespace alive until its input is closed.
+    keeper: Child,
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    fn mount_on(folder: &Path) -> Self {
+        let script = "mount -t tmpfs -o size=8m,mode=0700 towline-test \"$1\" && echo mounted && read -r end";
+        let mut keeper = clean_command("unshare");
+        // Whoever is not root may be so in a namespace of their own.
+        keeper.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(folder);
+        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare starts");
+        let mut said = String::new();
+        let output = keeper.stdout.as_mut().expect("its output");
+        let heard = BufReader::new(output).read_line(&mut said);
+        assert!(
+            heard.is_ok() && said == "mounted\n",
+            "no file system could be mounted in a namespace of its own (the reason is above): run this test as root, \
+             or allow user namespaces"
+        );
+        Self { keeper, folder: folder.to_owned() }
+    }
+
+    /// The command, run where the small file system is seen.
+    fn inside(&self, command: &Command) -> Command {
+        let mut inside = clean_command("nsenter");
+        inside.arg("--target").arg(self.keeper.id().to_string());
+        inside.args(["--user", "--mount", "--preserve-credentials", "--no-fork"]);
+        if let Some(directory) = command.get_current_dir() {
+            inside.arg(format!("--wdns={}", directory.display()));
+        }
+        inside.arg("--").arg(command.get_program()).args(command.get_args()).env_clear();
+        inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        inside.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        inside
+    }
+
+    fn towline(&self, desk: &Desk, args: &[&str]) -> Ran {
+        Ran::from(self.inside(&desk.command(args)).output().expect("towline runs"))
+    }
+
+    /// A path on it, as it is seen from outside.
+    fn path(&self, below: &str) -> PathBuf {
+        let folder = self.folder.strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(folder).join(below)
+    }
+
+    /// Takes all the space there is.
+    fn fill(&self) {
+        let mut filler = std::fs::File::create(self.path("filler")).expect("a file");
+        for size in [64 * 1024, 1] {
+            let piece = vec![0; size];
+            while filler.write_all(&piece).is_ok() {}
+        }
+    }
+
+    fn make_space(&self) {
+        std::fs::remove_file(self.path("filler")).expect("removed");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+#[test]
+fn on_a_full_disk_towline_says_so_and_the_goal_goes_on_once_there_is_space() {
+    let wait_for_go = "while ! test -e \"$HOME/go\"; do sleep 0.02; done; echo done > done.txt";
+    let desk = Desk::with_script(|dir| hostile::doing(dir, wait_for_go));
+    let disk = SmallDisk::mount_on(&desk.home.towline());
+    let run = desk.command(["run", "fill the disk", "--check", "test -f done.txt", "--json"]);
+    let towline = disk.inside(&run).spawn().expect("towline starts");
+    let list = || disk.towline(&desk, &["ls", "--json"]).json()[0].clone();
+    wait_for(LIMIT, "the agent to work", || list()["attempts"] == 1 && list()["phase"] == "running");
+    let goal = list()["id"].as_str().expect("an id").to_owned();
+
+    disk.fill();
+    std::fs::write(desk.home.path().join("go"), "").expect("the signal to go on");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("no space"), "{}", ran.stderr);
+
+    disk.make_space();
+    let again = disk.towline(&desk, &["run", "--goal", &goal, "--json"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let report = again.json();
+    assert_eq!(report["phase"], "done");
+    // It had done its work; whether it could still say so depends on who met the full disk first.
+    let ends = of_attempts(&report, "end");
+    assert!(ends == ["completed"] || ends == ["crashed"], "{ends:?}");
+    let log = disk.towline(&desk, &["logs", &goal, "--json"]).stdout;
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let sequence: Vec<Value> = events.map(|event| event["seq"].clone()).collect();
+    assert_eq!(sequence, (1..=sequence.len()).map(|seq| json!(seq)).collect::<Vec<_>>());
+    // What keeps the file system there has its path among its words.
+    drop(disk);
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
