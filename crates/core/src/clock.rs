@@ -128,7 +128,7 @@ pub(crate) fn later(from: Timestamp, by: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SessionId, SessionStarted, ToolKind, ToolStatus, ToolUse};
+    use crate::{SessionId, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).expect("in range")
@@ -200,6 +200,33 @@ mod tests {
             AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
         clocks.saw(&retry, at(10));
         assert_eq!(clocks.next(), (at(710), Clock::Idle));
+    }
+
+    #[test]
+    fn a_pause_that_ended_early_counts_no_longer() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        let retry =
+            AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
+        clocks.saw(&retry, at(10));
+        clocks.saw(&AgentEvent::TurnStarted, at(20));
+        assert_eq!(clocks.next(), (at(620), Clock::Idle));
+    }
+
+    #[test]
+    fn a_tool_whose_end_was_never_told_ends_with_its_turn() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.saw(&tool(ToolStatus::Running), at(10));
+        let turn = TurnEnd {
+            stop: TurnStop::Done,
+            text: String::new(),
+            structured: None,
+            inner_turns: None,
+            reported_cost: None,
+        };
+        clocks.saw(&AgentEvent::TurnEnded(turn), at(20));
+        assert_eq!(clocks.next(), (at(620), Clock::Idle));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::fixtures::*;
 use crate::{
     AgentEvent, Attempt, End, Event, Limit, LimitStatus, Moved, Outcome, Phase, RawRef, SessionPlan, Stamp,
-    StepOutcome, StopWhy, Stopping, Tokens,
+    StepOutcome, StopWhy, Stopping, Tokens, TurnEnd, TurnStop,
 };
 
 fn rate_limit(status: LimitStatus, resets_at: Option<i64>) -> Event {
@@ -62,6 +62,19 @@ fn the_second_refused_login_in_a_row_stops_the_agent() {
         ..Moved::default()
     };
     assert_eq!(moved, expected);
+}
+
+#[test]
+fn a_turn_that_ended_by_a_refused_login_is_the_second_in_the_row() {
+    for (status, stops) in [(Some(401), true), (Some(403), true), (Some(500), false), (None, false)] {
+        let mut story = Story::working(goal());
+        story.tell(retrying(401));
+        let stop = TurnStop::Failed { status, reason: "error".into() };
+        let turn =
+            TurnEnd { stop, text: String::new(), structured: None, inner_turns: None, reported_cost: None };
+        story.tell(agent(AgentEvent::TurnEnded(turn)));
+        assert_eq!(story.state.phase.name() == "stopping", stops, "{status:?}");
+    }
 }
 
 #[test]

@@ -285,6 +285,18 @@ fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
 }
 
 #[test]
+fn an_agent_that_ended_its_turn_is_treated_alike_whatever_it_left() {
+    for end in ends().into_iter().filter(|end| !end.is_bad()) {
+        let mut before = Story::working(goal());
+        before.state.errors_in_row = 1;
+        let plain = before.clone().after(&[ended(end.clone())]).state;
+        let mut found = before.after(&[ended_with_work(end)]).state;
+        found.attempts[0].work = plain.attempts[0].work;
+        assert_eq!(found, plain);
+    }
+}
+
+#[test]
 fn work_that_a_cut_off_agent_left_on_a_goal_without_checks_proves_nothing() {
     let mut story = Story::working(goal_without_checks());
     story.tell(ended_with_work(crashed()));
