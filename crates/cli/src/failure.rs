@@ -71,10 +71,16 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// Git's troubles before anything was created are the user's to mend.
+/// What is wrong with the repository is the user's to mend; what is wrong with git or the disk is not their fault.
 impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Self {
-        Self::usage(error.to_string())
+        match error {
+            WorkspaceError::Io { .. }
+            | WorkspaceError::Locked { .. }
+            | WorkspaceError::TimedOut { .. }
+            | WorkspaceError::Git { .. } => Self::internal(error.to_string()),
+            error => Self::usage(error.to_string()),
+        }
     }
 }
 

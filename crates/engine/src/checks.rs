@@ -24,6 +24,10 @@ pub(crate) async fn run(
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let (repository, candidate) = candidate(goal.clone(), workspace, attempt).await?;
+        for warning in &candidate.warnings {
+            // A driver that is gone needs no news.
+            let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
+        }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
         judge(&shared, &goal, (&repository, &candidate), &logs, &line, stop).await
     };
