@@ -64,11 +64,12 @@ fn steps(places: &Places, runner_arguments: &[&str]) -> Vec<Step> {
                 "warnings",
             ]),
         },
+        Step { name: "docs", command: docs },
+        Step { name: "doc tests", command: cargo(&["test", "--workspace", "--all-features", "--doc"]) },
         // Before the tests, because some start programs of other packages from the target folder.
         Step { name: "build", command: cargo(&["build", "--workspace", "--all-features"]) },
+        // At the end, so that its summary is the last that is read.
         Step { name: "tests", command: tests },
-        Step { name: "doc tests", command: cargo(&["test", "--workspace", "--all-features", "--doc"]) },
-        Step { name: "docs", command: docs },
     ]
 }
 

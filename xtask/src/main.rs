@@ -20,8 +20,8 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents
-  test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, build, tests,
-                   doc tests, rustdoc. ARGS go to the test runner (nextest if there, else cargo test)
+  test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
+                   build, tests. ARGS go to the test runner (nextest if there, else cargo test)
   help             Show this text
 
 Examples:
