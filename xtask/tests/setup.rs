@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Installs a file where the agent's binary would be, and writes down its arguments.
+/// Installs a file where the agent's binary would be, and writes down how it was asked to.
 const PRETENDING_NPM: &str = r#"#!/bin/sh
-echo "$@" >> npm.log
 [ "$1" = ci ] || exit 0
+echo "$@" >> npm.log
 mkdir -p node_modules/@anthropic-ai/claude-code-some-platform
 : > node_modules/@anthropic-ai/claude-code-some-platform/claude
 "#;
@@ -67,7 +67,7 @@ impl Machine {
     /// What npm was asked to do, apart from telling its version.
     fn installs(&self) -> Vec<String> {
         let log = fs::read_to_string(self.agents().join("npm.log")).unwrap_or_default();
-        log.lines().filter(|line| line.starts_with("ci")).map(str::to_owned).collect()
+        log.lines().map(str::to_owned).collect()
     }
 }
 
