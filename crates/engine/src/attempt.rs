@@ -304,26 +304,25 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Carries out what the protocol wants, in its order: what is to be recorded is, before anything is said.
+    /// Carries out what the protocol wants. What it says is recorded, all of it, before anything is done: a crash in
+    /// between must not lose the rest of a line that counts as read.
     async fn act(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Result<(), DriverGone> {
-        let mut batch = Vec::new();
-        for action in actions {
-            match action {
-                Action::Emit { .. } => batch.extend(self.news(vec![action], raw)),
-                Action::Write(bytes) => {
-                    self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
-                    self.write(&bytes).await;
-                }
-                Action::CloseStdin => {
-                    self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
-                    if let Link::Alive(shim) = &self.link {
-                        // A process that is gone has its input closed.
-                        let _ = shim.close_stdin().await;
-                    }
-                }
+        let (said, wanted): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
+        let news = self.news(said, raw);
+        if wanted.is_empty() {
+            return self.line.tell(news).await;
+        }
+        self.line.tell_and_wait(news).await?;
+        for action in wanted {
+            match (action, &self.link) {
+                (Action::Write(bytes), _) => self.write(&bytes).await,
+                // A process that is gone has its input closed.
+                (Action::CloseStdin, Link::Alive(shim)) => drop(shim.close_stdin().await),
+                (Action::CloseStdin | Action::Emit { .. }, _) => {}
             }
         }
-        self.line.tell(batch).await
+        Ok(())
     }
 
     /// Events as news, without those that were recorded before.
