@@ -53,7 +53,7 @@ impl SmallDisk {
     }
 
     fn towline(&self, desk: &Desk, args: &[&str]) -> Ran {
-        Ran::from(self.inside(&desk.command(args)).output().expect("towline runs"))
+        finish(self.inside(&desk.command(args)).spawn().expect("towline starts"))
     }
 
     /// A path on it, as it is seen from outside.

@@ -24,17 +24,18 @@ const AT_ONCE: usize = 5;
 /// Once towline has ended, the tree is gone; its supervisor may be leaving.
 const AT_ONCE_GONE: Duration = Duration::from_secs(1);
 
-/// Starts the tools and marks that they run. All of them end by themselves within ten minutes, should a test fail.
+/// Starts the tools and marks that they run. Should a test fail, they end by themselves: what moves on from process to
+/// process, and so may escape the clean-up, within a minute or two, the others within ten.
 const TOOLS: &str = r#"
 stubborn='trap "" INT TERM HUP; sleep 600'
 forker='trap "" INT HUP; trap "setsid sleep 600 & setsid sh -c \"$1\" &" TERM
   n=0; while [ $n -lt 6000 ]; do sleep 0.1; n=$((n + 1)); done'
-wanderer='trap "" INT TERM HUP; sleep 0.03
+wanderer='trap "" INT TERM HUP; sleep 0.04
   [ $2 -lt 1 ] || setsid sh -c "$1" sh "$1" $(($2 - 1)) &'
 setsid sh -c "$stubborn" &
 setsid sh -c "$forker" sh "$stubborn" </dev/null >/dev/null 2>&1 &
-setsid sh -c "$wanderer" sh "$wanderer" 6000 </dev/null >/dev/null 2>&1 &
-setsid sh -c 'setsid sh -c "$1" sh "$1" 6000 & sleep 600' sh "$wanderer" </dev/null >/dev/null 2>&1 &
+setsid sh -c "$wanderer" sh "$wanderer" 1200 </dev/null >/dev/null 2>&1 &
+setsid sh -c 'setsid sh -c "$1" sh "$1" 1200 & sleep 600' sh "$wanderer" </dev/null >/dev/null 2>&1 &
 : > "$HOME/standing"
 "#;
 

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -84,7 +85,7 @@ impl Desk {
 
     /// Runs `towline` to its end.
     pub(crate) fn towline(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
-        Ran::from(self.command(args).output().expect("towline runs"))
+        finish(self.start(args))
     }
 
     /// Starts `towline` and lets it run.
@@ -153,8 +154,10 @@ impl From<Output> for Ran {
     }
 }
 
-/// Waits for a program, with a limit.
-pub(crate) fn finish(mut child: Child) -> Ran {
-    wait_for_some(LIMIT, "towline to end", || child.try_wait().expect("waited"));
-    Ran::from(child.wait_with_output().expect("its output"))
+/// Waits for a program, with a limit, and reads what it prints meanwhile.
+pub(crate) fn finish(child: Child) -> Ran {
+    let (ended, ending) = mpsc::channel();
+    std::thread::spawn(move || ended.send(child.wait_with_output()));
+    let output = ending.recv_timeout(LIMIT);
+    Ran::from(output.expect("towline does not come to its end").expect("its output"))
 }

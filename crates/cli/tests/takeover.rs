@@ -1,0 +1,134 @@
+//! Goals that lost whoever looked after them, towline or the agent's supervisor, with scripts in the place of an
+//! agent: what was under way is brought to its end, and nothing is left running.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::process::Child;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, finish, of_attempts};
+use towline_testkit::hostile;
+use towline_testkit::scratch::{processes_with, wait_for, wait_until_process_tree_gone};
+
+/// An agent in the middle of a turn, with a tool in a session of its own; both ignore what asks them to end.
+const STUBBORN: &str = r#"
+trap '' INT TERM HUP
+await_prompt
+init
+setsid sh -c 'setsid sleep 600 & sleep 600' </dev/null >/dev/null 2>&1 &
+assistant 'Working.'
+: > "$HOME/working"
+linger
+"#;
+
+fn stubborn_desk(settings: &str) -> Desk {
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "stubborn", STUBBORN));
+    desk.agent_settings(settings);
+    desk
+}
+
+/// A goal whose agent works.
+fn working(desk: &Desk) -> (Child, String) {
+    let towline = desk.start(["run", "never stop", "--check", "true", "--budget", "errors=1", "--json"]);
+    wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
+    (towline, desk.only_goal())
+}
+
+fn kill(mut towline: Child) {
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+}
+
+fn assert_nothing_is_left(desk: &Desk) {
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+}
+
+fn time(value: &Value) -> Timestamp {
+    value.as_str().expect("a time").parse().expect("a time")
+}
+
+#[test]
+fn an_abandoned_goal_can_be_cancelled_and_nothing_is_left() {
+    let desk = stubborn_desk("stop_grace = \"100ms\"");
+    let (towline, goal) = working(&desk);
+    kill(towline);
+    assert!(!processes_with(&desk.home.marker()).is_empty(), "the agent went down with towline");
+    let cancelled = desk.towline(["cancel", &goal]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_nothing_is_left(&desk);
+    let report = desk.show(&goal);
+    assert_eq!(
+        (&report["phase"], of_attempts(&report, "end")),
+        (&json!("cancelled"), vec![json!("cancelled")])
+    );
+}
+
+#[test]
+fn a_stop_that_was_under_way_is_brought_to_its_end() {
+    let desk = stubborn_desk("stop_grace = \"2s\"");
+    let (towline, goal) = working(&desk);
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    desk.wait_for_phase(&goal, "stopping");
+    kill(towline);
+    let ran = desk.towline(["run", "--goal", &goal, "--json"]);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(of_attempts(&ran.json(), "end"), ["cancelled"]);
+    assert_nothing_is_left(&desk);
+}
+
+#[test]
+fn a_pause_that_was_under_way_is_not_longer_for_a_restart() {
+    let body = r#"
+await_prompt
+init
+test -e "$HOME/died" || { : > "$HOME/died"; exit 1; }
+assistant 'Recovered.'
+result false null 'Recovered.'
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "recovers", body));
+    let towline = desk.start(["run", "recover", "--check", "true", "--json"]);
+    let goal = desk.only_goal();
+    let until = time(&desk.wait_for_phase(&goal, "sleeping")["until"]);
+    kill(towline);
+    let ran = desk.towline(["run", "--goal", &goal, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    let began = time(&report["attempts"][1]["started_at"]);
+    assert!(began >= until && began.duration_since(until) < SignedDuration::from_secs(2), "{until} {began}");
+}
+
+#[test]
+fn an_agent_whose_supervisor_was_killed_leaves_nothing_and_the_goal_goes_on() {
+    let body = r#"
+await_prompt
+init
+if ! test -e "$HOME/working"; then
+  setsid sh -c 'trap "" INT TERM HUP; setsid sleep 600 & sleep 600' </dev/null >/dev/null 2>&1 &
+  assistant 'Working.'
+  : > "$HOME/working"
+  linger
+fi
+assistant 'Done.'
+result false null 'Done.'
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "orphan", body));
+    let towline = desk.start(["run", "go on", "--check", "true", "--json"]);
+    wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
+    let marker = desk.home.marker();
+    let tree = processes_with(&marker);
+    let shim = tree.iter().find(|process| process.command.contains(" shim ")).expect("the supervisor");
+    let shim = Pid::from_raw(i32::try_from(shim.pid).expect("a pid")).expect("a pid");
+    kill_process(shim, Signal::KILL).expect("killed");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
+    assert_nothing_is_left(&desk);
+}
