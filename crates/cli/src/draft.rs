@@ -31,14 +31,14 @@ pub(crate) struct Draft {
 pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draft, Failure> {
     let prompt = prompt(&run.prompt)?;
     let config = context.configuration(&context.directory)?.config;
+    let repository = Repository::discover(&context.directory)?;
+    let base = base(&repository, &config, run)?;
     let agents = agents(context, &config, &run.agent)?;
     let checks = checks(&config, &run.check)?;
     if run.red_first && checks.is_empty() {
         return Err(Failure::usage("--red-first needs a check").hint("give one: --check \"cargo test\""));
     }
     Protect::new(&config.protect)?;
-    let repository = Repository::discover(&context.directory)?;
-    let base = base(&repository, &config, run)?;
     let mut budget = config.budget.clone();
     run.budget.iter().for_each(|change| budget.apply(change));
     let goal = Goal {
@@ -159,7 +159,13 @@ fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {
 }
 
 fn base(repository: &Repository, config: &Config, run: &Run) -> Result<Commit, Failure> {
-    let dirty = repository.uncommitted()?;
+    let mut dirty = repository.uncommitted()?;
+    if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {
+        dirty.remove(at);
+        output::say(format_args!(
+            "note: towline.toml is not committed; it holds for this run, but the agent does not see it"
+        ));
+    }
     if run.include_dirty {
         return Ok(repository.snapshot_dirty()?);
     }

@@ -109,7 +109,9 @@ impl From<EngineError> for Failure {
                         failure.hint(format!("open it again: towline retry {goal}"))
                     }
                     "failed" | "escalated" | "cancelled" | "unproven" => failure,
-                    _ => failure.hint(format!("go on with it: towline run --goal {goal}")),
+                    _ => failure.hint(format!(
+                        "follow it: towline logs -f {goal} (or, when nobody drives it: towline run --goal {goal})"
+                    )),
                 }
             }
             error @ EngineError::Busy { .. } => Self::usage(error.to_string()),

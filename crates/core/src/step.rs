@@ -290,10 +290,13 @@ impl Stepper<'_> {
     }
 
     fn retry(&mut self, changes: &[crate::BudgetChange]) -> Result<(), Illegal> {
-        let reopens = matches!(
-            self.before,
-            Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven
-        );
+        // Checks that prove nothing prove nothing the second time, either.
+        let hopeless = self.before == Phase::Failed { reason: FailureReason::GreenBefore };
+        let reopens = !hopeless
+            && matches!(
+                self.before,
+                Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven
+            );
         if !reopens {
             return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
         }

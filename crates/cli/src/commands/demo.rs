@@ -97,11 +97,11 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
         demo::CHECK.command,
         candidate.short()
     ));
-    output::print(format_args!(
-        "  See it yourself: cd {} && git merge {candidate} && {}",
-        context.directory.display(),
-        demo::CHECK.command
-    ));
+    output::print(format_args!("  See it yourself:"));
+    output::print(format_args!("    cd {}", context.directory.display()));
+    output::print(format_args!("    git merge {}", candidate.short()));
+    output::print(format_args!("    {}", demo::CHECK.command));
     output::print(format_args!("\n{}", paint.bold("Next, in a project of yours")));
+    output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");
     output::print("  towline run \"fix the failing test\" --check \"cargo test\"");
 }

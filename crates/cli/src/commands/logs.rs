@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output;
-use crate::view::{Paint, Story};
+use crate::view::{Paint, Story, ending};
 
 /// Shows the log, and goes on while the goal does when asked to.
 pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
@@ -33,6 +33,11 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
             story.lines(event).iter().for_each(output::tell);
         }
     };
+    let whole = only.is_none() && !args.json;
+    if whole {
+        let goal = &found.record.goal;
+        output::tell(format_args!("goal {}  {}", goal.id.short(), output::printable(&goal.title)));
+    }
     if args.follow {
         let mut following = following(&found, Seq(0)).await?;
         while let Some(event) = following.next().await? {
@@ -46,6 +51,10 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
             after = last.seq;
             page.iter().for_each(&mut show);
         }
+    }
+    let record = found.state.store.load(found.record.goal.id).await?;
+    if whole && record.state.phase.is_settled() {
+        output::tell(ending(Paint::for_stdout(context), &record));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use towline_core::MicroUsd;
 use towline_store::GoalRecord;
 
 use crate::args::Ls;
@@ -37,7 +38,10 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
             state.phase.name().to_owned(),
             agent_of(record).unwrap_or_default(),
             state.attempts.len().to_string(),
-            state.usage().cost.to_string(),
+            match state.usage().cost {
+                MicroUsd(0) => "–".to_owned(),
+                cost => cost.to_string(),
+            },
             output::printable(&record.goal.title),
         ]
     }));

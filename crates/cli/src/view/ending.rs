@@ -62,6 +62,10 @@ pub(crate) fn next_steps(
         phase if !phase.is_settled() => {
             steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));
         }
+        Phase::Failed { reason: FailureReason::GreenBefore } => {
+            let again = "towline run \"…\" --check \"…\" --red-first".to_owned();
+            return vec![("give a check that fails today".to_owned(), again)];
+        }
         Phase::Failed { reason: FailureReason::Budget { axis } } => {
             steps.push(("go on".to_owned(), format!("towline retry {id} --budget {}", axis.suggestion())));
         }

@@ -20,12 +20,14 @@ pub(crate) struct Story {
     used: Usage,
     /// Kinds of output of the attempt at hand that were not understood, and how often.
     not_understood: BTreeMap<String, u64>,
+    /// Whether checks that run now are those of the base.
+    preparing: bool,
 }
 
 impl Story {
     /// A story in these colours.
     pub(crate) fn new(paint: Paint) -> Self {
-        Self { paint, used: Usage::default(), not_understood: BTreeMap::new() }
+        Self { paint, used: Usage::default(), not_understood: BTreeMap::new(), preparing: false }
     }
 
     /// The lines that an event adds.
@@ -42,14 +44,17 @@ impl Story {
             Event::Agent { event } => self.agent(event),
             Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
+            Event::CheckStarted { .. } if std::mem::take(&mut self.preparing) => {
+                vec![paint.bold("checks before any work: they must fail")]
+            }
             Event::CheckFinished { result } => check(paint, result),
             Event::VerdictReached { verdict } => restored(paint, verdict),
             Event::CancelRequested => {
                 vec![paint.warn("cancelling: ending everything that runs for the goal")]
             }
             Event::RetryRequested { budget } => {
-                let raised: Vec<String> = budget.iter().map(ToString::to_string).collect();
-                vec![format!("opened again {}", raised.join(" "))]
+                let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
+                vec![format!("opened again{raised}")]
             }
             Event::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
             _ => Vec::new(),
@@ -58,6 +63,7 @@ impl Story {
 
     fn phase(&mut self, phase: &Phase) -> Vec<String> {
         let paint = self.paint;
+        self.preparing = *phase == Phase::Preparing;
         match phase {
             Phase::Running { attempt } => {
                 self.used = Usage::default();
@@ -80,9 +86,10 @@ impl Story {
         let paint = self.paint;
         match event {
             AgentEvent::SessionStarted(session) => {
-                let model = session.model.as_deref().unwrap_or("its own model");
+                let model =
+                    session.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();
                 let resumed = if session.resumed { "resumed " } else { "" };
-                vec![paint.dim(&format!("  {resumed}session {} with {model}", session.native_id))]
+                vec![paint.dim(&printable(&format!("  {resumed}session {}{model}", session.native_id)))]
             }
             AgentEvent::Message { role: Role::Assistant, text } => indented(text, "  "),
             AgentEvent::Tool(tool) => tool_lines(paint, tool),
@@ -179,7 +186,8 @@ fn check(paint: Paint, result: &CheckResult) -> Vec<String> {
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "did not exit".to_owned(),
     };
-    let mut lines = vec![format!("  {} {} {how} {}", paint.bad("✗"), result.name, paint.dim(&took))];
+    let mut lines =
+        vec![format!("  {} {} {how} {}", paint.bad("✗"), result.name, paint.dim(&format!("· {took}")))];
     lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {}", printable(line)))));
     lines
 }

@@ -326,6 +326,8 @@ fn checks_that_pass_before_any_work_fail_the_goal_before_an_agent_starts() {
     let failed = Phase::Failed { reason: FailureReason::GreenBefore };
     assert_eq!(green.tell(prepared(base_verdict(green_verdict("t1")))), moved_to(failed, &["prepare/1"]));
     assert_eq!(green.state.attempts, []);
+    let illegal = crate::Illegal::WrongPhase { phase: "failed", event: "retry" };
+    assert_eq!(green.offer(Event::RetryRequested { budget: vec![] }), crate::StepOutcome::Illegal(illegal));
     let mut red = Story::preparing(goal());
     red.tell(prepared(base_verdict(red_verdict("t1"))));
     assert_eq!(red.state.phase, Phase::Running { attempt: no(1) });
