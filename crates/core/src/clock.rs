@@ -1,9 +1,10 @@
 //! The clocks that watch a living attempt.
 //!
 //! They say when something is overdue; the engine waits for that moment and reports it as
-//! [`crate::Event::ClockRanOut`].
+//! [`crate::Event::ClockRanOut`]. What they say depends on the times they were told alone, so an attempt that is
+//! read again from its log, with the times of then, has the clocks of the one that was lived through.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::AgentEvent;
+use crate::policy::Policy;
 
 /// Which clock ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,8 @@ pub enum Clock {
     Turn,
     /// The goal's time is up.
     Wall,
+    /// Nobody answered the agent.
+    Answer,
 }
 
 impl fmt::Display for Clock {
@@ -33,6 +37,7 @@ impl fmt::Display for Clock {
             Self::Idle => "idle",
             Self::Turn => "turn",
             Self::Wall => "wall",
+            Self::Answer => "answer",
         })
     }
 }
@@ -60,30 +65,66 @@ pub struct Clocks {
     tools: BTreeSet<String>,
     /// The end of a pause that the agent announced, such as before a retry.
     announced_pause: Option<Timestamp>,
+    /// When the requests were made that nobody has answered yet, oldest first.
+    unanswered: VecDeque<Timestamp>,
+    /// Since when the agent has been waiting for answers without a break.
+    waiting_since: Option<Timestamp>,
+    /// The time that went by in earlier waits. It is not the agent's, so it does not count against it.
+    waited: Duration,
 }
 
 impl Clocks {
-    /// Clocks for an attempt that starts now.
-    pub const fn start(limits: ClockLimits, now: Timestamp, wall_ends: Option<Timestamp>) -> Self {
+    /// Clocks for an attempt that started at this moment, now or before.
+    pub const fn start(limits: ClockLimits, started: Timestamp, wall_ends: Option<Timestamp>) -> Self {
         Self {
             limits,
-            started: now,
+            started,
             wall_ends,
             in_session: false,
-            last_sign: now,
+            last_sign: started,
             tools: BTreeSet::new(),
             announced_pause: None,
+            unanswered: VecDeque::new(),
+            waiting_since: None,
+            waited: Duration::ZERO,
         }
     }
 
-    /// Takes note that the agent printed something, whatever it means.
-    pub const fn heard(&mut self, now: Timestamp) {
-        self.last_sign = now;
+    /// Takes note that the agent printed something, whatever it means. The order of signs does not matter: the newest
+    /// one counts.
+    pub fn heard(&mut self, now: Timestamp) {
+        self.last_sign = self.last_sign.max(now);
+    }
+
+    /// Takes note that the agent waits for an answer, ours or a person's. Until it has been [answered](Self::answered),
+    /// only the goal's own time and [`Policy::ANSWER_PATIENCE`] run. Each of several open requests is told.
+    pub fn waiting(&mut self, now: Timestamp) {
+        self.heard(now);
+        self.unanswered.push_back(now);
+        self.waiting_since.get_or_insert(now);
+    }
+
+    /// Takes note that one request was answered or withdrawn: the oldest, as far as the clocks know. With none open,
+    /// nothing happens.
+    pub fn answered(&mut self, now: Timestamp) {
+        if self.unanswered.pop_front().is_some() {
+            self.heard(now);
+            if self.unanswered.is_empty() {
+                self.stop_waiting(now);
+            }
+        }
+    }
+
+    fn stop_waiting(&mut self, now: Timestamp) {
+        self.unanswered.clear();
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        }
     }
 
     /// Takes note of what the agent said or did.
     pub fn saw(&mut self, event: &AgentEvent, now: Timestamp) {
-        self.last_sign = now;
+        self.heard(now);
         self.announced_pause = None;
         match event {
             AgentEvent::SessionStarted(_) => self.in_session = true,
@@ -96,27 +137,39 @@ impl Clocks {
             AgentEvent::Retrying { delay_ms, .. } => {
                 self.announced_pause = Some(later(now, Duration::from_millis(*delay_ms)));
             }
-            AgentEvent::TurnEnded(_) => self.tools.clear(),
+            AgentEvent::TurnEnded(_) => {
+                self.tools.clear();
+                self.stop_waiting(now);
+            }
             _ => {}
         }
     }
 
     /// The next moment at which something is overdue.
     pub fn next(&self) -> (Timestamp, Clock) {
+        let own = match self.unanswered.front() {
+            Some(oldest) => (later(*oldest, Policy::ANSWER_PATIENCE), Clock::Answer),
+            None => self.next_of_the_agent(),
+        };
+        match self.wall_ends {
+            Some(ends) if ends < own.0 => (ends, Clock::Wall),
+            _ => own,
+        }
+    }
+
+    /// The next moment at which the agent is overdue, if it is the agent that everything waits for.
+    fn next_of_the_agent(&self) -> (Timestamp, Clock) {
+        let begun = later(self.started, self.waited);
+        let turn = (later(begun, self.limits.turn), Clock::Turn);
         let quiet = if !self.in_session {
-            Some((later(self.started, self.limits.startup), Clock::Startup))
+            (later(begun, self.limits.startup), Clock::Startup)
         } else if self.tools.is_empty() {
             let from = self.announced_pause.map_or(self.last_sign, |pause| pause.max(self.last_sign));
-            Some((later(from, self.limits.idle), Clock::Idle))
+            (later(from, self.limits.idle), Clock::Idle)
         } else {
-            None
+            return turn;
         };
-        let turn = (later(self.started, self.limits.turn), Clock::Turn);
-        let wall = self.wall_ends.map(|ends| (ends, Clock::Wall));
-        [quiet, wall]
-            .into_iter()
-            .flatten()
-            .fold(turn, |first, other| if other.0 < first.0 { other } else { first })
+        if quiet.0 < turn.0 { quiet } else { turn }
     }
 }
 
@@ -127,6 +180,8 @@ pub(crate) fn later(from: Timestamp, by: Duration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{SessionId, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop};
 
@@ -166,6 +221,21 @@ mod tests {
         })
     }
 
+    fn turn_ended() -> AgentEvent {
+        AgentEvent::TurnEnded(TurnEnd {
+            stop: TurnStop::Done,
+            text: String::new(),
+            structured: None,
+            inner_turns: None,
+            reported_cost: None,
+        })
+    }
+
+    /// A pause of 100 seconds.
+    fn retrying() -> AgentEvent {
+        AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() }
+    }
+
     #[test]
     fn the_startup_clock_stands_until_there_is_a_session() {
         let mut clocks = clocks();
@@ -196,9 +266,7 @@ mod tests {
     fn an_announced_retry_moves_the_idle_clock() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
-        let retry =
-            AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
-        clocks.saw(&retry, at(10));
+        clocks.saw(&retrying(), at(10));
         assert_eq!(clocks.next(), (at(710), Clock::Idle));
     }
 
@@ -206,9 +274,7 @@ mod tests {
     fn a_pause_that_ended_early_counts_no_longer() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
-        let retry =
-            AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() };
-        clocks.saw(&retry, at(10));
+        clocks.saw(&retrying(), at(10));
         clocks.saw(&AgentEvent::TurnStarted, at(20));
         assert_eq!(clocks.next(), (at(620), Clock::Idle));
     }
@@ -218,14 +284,7 @@ mod tests {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
         clocks.saw(&tool(ToolStatus::Running), at(10));
-        let turn = TurnEnd {
-            stop: TurnStop::Done,
-            text: String::new(),
-            structured: None,
-            inner_turns: None,
-            reported_cost: None,
-        };
-        clocks.saw(&AgentEvent::TurnEnded(turn), at(20));
+        clocks.saw(&turn_ended(), at(20));
         assert_eq!(clocks.next(), (at(620), Clock::Idle));
     }
 
@@ -233,5 +292,139 @@ mod tests {
     fn the_goals_own_end_of_time_comes_first_when_it_is_first() {
         let limits = clocks().limits;
         assert_eq!(Clocks::start(limits, at(0), Some(at(30))).next(), (at(30), Clock::Wall));
+    }
+
+    #[test]
+    fn while_the_agent_waits_for_an_answer_only_that_and_the_goals_time_run() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.waiting(at(100));
+        assert_eq!(clocks.next(), (at(700), Clock::Answer));
+        clocks.waiting(at(3_500));
+        assert_eq!(clocks.next(), (at(700), Clock::Answer));
+        clocks.wall_ends = Some(at(300));
+        assert_eq!(clocks.next(), (at(300), Clock::Wall));
+    }
+
+    #[test]
+    fn an_answer_starts_the_idle_clock_anew_and_gives_the_turn_its_time_back() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.waiting(at(100));
+        clocks.answered(at(600));
+        assert_eq!(clocks.next(), (at(1_200), Clock::Idle));
+        clocks.heard(at(4_000));
+        assert_eq!(clocks.next(), (at(4_100), Clock::Turn));
+        clocks.waiting(at(4_010));
+        clocks.answered(at(4_020));
+        assert_eq!(clocks.next(), (at(4_110), Clock::Turn));
+    }
+
+    #[test]
+    fn a_wait_lasts_until_the_last_of_several_requests_is_answered_and_is_counted_once() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.waiting(at(100));
+        clocks.waiting(at(200));
+        clocks.answered(at(300));
+        assert_eq!(clocks.next(), (at(800), Clock::Answer));
+        clocks.answered(at(400));
+        assert_eq!(clocks.next(), (at(1_000), Clock::Idle));
+        clocks.heard(at(3_800));
+        assert_eq!(clocks.next(), (at(3_900), Clock::Turn));
+    }
+
+    #[test]
+    fn an_answer_to_nothing_changes_nothing() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.answered(at(100));
+        assert_eq!(clocks.next(), (at(605), Clock::Idle));
+        clocks.waiting(at(200));
+        assert_eq!(clocks.next(), (at(800), Clock::Answer));
+    }
+
+    #[test]
+    fn a_request_before_the_session_holds_the_startup_clock_as_well() {
+        let mut clocks = clocks();
+        clocks.waiting(at(10));
+        assert_eq!(clocks.next(), (at(610), Clock::Answer));
+        clocks.answered(at(110));
+        assert_eq!(clocks.next(), (at(160), Clock::Startup));
+    }
+
+    #[test]
+    fn a_request_that_was_never_answered_ends_with_its_turn() {
+        let mut clocks = clocks();
+        clocks.saw(&session(), at(5));
+        clocks.waiting(at(100));
+        clocks.saw(&turn_ended(), at(150));
+        assert_eq!(clocks.next(), (at(750), Clock::Idle));
+        clocks.heard(at(3_600));
+        assert_eq!(clocks.next(), (at(3_650), Clock::Turn));
+    }
+
+    /// What may happen to an attempt, each a second or more after the one before.
+    #[derive(Debug, Clone)]
+    enum Sign {
+        Raw,
+        Says(AgentEvent),
+        Asks,
+        Answer,
+    }
+
+    fn tell(clocks: &mut Clocks, sign: &Sign, now: Timestamp) {
+        match sign {
+            Sign::Raw => clocks.heard(now),
+            Sign::Says(event) => clocks.saw(event, now),
+            Sign::Asks => clocks.waiting(now),
+            Sign::Answer => clocks.answered(now),
+        }
+    }
+
+    fn any_sign() -> impl Strategy<Value = Sign> {
+        let said = [session(), tool(ToolStatus::Running), tool(ToolStatus::Ok), retrying(), turn_ended()];
+        prop_oneof![
+            Just(Sign::Raw),
+            prop::sample::select(said.to_vec()).prop_map(Sign::Says),
+            Just(Sign::Asks),
+            Just(Sign::Answer),
+        ]
+    }
+
+    proptest! {
+        /// Live, every sign is heard as it comes. From the log they come in chunks: first that there was output, at
+        /// the time of its last byte, which may be in the middle of a line, then what its lines mean, each at its
+        /// own time.
+        #[test]
+        fn a_log_that_is_read_again_gives_the_clocks_that_were_lived_through(
+            chunks in prop::collection::vec(
+                (prop::collection::vec((any_sign(), 1_i64..400), 1..6), 0_i64..400),
+                0..8,
+            ),
+        ) {
+            let (mut live, mut again) = (clocks(), clocks());
+            let mut second = 0;
+            for (chunk, half_a_line) in chunks {
+                let timed: Vec<(Sign, Timestamp)> = chunk
+                    .into_iter()
+                    .map(|(sign, gap)| {
+                        second += gap;
+                        (sign, at(second))
+                    })
+                    .collect();
+                for (sign, now) in &timed {
+                    live.heard(*now);
+                    tell(&mut live, sign, *now);
+                }
+                second += half_a_line;
+                live.heard(at(second));
+                again.heard(at(second));
+                for (sign, now) in &timed {
+                    tell(&mut again, sign, *now);
+                }
+                prop_assert_eq!(live.next(), again.next());
+            }
+        }
     }
 }

@@ -17,6 +17,8 @@ impl Policy {
     pub const NO_PROGRESS: u32 = 3;
     /// Refused credentials in a row. The first may be a token being refreshed.
     pub const AUTH_FAILURES: u32 = 2;
+    /// How long an agent waits for an answer, ours or a person's, before its attempt is ended.
+    pub const ANSWER_PATIENCE: Duration = Duration::from_secs(10 * 60);
     /// The wait for a quota whose reset time nobody told us.
     const GUESSED_LIMIT: Duration = Duration::from_secs(5 * 60);
     /// No announced reset is believed beyond this.
