@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_core::{AgentEvent, End, LaunchProblem, SessionPlan};
+use towline_core::{AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionPlan, ToolCall};
 
 use crate::settings::{AgentSettings, Kind};
 
@@ -31,8 +31,14 @@ pub fn agent(kind: Kind) -> &'static dyn Agent {
 pub struct LaunchContext<'a> {
     /// The conversation to start or to go on with.
     pub session: &'a SessionPlan,
+    /// The attempt's id, from which ids of single messages are made.
+    pub attempt: AttemptId,
+    /// Before the prompt, the conversation is to be summarised with this in mind.
+    pub compact: Option<&'a str>,
     /// The first prompt.
     pub prompt: &'a str,
+    /// Calls that a person has permitted.
+    pub permitted: &'a [ToolCall],
     /// The model, when the goal names one.
     pub model: Option<&'a str>,
     /// The environment Towline itself was started with; the agent gets what it is allowed of it.
@@ -105,6 +111,22 @@ impl Action {
 pub enum Steer {
     /// Stop what you are doing.
     Interrupt,
+    /// Hear this while you work. Nothing is written when the agent cannot hear it any more; that it was heard is an
+    /// event ([`AgentEvent::Heard`]).
+    Tell {
+        /// Which of the operator's messages.
+        message: MessageNo,
+        /// The words.
+        text: String,
+    },
+    /// The answer to a request that the agent waits for ([`AgentEvent::Asked`]). Nothing is written when it does not
+    /// wait any more.
+    Answer {
+        /// The agent's own id of the request.
+        request: String,
+        /// The answer.
+        reply: Reply,
+    },
 }
 
 /// How the agent's process ended.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-use towline_core::ClockLimits;
+use towline_core::{ClockLimits, SessionLimits};
 
 /// The kinds of agents this version can drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,14 @@ impl FromStr for Kind {
 pub enum Permission {
     /// It may do what the user may.
     Bypass,
+    /// A person is asked.
+    Ask,
     /// Only what `allow` names.
     Deny,
 }
 
 /// An agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AgentSettings {
     /// How it is spoken with.
     pub kind: Kind,
@@ -74,6 +76,8 @@ pub struct AgentSettings {
     pub env: BTreeMap<String, String>,
     /// Variables passed on to it, by name.
     pub pass_env: Vec<String>,
+    /// How long its conversations are gone on with.
+    pub sessions: SessionLimits,
     /// How long things may take.
     pub clocks: ClockLimits,
     /// Between asking it to end and ending it.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Decision, MicroUsd, SessionId, Tokens, Usage};
+use crate::{Ask, Decision, MessageNo, MicroUsd, SessionId, Tokens, Usage};
 
 /// One thing that an agent said or did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,23 @@ pub enum AgentEvent {
         before: Option<Tokens>,
         /// Tokens in context after.
         after: Option<Tokens>,
+    },
+    /// The conversation was to be summarised, and was not.
+    NotCompacted {
+        /// What the agent says about it.
+        reason: String,
+    },
+    /// Only a person can answer this.
+    Asked(Ask),
+    /// The agent does not wait for the answer any more.
+    Withdrawn {
+        /// Its own id of the request.
+        request: String,
+    },
+    /// A message of the operator's has reached the model.
+    Heard {
+        /// Which one.
+        message: MessageNo,
     },
     /// A permission request was answered.
     Decided(Decision),

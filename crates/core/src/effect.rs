@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentName, AttemptId, AttemptNo, SessionId};
+use crate::{AgentName, AttemptId, AttemptNo, MessageNo, QuestionNo, Reply, SessionId, ToolCall};
 
 /// Something the engine is to do. Stored together with the state that asked for it, carried out only from there,
 /// and safe to carry out again: each has a key, and the executor looks before it acts.
@@ -21,6 +21,8 @@ pub enum Effect {
         /// The attempt.
         attempt: AttemptNo,
     },
+    /// Bring an answer or a message to the living agent.
+    Deliver(Delivery),
     /// End what runs for the goal, the whole tree of it.
     Stop {
         /// The key of the effect that began it.
@@ -35,9 +37,59 @@ impl Effect {
             Self::Prepare { round } => prepare_key(*round),
             Self::Launch(launch) => launch_key(launch.attempt),
             Self::RunChecks { attempt } => checks_key(*attempt),
+            Self::Deliver(delivery) => delivery.key(),
             Self::Stop { work } => stop_key(work),
         }
     }
+}
+
+/// Something for a living agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The attempt that is to hear it; nobody else may.
+    pub attempt: AttemptNo,
+    /// What.
+    pub what: Delivered,
+}
+
+/// What is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Delivered {
+    /// The answer to a request of the agent's.
+    Answer {
+        /// The question.
+        question: QuestionNo,
+        /// The agent's own id of the request.
+        request: String,
+        /// The answer.
+        reply: Reply,
+    },
+    /// The operator's words.
+    Message {
+        /// Which message.
+        n: MessageNo,
+        /// The words.
+        text: String,
+    },
+}
+
+impl Delivery {
+    /// The key under which it is carried out at most once.
+    pub fn key(&self) -> String {
+        match &self.what {
+            Delivered::Answer { question, .. } => answer_key(*question, self.attempt),
+            Delivered::Message { n, .. } => message_key(*n, self.attempt),
+        }
+    }
+}
+
+pub(crate) fn answer_key(question: QuestionNo, attempt: AttemptNo) -> String {
+    format!("answer/{question}/{attempt}")
+}
+
+pub(crate) fn message_key(message: MessageNo, attempt: AttemptNo) -> String {
+    format!("tell/{message}/{attempt}")
 }
 
 pub(crate) fn prepare_key(round: u32) -> String {
@@ -69,8 +121,14 @@ pub struct Launch {
     pub model: Option<String>,
     /// The conversation to start or to go on with.
     pub session: SessionPlan,
+    /// Before the prompt, the conversation is to be summarised with this in mind.
+    #[serde(default)]
+    pub compact: Option<String>,
     /// The first prompt.
     pub prompt: String,
+    /// Calls that a person has permitted.
+    #[serde(default)]
+    pub permitted: Vec<ToolCall>,
 }
 
 /// Which conversation an attempt holds.

@@ -1,9 +1,11 @@
 //! How an attempt can end: one enum, every ending named.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::Clock;
+use crate::{Clock, show_duration};
 
 /// The classified end of an attempt. An end that is not understood is [`End::Crashed`], never a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +13,15 @@ use crate::Clock;
 pub enum End {
     /// A terminal frame without error: the agent says that it is done with its turn.
     Completed,
+    /// The agent asked something that only a person can answer.
+    Asked,
+    /// The agent asked to wait.
+    Slept {
+        /// How long.
+        duration: Duration,
+        /// What for.
+        reason: String,
+    },
     /// The provider's quota is used up.
     RateLimited {
         /// When it opens again, when the provider said so.
@@ -44,6 +55,13 @@ pub enum End {
         /// Its words.
         message: String,
     },
+    /// A tool was denied, and the turn changed nothing.
+    PermissionDenied {
+        /// The tool.
+        tool: String,
+        /// The rule that denied it, or that would allow it.
+        rule: String,
+    },
     /// A clock of ours ran out and the tree was ended.
     TimedOut {
         /// Which clock.
@@ -54,6 +72,8 @@ pub enum End {
         /// What is known: exit code, signal, the error's text, the end of stderr.
         message: String,
     },
+    /// Its supervisor is gone without a record, with the machine perhaps: nobody can know how it ended.
+    Lost,
     /// The agent could not be started.
     SpawnFailed {
         /// What was in the way.
@@ -70,6 +90,8 @@ impl End {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
+            Self::Asked => "asked",
+            Self::Slept { .. } => "slept",
             Self::RateLimited { .. } => "rate-limited",
             Self::ServerError { .. } => "server-error",
             Self::Auth { .. } => "auth",
@@ -78,8 +100,10 @@ impl End {
             Self::MaxTurns => "max-turns",
             Self::MaxBudget => "max-budget",
             Self::Declined { .. } => "declined",
+            Self::PermissionDenied { .. } => "permission-denied",
             Self::TimedOut { .. } => "timed-out",
             Self::Crashed { .. } => "crashed",
+            Self::Lost => "lost",
             Self::SpawnFailed { .. } => "spawn-failed",
             Self::Cancelled => "cancelled",
             Self::OverBudget => "over-budget",
@@ -88,7 +112,15 @@ impl End {
 
     /// Whether the agent was cut off: it may have left work, but it does not say that it is done with it.
     pub const fn is_bad(&self) -> bool {
-        !matches!(self, Self::Completed | Self::MaxTurns | Self::MaxBudget)
+        !matches!(
+            self,
+            Self::Completed
+                | Self::Asked
+                | Self::Slept { .. }
+                | Self::PermissionDenied { .. }
+                | Self::MaxTurns
+                | Self::MaxBudget
+        )
     }
 
     /// What the agent or the system said about it, when there is something to say.
@@ -99,6 +131,8 @@ impl End {
             | Self::Declined { message }
             | Self::Crashed { message } => (!message.is_empty()).then(|| message.clone()),
             Self::ResumeRefused { why } => Some(why.to_string()),
+            Self::Slept { duration, reason } => Some(format!("{}: {reason}", show_duration(*duration))),
+            Self::PermissionDenied { tool, rule } => Some(format!("{tool} by {rule}")),
             Self::TimedOut { clock } => Some(format!("{clock} clock")),
             Self::SpawnFailed { problem } => Some(problem.to_string()),
             _ => None,

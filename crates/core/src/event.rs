@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentEvent, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId, Outcome, Phase, Seq,
-    Verdict, WorkspaceBinding,
+    AgentEvent, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId, Outcome,
+    Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -150,6 +150,25 @@ pub enum Event {
     Woken,
     /// The operator wants the goal ended.
     CancelRequested,
+    /// A question was answered.
+    Answered {
+        /// Which one.
+        question: QuestionNo,
+        /// How.
+        reply: Reply,
+        /// By whom.
+        by: Answerer,
+    },
+    /// The operator says something to whoever works on the goal.
+    Told {
+        /// The words.
+        text: String,
+    },
+    /// The answer to a question has reached the living agent that asked.
+    AnswerDelivered {
+        /// The question.
+        question: QuestionNo,
+    },
     /// The operator opens an ended goal again.
     RetryRequested {
         /// Budgets to raise first.
@@ -187,6 +206,9 @@ impl Event {
             Self::Stopped => "stopped",
             Self::Woken => "woken",
             Self::CancelRequested => "cancel",
+            Self::Answered { .. } => "answer",
+            Self::Told { .. } => "tell",
+            Self::AnswerDelivered { .. } => "answer_delivered",
             Self::RetryRequested { .. } => "retry",
             Self::PhaseChanged { .. } => "phase_changed",
             Self::Notice { .. } => "notice",

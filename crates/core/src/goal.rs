@@ -36,6 +36,9 @@ pub struct Goal {
     /// Whether the checks must fail on the base: one that is green before any work proves nothing.
     #[serde(default)]
     pub red_first: bool,
+    /// How long each agent's conversations are gone on with, as set when the goal was created.
+    #[serde(default)]
+    pub sessions: BTreeMap<AgentName, SessionLimits>,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.
@@ -54,6 +57,24 @@ impl Goal {
         // Serialising these plain structs cannot fail; an empty hash would only ever compare unequal.
         hasher.update(serde_json::to_vec(&self.checks).unwrap_or_default());
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// How long a conversation is gone on with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionLimits {
+    /// The part of the model's context that may be in use before it is summarised, from 0 to 1.
+    pub context_threshold: f64,
+    /// How long it may lie unused.
+    pub idle: Duration,
+    /// How long after its beginning.
+    pub age: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 3_600);
+        Self { context_threshold: 0.7, idle: day, age: day * 30 }
     }
 }
 

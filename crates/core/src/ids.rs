@@ -111,6 +111,11 @@ impl AttemptId {
         Self(Uuid::new_v5(&goal.0, format!("attempt {number}").as_bytes()))
     }
 
+    /// The id of one message to this attempt's agent.
+    pub fn message(&self, name: &str) -> String {
+        Uuid::new_v5(&self.0, format!("message {name}").as_bytes()).hyphenated().to_string()
+    }
+
     /// The id of the session that this attempt starts when it resumes none.
     pub fn fresh_session(&self) -> SessionId {
         SessionId::new(Uuid::new_v5(&self.0, b"session").hyphenated().to_string())

@@ -17,6 +17,7 @@ mod ids;
 mod phase;
 mod policy;
 mod prompt;
+mod question;
 mod state;
 mod step;
 mod units;
@@ -29,15 +30,19 @@ pub use agent_event::{
 pub use budget::{Amount, Axis, Budget, BudgetChange, BudgetError};
 pub use clock::{Clock, ClockLimits, Clocks};
 pub use duration::{BadDuration, parse_duration, show_duration};
-pub use effect::{Effect, Launch, SessionPlan};
+pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Work};
-pub use goal::{Check, CheckKind, Goal, Origin, WorkspaceSpec};
+pub use goal::{Check, CheckKind, Goal, Origin, SessionLimits, WorkspaceSpec};
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;
 pub use prompt::{Briefing, Conversation, Prompt, Section};
-pub use state::{Attempt, GoalState, SessionBinding, WorkspaceBinding};
+pub use question::{
+    About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
+    Part, Question, QuestionNo, Reply, Telling, ToolCall,
+};
+pub use state::{Attempt, ContextState, GoalState, SessionBinding, WorkspaceBinding};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Tokens, Usage};
 pub use verdict::{CheckResult, Verdict};

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptNo, Axis, Clock};
+use crate::{AttemptNo, Axis, Clock, QuestionNo};
 
 /// Where a goal stands. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,15 @@ pub enum Phase {
         until: Timestamp,
         /// Whether the time is a guess of ours instead of the provider's word.
         guessed: bool,
+    },
+    /// A person must answer.
+    Blocked {
+        /// The first question that is open.
+        question: QuestionNo,
+        /// The attempt that waits for the answer, as long as it is alive.
+        attempt: Option<AttemptNo>,
+        /// When the default is taken, or the goal is escalated.
+        until: Option<Timestamp>,
     },
     /// Towline will not go on alone.
     Escalated {
@@ -84,6 +93,8 @@ pub enum StopWhy {
         /// Which one.
         axis: Axis,
     },
+    /// It waits for an answer that may take long: the session goes on when there is one.
+    Asked,
     /// A clock ran out.
     Clock {
         /// Which one.
@@ -127,6 +138,18 @@ pub enum EscalationReason {
         /// What went wrong and what to do.
         error: String,
     },
+    /// The agent needs a tool that it may not use.
+    PermissionDenied {
+        /// The tool.
+        tool: String,
+        /// The rule that denied it, or that would allow it.
+        rule: String,
+    },
+    /// Nobody answered in time, and the question has no default.
+    Unanswered {
+        /// The question.
+        question: String,
+    },
 }
 
 impl fmt::Display for EscalationReason {
@@ -142,6 +165,10 @@ impl fmt::Display for EscalationReason {
             }
             Self::Declined { message } => write!(f, "the model declined: {message}"),
             Self::ChecksFailed { error } => write!(f, "the checks could not be run: {error}"),
+            Self::PermissionDenied { tool, rule } => {
+                write!(f, "the agent was denied the tool {tool} and did nothing without it (rule: {rule})")
+            }
+            Self::Unanswered { question } => write!(f, "nobody answered in time: {question}"),
         }
     }
 }
@@ -185,6 +212,7 @@ impl Phase {
             Self::Checking { .. } => "checking",
             Self::Sleeping { .. } => "sleeping",
             Self::Limited { .. } => "limited",
+            Self::Blocked { .. } => "blocked",
             Self::Escalated { .. } => "escalated",
             Self::Done => "done",
             Self::Unproven => "unproven",
@@ -208,6 +236,7 @@ impl Phase {
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Sleeping { until, .. } | Self::Limited { until, .. } => Some(*until),
+            Self::Blocked { until, .. } => *until,
             _ => None,
         }
     }
@@ -218,5 +247,18 @@ impl Phase {
             self,
             Self::Escalated { .. } | Self::Done | Self::Unproven | Self::Failed { .. } | Self::Cancelled
         )
+    }
+
+    /// Whether the time that goes by is the operator's, not the goal's.
+    pub const fn waits_for_operator(&self) -> bool {
+        self.is_settled() || matches!(self, Self::Blocked { .. })
+    }
+
+    /// The attempt whose agent is alive and not being ended.
+    pub const fn living_attempt(&self) -> Option<AttemptNo> {
+        match self {
+            Self::Running { attempt } | Self::Blocked { attempt: Some(attempt), .. } => Some(*attempt),
+            _ => None,
+        }
     }
 }

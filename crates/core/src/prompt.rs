@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{Attempt, Check, CheckResult, End, Goal, GoalState};
+use crate::{About, Ask, Attempt, Check, CheckResult, Closed, End, Goal, GoalState, Reply, Telling};
 
 /// A prompt in sections, in the order they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,12 @@ pub enum Section {
     Goal(String),
     /// How it will be checked: names and commands.
     Checks(Vec<(String, String)>),
+    /// What the operator said.
+    OperatorMessages(Vec<String>),
+    /// What was asked, and the answers.
+    Answers(Vec<(Ask, Option<Reply>)>),
+    /// The wait that the agent asked for is over; the words say what for.
+    WokenUp(String),
     /// The attempt before ended in the middle of its work; the words say how.
     Interrupted(String),
     /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
@@ -37,8 +43,12 @@ pub struct Briefing;
 
 impl Briefing {
     const TEXT: &'static str = "\
-You are working unattended: nobody reads along or can answer while you work, so decide what you can decide \
-yourself and say in your last message what you assumed. Work only in the current directory, which is a git \
+You are working unattended: nobody reads along, so decide what you can decide yourself and say in your last message \
+what you assumed. What only a person can decide, ask by ending your turn with a message that is nothing but \
+{\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
+out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
+called again with the answer. To wait for something slow, end with nothing but {\"towline\": \"sleep\", \
+\"seconds\": 600, \"reason\": \"…\"}. Work only in the current directory, which is a git \
 worktree of your own. When you believe that the goal is reached, end your turn with a short summary. Then the \
 checks are run on a clean checkout of everything you left that git does not ignore; if one fails, you will be \
 given its output. Leave nothing running in the background.";
@@ -84,10 +94,12 @@ pub enum Conversation {
 /// What the agent has not heard yet. A resumed session was told of every verdict before the last attempt's; a new
 /// one was told of none.
 fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
-    let Some(last) = last_told(state) else { return Vec::new() };
-    let mut sections = Vec::new();
+    let mut sections = said(state, conversation);
+    let Some(last) = last_told(state) else { return sections };
     match (&last.verdict, &last.end) {
-        (None, Some(End::Completed)) => sections.push(Section::OpenedAgain),
+        (None, Some(End::Completed | End::PermissionDenied { .. })) => sections.push(Section::OpenedAgain),
+        (_, Some(End::Slept { reason, .. })) => sections.push(Section::WokenUp(reason.clone())),
+        (_, Some(End::Asked)) => {}
         (verdict, Some(end)) if verdict.is_none() || end.is_bad() => {
             sections.push(Section::Interrupted(end.name().replace('-', " ")));
         }
@@ -107,10 +119,31 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     sections
 }
 
-/// The last attempt that told the agent something. One that died before it took up its prompt did not, and what it
-/// was to say is still to be said.
+/// What people said. A new conversation hears all of it again.
+fn said(state: &GoalState, conversation: Conversation) -> Vec<Section> {
+    let is_news = |telling: Telling| conversation == Conversation::New || telling == Telling::Waiting;
+    let messages = state.messages.iter().filter(|message| is_news(message.telling));
+    let messages: Vec<String> = messages.map(|message| message.text.clone()).collect();
+    let last = last_told(state).map(|attempt| attempt.n);
+    let answers = state.questions.iter().filter_map(|question| match &question.closed {
+        Some(Closed::Answered { reply, telling, .. }) => {
+            is_news(*telling).then(|| (question.ask.clone(), Some(reply.clone())))
+        }
+        // Whoever ended its turn with a question is told as well that there is no answer.
+        _ => (Some(question.attempt) == last).then(|| (question.ask.clone(), None)),
+    });
+    let answers: Vec<_> = answers.collect();
+    let messages = (!messages.is_empty()).then_some(Section::OperatorMessages(messages));
+    messages.into_iter().chain((!answers.is_empty()).then_some(Section::Answers(answers))).collect()
+}
+
+/// The last attempt that told the agent something. One that died before it took up its prompt, or whose prompt did
+/// not fit the context, did not, and what it was to say is still to be said.
 fn last_told(state: &GoalState) -> Option<&Attempt> {
-    state.attempts.iter().rfind(|attempt| attempt.turns > 0 || attempt.verdict.is_some())
+    let was_told = |attempt: &&Attempt| {
+        (attempt.turns > 0 && attempt.end != Some(End::ContextOverflow)) || attempt.verdict.is_some()
+    };
+    state.attempts.iter().rfind(was_told)
 }
 
 fn command_of(checks: &[Check], name: &str) -> String {
@@ -130,6 +163,20 @@ impl Section {
                     checks.iter().map(|(name, command)| format!("- {name}: `{command}`")).collect();
                 format!("# How it will be checked\n\n{}", lines.join("\n"))
             }
+            Self::OperatorMessages(messages) => {
+                format!("# From the operator\n\n{}", messages.join("\n\n"))
+            }
+            Self::Answers(answers) => {
+                let parts: Vec<String> =
+                    answers.iter().map(|(ask, reply)| answered(ask, reply.as_ref())).collect();
+                format!("# Answers to what you asked\n\n{}", parts.join("\n\n"))
+            }
+            Self::WokenUp(reason) if reason.is_empty() => {
+                "# Awake\n\nThe wait that you asked for is over. Go on.".to_owned()
+            }
+            Self::WokenUp(reason) => {
+                format!("# Awake\n\nThe wait that you asked for is over ({reason}). Go on.")
+            }
             Self::Interrupted(end) => format!(
                 "# Interrupted\n\nThe last turn did not come to its end ({end}). What you changed is still in the \
                  directory. Look at it, then go on."
@@ -148,6 +195,26 @@ impl Section {
                 paths.iter().map(|path| format!("- {path}")).collect::<Vec<_>>().join("\n")
             ),
         }
+    }
+}
+
+fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
+    match (&ask.about, reply) {
+        (About::Choice { parts }, Some(Reply::Chosen { answers })) => {
+            let pairs = parts.iter().zip(answers);
+            pairs
+                .map(|(part, answer)| format!("- {}\n  {answer}", part.text.trim()))
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        (About::Permission { call, title, .. }, Some(Reply::Allowed)) => {
+            format!("- You may use {} for this once: {title}", call.tool)
+        }
+        (About::Permission { call, title, .. }, Some(Reply::Denied { message })) => {
+            let instead = if message.is_empty() { "Go on without it." } else { message };
+            format!("- You may not use {} for this: {title}\n  {instead}", call.tool)
+        }
+        (_, _) => format!("- {}\n  Nobody answered. Decide yourself, and say what you assumed.", ask.title()),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, GoalId,
-    Phase, SessionId, Tokens, Usage, Verdict, Work,
+    OperatorMessage, Phase, Question, QuestionNo, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -42,6 +42,24 @@ pub struct GoalState {
     pub denials_in_row: u32,
     /// Refused credentials in a row, within the living attempt.
     pub auth_failures_in_row: u32,
+    /// Every question so far.
+    #[serde(default)]
+    pub questions: Vec<Question>,
+    /// Everything the operator said so far.
+    #[serde(default)]
+    pub messages: Vec<OperatorMessage>,
+    /// How the conversation fills the model's context.
+    #[serde(default)]
+    pub context: ContextState,
+}
+
+/// How the conversation fills the model's context.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextState {
+    /// Attempts in a row that ended because the conversation no longer fits.
+    pub overflows_in_row: u32,
+    /// Summaries in a row that did not come about.
+    pub not_compacted_in_row: u32,
 }
 
 impl GoalState {
@@ -63,7 +81,20 @@ impl GoalState {
             same_failure_in_row: 0,
             denials_in_row: 0,
             auth_failures_in_row: 0,
+            questions: Vec::new(),
+            messages: Vec::new(),
+            context: ContextState::default(),
         }
+    }
+
+    /// The first question that waits for its answer.
+    pub fn open_question(&self) -> Option<&Question> {
+        self.questions.iter().find(|question| question.is_open())
+    }
+
+    /// The question with this number.
+    pub fn question(&self, n: QuestionNo) -> Option<&Question> {
+        self.questions.iter().find(|question| question.n == n)
     }
 
     /// The newest attempt.

@@ -2,10 +2,11 @@
 //!
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
-//! `observe`, what follows an attempt's end in `aftermath`.
+//! `observe`, what follows an attempt's end in `aftermath`, and what people and agents say to each other in `talk`.
 
 mod aftermath;
 mod observe;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +15,8 @@ use jiff::Timestamp;
 use crate::clock::later;
 use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
 use crate::{
-    AttemptNo, Axis, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming, Phase, StopWhy,
-    Stopping,
+    AttemptNo, Axis, BudgetChange, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming,
+    Phase, QuestionNo, StopWhy, Stopping,
 };
 
 /// The state after a step, and what came of it.
@@ -82,6 +83,12 @@ pub enum Illegal {
         /// The budget.
         axis: Axis,
     },
+    /// An answer to something that nobody asks, or not like this.
+    #[error("question {question} does not wait for this answer; see `towline questions`")]
+    NotAsked {
+        /// The question.
+        question: QuestionNo,
+    },
 }
 
 /// Works out what follows from `incoming`.
@@ -114,7 +121,11 @@ fn staleness(state: &GoalState, incoming: &Incoming) -> Option<Stale> {
 fn is_attempt_news(event: &Event) -> bool {
     matches!(
         event,
-        Event::AttemptStarted | Event::Agent { .. } | Event::AttemptEnded { .. } | Event::ClockRanOut { .. }
+        Event::AttemptStarted
+            | Event::Agent { .. }
+            | Event::AttemptEnded { .. }
+            | Event::ClockRanOut { .. }
+            | Event::AnswerDelivered { .. }
     )
 }
 
@@ -177,21 +188,10 @@ impl Stepper<'_> {
                 self.fail(FailureReason::Setup { error: error.clone() });
                 Ok(())
             }
-            (Phase::Running { .. }, Event::AttemptStarted) => Ok(()),
-            (Phase::Running { attempt }, Event::Agent { event }) => {
-                self.observe(event, incoming);
-                self.stop_if_needed(attempt);
-                Ok(())
-            }
-            (Phase::Running { attempt }, Event::ClockRanOut { clock }) => {
-                self.stop(Runs::Agent(attempt), why_of(*clock));
-                Ok(())
-            }
-            (Phase::Running { attempt }, Event::AttemptEnded { end, exit, work }) => {
-                self.settle(launch_key(attempt));
-                self.record_end(end.clone(), exit.clone(), *work);
-                self.after_end(attempt, end);
-                Ok(())
+            (Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. }, event)
+                if is_attempt_news(event) =>
+            {
+                self.apply_to_living(attempt, event, incoming)
             }
             (Phase::Checking { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
             (Phase::Checking { attempt }, Event::VerdictReached { verdict }) => {
@@ -211,10 +211,46 @@ impl Stepper<'_> {
                 self.state.phase = Phase::Queued;
                 Ok(())
             }
+            (Phase::Blocked { attempt, until: Some(until), .. }, Event::Woken) if self.now >= until => {
+                self.answers_are_due(attempt);
+                Ok(())
+            }
+            (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by),
+            (_, Event::Told { text }) => self.tell(text),
             (_, Event::CancelRequested) => self.cancel(),
             (_, Event::RetryRequested { budget }) => self.retry(budget),
             (_, event) => Err(self.wrong_phase(event)),
         }
+    }
+
+    /// News of an agent that works or waits for an answer.
+    fn apply_to_living(
+        &mut self,
+        attempt: AttemptNo,
+        event: &Event,
+        incoming: &Incoming,
+    ) -> Result<(), Illegal> {
+        match event {
+            Event::Agent { event } => {
+                self.observe(event, incoming);
+                self.wait_or_run(attempt);
+                self.stop_if_needed(attempt);
+            }
+            Event::ClockRanOut { clock } => self.stop(Runs::Agent(attempt), why_of(*clock)),
+            Event::AttemptEnded { end: found, exit, work } => {
+                self.settle(launch_key(attempt));
+                let end = self.name_end(found, *work);
+                self.record_end(end.clone(), exit.clone(), *work);
+                if end != *found {
+                    let (end, exit) = (end.clone(), exit.clone());
+                    self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit, work: *work }));
+                }
+                self.after_end(attempt, &end);
+            }
+            Event::AnswerDelivered { question } => self.answer_delivered(*question)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// While something is being ended, only news of it counts; nothing else may start.
@@ -238,6 +274,9 @@ impl Stepper<'_> {
             (Runs::Setup { .. }, Event::PrepareFailed { .. } | Event::Stopped) => {
                 self.after_stop(work, &stopping.why);
             }
+            (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
+            (_, Event::Told { text }) => return self.tell(text),
+            (Runs::Agent(_), Event::AnswerDelivered { question }) => return self.answer_delivered(*question),
             (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
@@ -278,18 +317,22 @@ impl Stepper<'_> {
 
     fn cancel(&mut self) -> Result<(), Illegal> {
         match &self.before {
-            Phase::Queued | Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Escalated { .. } => {
-                self.state.phase = Phase::Cancelled;
-            }
+            Phase::Queued
+            | Phase::Sleeping { .. }
+            | Phase::Limited { .. }
+            | Phase::Blocked { attempt: None, .. }
+            | Phase::Escalated { .. } => self.state.phase = Phase::Cancelled,
             Phase::Preparing => self.stop(Runs::Setup { round: self.state.preparations }, StopWhy::Cancel),
-            Phase::Running { attempt } => self.stop(Runs::Agent(*attempt), StopWhy::Cancel),
+            Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
+                self.stop(Runs::Agent(*attempt), StopWhy::Cancel);
+            }
             Phase::Checking { attempt } => self.stop(Runs::Checks(*attempt), StopWhy::Cancel),
             _ => return Err(self.wrong_phase(&Event::CancelRequested)),
         }
         Ok(())
     }
 
-    fn retry(&mut self, changes: &[crate::BudgetChange]) -> Result<(), Illegal> {
+    fn retry(&mut self, changes: &[BudgetChange]) -> Result<(), Illegal> {
         // Checks that prove nothing prove nothing the second time, either.
         let hopeless = self.before == Phase::Failed { reason: FailureReason::GreenBefore };
         let reopens = !hopeless
@@ -300,12 +343,18 @@ impl Stepper<'_> {
         if !reopens {
             return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
         }
+        self.reopen(changes)
+    }
+
+    /// Queues a goal that had ended, with a clean slate of what went wrong in a row.
+    fn reopen(&mut self, changes: &[BudgetChange]) -> Result<(), Illegal> {
         let mut reopened = self.state.clone();
         changes.iter().for_each(|change| reopened.budget.apply(change));
         reopened.errors_in_row = 0;
         reopened.failed_starts_in_row = 0;
         reopened.same_failure_in_row = 0;
         reopened.denials_in_row = 0;
+        reopened.context = crate::ContextState::default();
         reopened.taken_up_at = self.without_the_wait();
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });
@@ -338,7 +387,9 @@ impl Stepper<'_> {
             attempt.ended_at = Some(now);
             attempt.exit = Some(exit);
             attempt.work = work;
-            attempt.end = Some(end);
+            attempt.end = Some(end.clone());
+            let attempt = attempt.n;
+            self.take_back_untold(attempt, &end);
         }
     }
 
@@ -358,8 +409,12 @@ impl Stepper<'_> {
 
     fn finish(mut self) -> Step {
         if self.state.phase != self.before {
+            // What opens a settled goal again has taken the wait out already.
+            if matches!(self.before, Phase::Blocked { .. }) && !self.state.phase.waits_for_operator() {
+                self.state.taken_up_at = self.without_the_wait();
+            }
             let since = self.state.settled_at.unwrap_or(self.now);
-            self.state.settled_at = self.state.phase.is_settled().then_some(since);
+            self.state.settled_at = self.state.phase.waits_for_operator().then_some(since);
             self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }
@@ -370,6 +425,7 @@ impl Stepper<'_> {
 fn why_of(clock: Clock) -> StopWhy {
     match clock {
         Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
+        Clock::Answer => StopWhy::Asked,
         clock => StopWhy::Clock { clock },
     }
 }
@@ -380,6 +436,7 @@ fn end_of(why: &StopWhy, found: &End) -> End {
         StopWhy::Cancel => End::Cancelled,
         StopWhy::Auth { message } => End::Auth { message: message.clone() },
         StopWhy::Budget { .. } => End::OverBudget,
+        StopWhy::Asked => End::Asked,
         // It may have finished in the moment in which the clock ran out: then that is what happened.
         StopWhy::Clock { .. } if *found == End::Completed => End::Completed,
         StopWhy::Clock { clock } => End::TimedOut { clock: *clock },

@@ -4,8 +4,8 @@ use super::{Runs, Stepper};
 use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, Phase, Policy,
-    Prompt, SessionPlan, StopWhy, Verdict, Work,
+    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch, Phase,
+    Policy, Prompt, SessionPlan, StopWhy, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -20,21 +20,59 @@ impl Stepper<'_> {
         };
         let n = AttemptNo::after(self.state.attempts.len());
         let id = AttemptId::of(self.goal.id, n);
-        let session = match self.resumable(&agent) {
-            Some(native_id) => SessionPlan::Resume(native_id),
-            None => SessionPlan::Fresh(id.fresh_session()),
+        self.forget_worn_out_session();
+        let (session, conversation) = match self.resumable(&agent) {
+            Some(native_id) => (SessionPlan::Resume(native_id), Conversation::Resumed),
+            None => (SessionPlan::Fresh(id.fresh_session()), Conversation::New),
         };
-        let conversation = match session {
-            SessionPlan::Resume(_) => Conversation::Resumed,
-            SessionPlan::Fresh(_) => Conversation::New,
-        };
+        let compact = (conversation == Conversation::Resumed && self.is_to_be_compacted())
+            .then(|| Policy::COMPACTION_FOCUS.to_owned());
+        self.withdraw_all();
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
+        self.tell_with_prompt(n);
+        let permitted =
+            self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
         self.state.auth_failures_in_row = 0;
         let model = self.goal.model.clone();
         let attempt = Attempt::begun(self.goal.id, n, agent.clone(), model.clone(), self.now);
         self.state.attempts.push(attempt);
         self.state.phase = Phase::Running { attempt: n };
-        self.moved.effects.push(Effect::Launch(Launch { attempt: n, id, agent, model, session, prompt }));
+        let launch = Launch { attempt: n, id, agent, model, session, compact, prompt, permitted };
+        self.moved.effects.push(Effect::Launch(launch));
+    }
+
+    /// Forgets a conversation that has become too old or too full: the next prompt carries everything.
+    fn forget_worn_out_session(&mut self) {
+        let Some(session) = &self.state.session else { return };
+        let limits = self.goal.sessions.get(&session.agent).cloned().unwrap_or_default();
+        let last_used = self.attempts_in_session().last().and_then(|attempt| attempt.ended_at);
+        let worn_out = Policy::worn_out(&limits, session.since, last_used, self.now);
+        let worn_out = worn_out.map(str::to_owned).or_else(|| {
+            let times = self.state.context.not_compacted_in_row;
+            (times >= Policy::FAILED_COMPACTIONS && self.is_to_be_compacted())
+                .then(|| "its context is full and could not be summarised".to_owned())
+        });
+        if let Some(why) = worn_out {
+            self.state.session = None;
+            self.state.context = crate::ContextState::default();
+            self.moved.events.push(Event::Notice { text: format!("the session is not gone on with: {why}") });
+        }
+    }
+
+    /// Whether the conversation fills too much of the context to go on with it as it is.
+    fn is_to_be_compacted(&self) -> bool {
+        let Some(session) = &self.state.session else { return false };
+        let limits = self.goal.sessions.get(&session.agent).cloned().unwrap_or_default();
+        let context = self.attempts_in_session().filter_map(|attempt| attempt.context).last();
+        self.state.context.overflows_in_row > 0 || Policy::compacts(context, limits.context_threshold)
+    }
+
+    fn attempts_in_session(&self) -> impl Iterator<Item = &Attempt> {
+        let session = self.state.session.as_ref().map(|session| &session.native_id);
+        self.state
+            .attempts
+            .iter()
+            .filter(move |attempt| attempt.session.is_some() && attempt.session.as_ref() == session)
     }
 
     /// The session to go on with: the same agent's, in the same directory.
@@ -48,7 +86,11 @@ impl Stepper<'_> {
     /// first.
     pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
         let left_work = self.state.last_attempt().is_some_and(|attempt| attempt.work == Work::Unchecked);
-        if left_work && end.is_bad() && !self.goal.checks.is_empty() {
+        if self.state.open_question().is_some() && answers_help(end) {
+            self.state.errors_in_row = 0;
+            self.spend_no_attempt();
+            self.wait_for_answers();
+        } else if left_work && end.is_bad() && !self.goal.checks.is_empty() {
             self.check(attempt);
         } else {
             self.go_on_after(attempt, end);
@@ -61,8 +103,25 @@ impl Stepper<'_> {
         match end {
             End::Completed => {
                 self.state.errors_in_row = 0;
+                self.state.context.overflows_in_row = 0;
                 self.check_or_leave_unproven(attempt);
             }
+            // Answered before the tree was gone.
+            End::Asked => {
+                self.state.errors_in_row = 0;
+                self.spend_no_attempt();
+                self.wait_for_answers();
+            }
+            End::Slept { duration, reason } => {
+                self.state.errors_in_row = 0;
+                let until = later(self.now, *duration);
+                self.state.phase = Phase::Sleeping { until, reason: reason.clone() };
+            }
+            // It may be that nothing was left to do.
+            End::PermissionDenied { tool, rule } if self.goal.checks.is_empty() => {
+                self.escalate(EscalationReason::PermissionDenied { tool: tool.clone(), rule: rule.clone() });
+            }
+            End::PermissionDenied { .. } => self.check(attempt),
             // The agent's own cap says nothing about the work: the checks and our budget decide.
             End::MaxTurns | End::MaxBudget => {
                 self.state.errors_in_row += 1;
@@ -92,13 +151,26 @@ impl Stepper<'_> {
                 self.pause_after_error(end);
             }
             End::ContextOverflow => {
-                self.state.session = None;
+                self.state.context.overflows_in_row += 1;
+                if self.state.context.overflows_in_row > Policy::COMPACTIONS_AFTER_OVERFLOW {
+                    self.state.session = None;
+                    self.state.context = crate::ContextState::default();
+                }
                 self.pause_after_error(end);
             }
             End::Crashed { message } if !had_session => self.after_failed_start(message, end),
             End::TimedOut { .. } if !had_session => {
                 let message = end.detail().unwrap_or_default();
                 self.after_failed_start(&message, end);
+            }
+            // Silence is often over when it is spoken to again.
+            End::TimedOut { .. } if self.state.errors_in_row == 0 => {
+                self.state.errors_in_row = 1;
+                self.begin_attempt();
+            }
+            End::Lost => {
+                self.spend_no_attempt();
+                self.pause_after_error(end);
             }
             End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => {
                 self.pause_after_error(end)
@@ -115,7 +187,7 @@ impl Stepper<'_> {
             StopWhy::Cancel => self.state.phase = Phase::Cancelled,
             StopWhy::Auth { message } => self.escalate_auth(message),
             StopWhy::Budget { axis } => self.fail(FailureReason::Budget { axis: *axis }),
-            StopWhy::Clock { .. } => {
+            StopWhy::Clock { .. } | StopWhy::Asked => {
                 let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
                 if let Some((attempt, Some(end))) = last {
                     self.after_end(attempt, &end);
@@ -132,10 +204,12 @@ impl Stepper<'_> {
         if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
             attempt.verdict = Some(verdict.clone());
         }
-        let bad_end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone()).filter(End::is_bad);
+        let end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone());
         if verdict.met() {
             self.state.phase = Phase::Done;
-        } else if let Some(end) = bad_end {
+        } else if let Some(End::PermissionDenied { tool, rule }) = end {
+            self.escalate(EscalationReason::PermissionDenied { tool, rule });
+        } else if let Some(end) = end.filter(End::is_bad) {
             self.go_on_after(attempt, &end);
         } else if self.state.same_failure_in_row >= Policy::NO_PROGRESS
             && self.state.spent_axis(self.now).is_none()
@@ -207,4 +281,13 @@ impl Stepper<'_> {
     pub(super) fn escalate(&mut self, reason: EscalationReason) {
         self.state.phase = Phase::Escalated { reason };
     }
+}
+
+/// Whether a person's answer is what the goal waits for after this end. Where the agent cannot work at all, or the
+/// operator has ended it, an answer is of no use.
+const fn answers_help(end: &End) -> bool {
+    !matches!(
+        end,
+        End::Auth { .. } | End::SpawnFailed { .. } | End::Declined { .. } | End::Cancelled | End::OverBudget
+    )
 }

@@ -2,8 +2,8 @@
 
 use super::{Runs, Stepper};
 use crate::{
-    AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Policy, SessionBinding, SessionStarted, StopWhy,
-    TurnStop,
+    AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Phase, Policy, SessionBinding, SessionStarted,
+    StopWhy, TurnStop,
 };
 
 impl Stepper<'_> {
@@ -32,6 +32,18 @@ impl Stepper<'_> {
             AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
                 self.with_attempt(|attempt| attempt.limit_until = limit.resets_at.or(attempt.limit_until));
             }
+            AgentEvent::Compacted { after, .. } => {
+                self.state.context.not_compacted_in_row = 0;
+                self.with_attempt(|attempt| {
+                    attempt.context = after.map(|after| (after, attempt.context.and_then(|(_, size)| size)));
+                });
+            }
+            AgentEvent::NotCompacted { .. } => self.state.context.not_compacted_in_row += 1,
+            AgentEvent::Asked(ask) => self.ask(ask),
+            // What we end lets go of everything it waited for; its questions stand all the same.
+            AgentEvent::Withdrawn { .. } if matches!(self.before, Phase::Stopping(_)) => {}
+            AgentEvent::Withdrawn { request } => self.withdraw(request),
+            AgentEvent::Heard { message } => self.heard(*message),
             AgentEvent::Decided(decision) => {
                 match decision.outcome {
                     Outcome::Allow => self.state.denials_in_row = 0,

@@ -1,0 +1,253 @@
+//! What only a person can answer, and what people say to an agent that works.
+//!
+//! A question is kept from the moment it is asked: whoever asked may be gone when the answer comes, and then the
+//! answer is part of the next prompt.
+
+mod reading;
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use reading::{BadAnswer, BadQuestion, LastWords};
+
+use crate::{AttemptNo, Outcome};
+
+/// The number of a question within its goal, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuestionNo(pub u32);
+
+impl fmt::Display for QuestionNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of an operator's message within its goal, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageNo(pub u32);
+
+impl fmt::Display for MessageNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What an agent wants of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The agent's own id of the request, when it waits for the answer as long as it lives.
+    pub request: Option<String>,
+    /// What it is about.
+    pub about: About,
+    /// What is taken for the answer when nobody answers in time.
+    pub default: Option<String>,
+    /// How long the answer may take.
+    pub patience: Option<Duration>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum About {
+    /// Something to decide, in one part or several that are asked together.
+    Choice {
+        /// The parts, at least one.
+        parts: Vec<Part>,
+    },
+    /// Whether a tool may be used.
+    Permission {
+        /// The call.
+        call: ToolCall,
+        /// One line about it for people.
+        title: String,
+        /// The rule that would allow it from now on.
+        rule: String,
+    },
+}
+
+/// One thing to decide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The question.
+    pub text: String,
+    /// Suggested answers; others are welcome, too.
+    pub options: Vec<Choice>,
+    /// Whether several of them may be chosen.
+    pub many: bool,
+}
+
+/// A suggested answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The answer.
+    pub label: String,
+    /// What it means.
+    pub description: String,
+}
+
+/// One call of one tool: what a permission is given for, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool.
+    pub tool: String,
+    /// A hash of everything it is called with.
+    pub input: String,
+}
+
+/// A question, from being asked to being closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its number.
+    pub n: QuestionNo,
+    /// The attempt that asked.
+    pub attempt: AttemptNo,
+    /// What is asked.
+    pub ask: Ask,
+    /// When.
+    pub asked_at: Timestamp,
+    /// Until when it can be answered before its default, or Towline, decides.
+    pub deadline: Option<Timestamp>,
+    /// What became of it.
+    pub closed: Option<Closed>,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "closed", rename_all = "snake_case")]
+pub enum Closed {
+    /// It was answered.
+    Answered {
+        /// How.
+        reply: Reply,
+        /// By whom.
+        by: Answerer,
+        /// Whether the agent knows.
+        telling: Telling,
+    },
+    /// Nobody waits for an answer any more.
+    Withdrawn,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// What was decided, one text for each part.
+    Chosen {
+        /// The texts.
+        answers: Vec<String>,
+    },
+    /// The tool may be used, this once.
+    Allowed,
+    /// The tool may not be used.
+    Denied {
+        /// What the person says to it; may be empty.
+        message: String,
+    },
+}
+
+/// Who answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// A person, or a program in their place.
+    Person,
+    /// Nobody in time: the question's own default.
+    Default,
+}
+
+/// How far something that is meant for an agent has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "telling", content = "attempt", rename_all = "snake_case")]
+pub enum Telling {
+    /// It is part of the next prompt.
+    #[default]
+    Waiting,
+    /// It is on its way to a living attempt.
+    OnItsWay(AttemptNo),
+    /// This attempt was told.
+    Told(AttemptNo),
+}
+
+/// Something the operator says to whoever works on the goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorMessage {
+    /// Its number.
+    pub n: MessageNo,
+    /// The words.
+    pub text: String,
+    /// When they were said.
+    pub at: Timestamp,
+    /// Whether the agent knows.
+    pub telling: Telling,
+}
+
+impl Ask {
+    /// Something to decide that nobody waits for alive.
+    pub fn choice(text: String, options: Vec<String>) -> Self {
+        let options = options.into_iter().map(|label| Choice { label, description: String::new() }).collect();
+        let parts = vec![Part { text, options, many: false }];
+        Self { request: None, about: About::Choice { parts }, default: None, patience: None }
+    }
+
+    /// The question in one line.
+    pub fn title(&self) -> String {
+        match &self.about {
+            About::Choice { parts } => {
+                parts.iter().map(|part| part.text.trim()).collect::<Vec<_>>().join(" / ")
+            }
+            About::Permission { call, title, .. } => format!("may it use {}: {title}", call.tool),
+        }
+    }
+}
+
+impl Question {
+    /// Whether it still waits for its answer.
+    pub const fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    /// The answer, and whether the agent knows it.
+    pub const fn answer(&self) -> Option<(&Reply, Telling)> {
+        match &self.closed {
+            Some(Closed::Answered { reply, telling, .. }) => Some((reply, *telling)),
+            _ => None,
+        }
+    }
+
+    /// The call that a person has permitted.
+    pub const fn permitted(&self) -> Option<&ToolCall> {
+        match (&self.ask.about, &self.closed) {
+            (About::Permission { call, .. }, Some(Closed::Answered { reply: Reply::Allowed, .. })) => {
+                Some(call)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Reply {
+    /// What a permission request came to.
+    pub const fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Allowed => Some(Outcome::Allow),
+            Self::Denied { .. } => Some(Outcome::Deny),
+            Self::Chosen { .. } => None,
+        }
+    }
+
+    /// The answer in one line.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Chosen { answers } => answers.join(" / "),
+            Self::Allowed => "yes".to_owned(),
+            Self::Denied { message } if message.is_empty() => "no".to_owned(),
+            Self::Denied { message } => format!("no: {message}"),
+        }
+    }
+}

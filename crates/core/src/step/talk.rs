@@ -1,0 +1,292 @@
+//! Questions, answers and the operator's words: kept first, then brought to whoever works on the goal.
+
+use super::{Illegal, Runs, Stepper};
+use crate::clock::later;
+use crate::effect::{answer_key, message_key};
+use crate::{
+    About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, Effect, End, EscalationReason,
+    Event, LastWords, MessageNo, OperatorMessage, Outcome, Phase, Question, QuestionNo, Reply, StopWhy,
+    Telling, Work,
+};
+
+impl Stepper<'_> {
+    /// Keeps a question. A living agent may wait for the answer; the goal is blocked in any case.
+    pub(super) fn ask(&mut self, ask: &Ask) {
+        let Some(attempt) = self.state.last_attempt().map(|attempt| attempt.n) else { return };
+        let n = QuestionNo(u32::try_from(self.state.questions.len()).unwrap_or(u32::MAX).saturating_add(1));
+        let deadline = ask.patience.map(|patience| later(self.now, patience));
+        self.state.questions.push(Question {
+            n,
+            attempt,
+            ask: ask.clone(),
+            asked_at: self.now,
+            deadline,
+            closed: None,
+        });
+    }
+
+    /// The agent does not wait any more.
+    pub(super) fn withdraw(&mut self, request: &str) {
+        let asked =
+            |question: &&mut Question| question.is_open() && question.ask.request.as_deref() == Some(request);
+        if let Some(question) = self.state.questions.iter_mut().find(asked) {
+            question.closed = Some(Closed::Withdrawn);
+        }
+    }
+
+    /// A new attempt asks anew: what an earlier one wanted to know is no longer of interest.
+    pub(super) fn withdraw_all(&mut self) {
+        for question in self.state.questions.iter_mut().filter(|question| question.is_open()) {
+            question.closed = Some(Closed::Withdrawn);
+        }
+    }
+
+    /// While the agent lives: blocked as long as a question is open, and running otherwise.
+    pub(super) fn wait_or_run(&mut self, attempt: AttemptNo) {
+        self.state.phase = match self.blocked(Some(attempt)) {
+            Some(blocked) => blocked,
+            None => Phase::Running { attempt },
+        };
+    }
+
+    /// The phase for the first open question; its deadline is the earliest of all.
+    fn blocked(&self, attempt: Option<AttemptNo>) -> Option<Phase> {
+        let question = self.state.open_question()?.n;
+        let open = self.state.questions.iter().filter(|question| question.is_open());
+        let until = open.filter_map(|question| question.deadline).min();
+        Some(Phase::Blocked { question, attempt, until })
+    }
+
+    /// Blocks the goal that nothing runs for, or goes on when everything is answered.
+    pub(super) fn wait_for_answers(&mut self) {
+        let overdue = |question: &&Question| {
+            question.is_open() && question.deadline.is_some_and(|deadline| deadline <= self.now)
+        };
+        if let Some(question) = self.state.questions.iter().find(overdue) {
+            let question = question.ask.title();
+            return self.escalate(EscalationReason::Unanswered { question });
+        }
+        self.state.phase = self.blocked(None).unwrap_or(Phase::Queued);
+    }
+
+    /// Somebody answered.
+    pub(super) fn answer(&mut self, n: QuestionNo, reply: &Reply, by: Answerer) -> Result<(), Illegal> {
+        let takes_answers = match &self.before {
+            Phase::Running { .. } | Phase::Blocked { .. } | Phase::Stopping(_) => true,
+            Phase::Escalated { reason } => matches!(reason, EscalationReason::Unanswered { .. }),
+            _ => false,
+        };
+        let question = self.state.question(n).filter(|question| takes_answers && question.is_open());
+        let question = question.ok_or(Illegal::NotAsked { question: n })?;
+        let fits = match (&question.ask.about, reply) {
+            (About::Choice { parts }, Reply::Chosen { answers }) => parts.len() == answers.len(),
+            (About::Permission { .. }, Reply::Allowed | Reply::Denied { .. }) => true,
+            _ => false,
+        };
+        if !fits {
+            return Err(Illegal::NotAsked { question: n });
+        }
+        self.close(n, reply, by);
+        match self.before.clone() {
+            Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
+                self.wait_or_run(attempt)
+            }
+            Phase::Blocked { attempt: None, .. } => self.wait_for_answers(),
+            Phase::Escalated { .. } => {
+                self.reopen(&[])?;
+                self.wait_for_answers();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, n: QuestionNo, reply: &Reply, by: Answerer) {
+        let living = self.before.living_attempt();
+        let Some(question) = self.state.questions.iter_mut().find(|question| question.n == n) else { return };
+        let waits = living.filter(|attempt| *attempt == question.attempt).zip(question.ask.request.clone());
+        let telling = match &waits {
+            Some((attempt, _)) => Telling::OnItsWay(*attempt),
+            None => Telling::Waiting,
+        };
+        question.closed = Some(Closed::Answered { reply: reply.clone(), by, telling });
+        let decision = decision(question, reply, by);
+        let asked_in = question.attempt;
+        if let (Some(decision), Some(attempt)) = (decision, self.state.attempts.get_mut(asked_in.index())) {
+            attempt.decisions.push(decision);
+        }
+        if let Some((attempt, request)) = waits {
+            let what = Delivered::Answer { question: n, request, reply: reply.clone() };
+            self.moved.effects.push(Effect::Deliver(Delivery { attempt, what }));
+        }
+    }
+
+    /// The time for an answer is over: defaults are taken; a question without one needs a person after all.
+    pub(super) fn answers_are_due(&mut self, living: Option<AttemptNo>) {
+        let now = self.now;
+        let due = self.state.questions.iter().filter(|question| {
+            question.is_open() && question.deadline.is_some_and(|deadline| deadline <= now)
+        });
+        let defaults: Vec<(QuestionNo, Option<Reply>)> =
+            due.map(|question| (question.n, default_of(&question.ask))).collect();
+        let mut unanswered = false;
+        for (question, default) in defaults {
+            let Some(reply) = default else {
+                unanswered = true;
+                continue;
+            };
+            self.close(question, &reply, Answerer::Default);
+            self.moved.events.push(Event::Answered { question, reply, by: Answerer::Default });
+        }
+        match living {
+            Some(attempt) if unanswered => self.stop(Runs::Agent(attempt), StopWhy::Asked),
+            Some(attempt) => self.wait_or_run(attempt),
+            None => self.wait_for_answers(),
+        }
+    }
+
+    /// The operator says something: heard at once by a living agent, and otherwise part of the next prompt.
+    pub(super) fn tell(&mut self, text: &str) -> Result<(), Illegal> {
+        match &self.before {
+            Phase::Done | Phase::Unproven | Phase::Failed { .. } | Phase::Cancelled => {
+                return Err(self.wrong_phase(&Event::Told { text: String::new() }));
+            }
+            Phase::Escalated { .. } => self.reopen(&[])?,
+            Phase::Sleeping { .. } => self.state.phase = Phase::Queued,
+            _ => {}
+        }
+        let n = MessageNo(u32::try_from(self.state.messages.len()).unwrap_or(u32::MAX).saturating_add(1));
+        let living = self.before.living_attempt();
+        let telling = living.map_or(Telling::Waiting, Telling::OnItsWay);
+        let text = text.to_owned();
+        self.state.messages.push(OperatorMessage { n, text: text.clone(), at: self.now, telling });
+        if let Some(attempt) = living {
+            let what = Delivered::Message { n, text };
+            self.moved.effects.push(Effect::Deliver(Delivery { attempt, what }));
+        }
+        Ok(())
+    }
+
+    /// The answer has reached the agent that waited for it.
+    pub(super) fn answer_delivered(&mut self, n: QuestionNo) -> Result<(), Illegal> {
+        let question = self.state.questions.iter_mut().find(|question| question.n == n);
+        match question.and_then(|question| question.closed.as_mut()) {
+            Some(Closed::Answered { telling: telling @ Telling::OnItsWay(_), .. }) => {
+                let Telling::OnItsWay(attempt) = *telling else { return Ok(()) };
+                *telling = Telling::Told(attempt);
+                self.settle(answer_key(n, attempt));
+                Ok(())
+            }
+            _ => Err(Illegal::NotAsked { question: n }),
+        }
+    }
+
+    /// The operator's words have reached the model.
+    pub(super) fn heard(&mut self, n: MessageNo) {
+        let message = self.state.messages.iter_mut().find(|message| message.n == n);
+        if let Some(OperatorMessage { telling: telling @ Telling::OnItsWay(_), .. }) = message
+            && let Telling::OnItsWay(attempt) = *telling
+        {
+            *telling = Telling::Told(attempt);
+            self.settle(message_key(n, attempt));
+        }
+    }
+
+    /// When an attempt is over, what its agent does not know is part of the next prompt. An answer that it was given
+    /// and could not use any more is told again.
+    pub(super) fn take_back_untold(&mut self, attempt: AttemptNo, end: &End) {
+        let heard_prompt = self.state.attempt(attempt).is_some_and(|attempt| attempt.turns > 0);
+        let heard_prompt = heard_prompt && *end != End::ContextOverflow;
+        let mut settled = Vec::new();
+        let mut take_back = |telling: &mut Telling, key: String, is_lost: bool| match *telling {
+            Telling::OnItsWay(to) if to == attempt => {
+                settled.push(key);
+                *telling = Telling::Waiting;
+            }
+            Telling::Told(to) if to == attempt && is_lost => *telling = Telling::Waiting,
+            _ => {}
+        };
+        for question in &mut self.state.questions {
+            let asked_here = question.attempt == attempt;
+            if let Some(Closed::Answered { telling, .. }) = &mut question.closed {
+                let is_lost = !heard_prompt || (asked_here && end.is_bad());
+                take_back(telling, answer_key(question.n, attempt), is_lost);
+            }
+        }
+        for message in &mut self.state.messages {
+            take_back(&mut message.telling, message_key(message.n, attempt), !heard_prompt);
+        }
+        self.moved.settled.extend(settled);
+    }
+
+    /// Everything that waits is part of this attempt's prompt.
+    pub(super) fn tell_with_prompt(&mut self, attempt: AttemptNo) {
+        let answers = self.state.questions.iter_mut().filter_map(|question| match &mut question.closed {
+            Some(Closed::Answered { telling, .. }) => Some(telling),
+            _ => None,
+        });
+        let messages = self.state.messages.iter_mut().map(|message| &mut message.telling);
+        for telling in answers.chain(messages).filter(|telling| **telling == Telling::Waiting) {
+            *telling = Telling::Told(attempt);
+        }
+    }
+
+    /// The end of an attempt by the name that it deserves: an agent that comes to the end of its turn may have asked,
+    /// may want to wait, or may have been kept from its work.
+    pub(super) fn name_end(&mut self, end: &End, work: Work) -> End {
+        if *end != End::Completed {
+            return end.clone();
+        }
+        let text = self.state.last_attempt().map(|attempt| attempt.text.clone()).unwrap_or_default();
+        match LastWords::read(&text) {
+            Some(Ok(LastWords::Ask(ask))) => {
+                self.moved.events.push(Event::Agent { event: crate::AgentEvent::Asked(ask.clone()) });
+                self.ask(&ask);
+            }
+            Some(Ok(LastWords::Sleep { duration, reason })) if self.state.open_question().is_none() => {
+                return End::Slept { duration, reason };
+            }
+            Some(Err(bad)) => {
+                let text = format!("the agent's last message speaks to Towline, but cannot be read: {bad}");
+                self.moved.events.push(Event::Notice { text });
+            }
+            _ => {}
+        }
+        if self.state.open_question().is_some() {
+            return End::Asked;
+        }
+        match (work, self.denial()) {
+            (Work::Nothing, Some((tool, rule))) => End::PermissionDenied { tool, rule },
+            _ => End::Completed,
+        }
+    }
+
+    /// The last tool of the attempt that was denied by a rule; a person who denies knows what they do.
+    fn denial(&self) -> Option<(String, String)> {
+        let decisions = &self.state.last_attempt()?.decisions;
+        let denied = decisions.iter().rfind(|decision| {
+            decision.outcome == Outcome::Deny && decision.by != BY_PERSON && decision.by != BY_DEFAULT
+        })?;
+        let rule = denied.rule.clone().unwrap_or_else(|| "the agent's own".to_owned());
+        Some((denied.tool.clone(), rule))
+    }
+}
+
+/// How decisions name a person.
+const BY_PERSON: &str = "person";
+/// How decisions name a deadline that nobody met.
+const BY_DEFAULT: &str = "timeout";
+
+fn decision(question: &Question, reply: &Reply, by: Answerer) -> Option<Decision> {
+    let About::Permission { call, rule, .. } = &question.ask.about else { return None };
+    let by = match by {
+        Answerer::Person => BY_PERSON,
+        Answerer::Default => BY_DEFAULT,
+    };
+    let outcome = reply.outcome()?;
+    Some(Decision { tool: call.tool.clone(), outcome, by: by.to_owned(), rule: Some(rule.clone()) })
+}
+
+fn default_of(ask: &Ask) -> Option<Reply> {
+    ask.default.as_deref().and_then(|default| ask.read_answer(default).ok())
+}
