@@ -8,9 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    AgentEvent, AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, CheckResult, Clock,
-    Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch, MicroUsd, Moved, Origin,
-    Outcome, Phase, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, Usage, Verdict, Work,
+    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, CheckResult,
+    Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch, MicroUsd, Moved, Origin,
+    Outcome, Phase, QuestionNo, Reply, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work,
     WorkspaceBinding, WorkspaceSpec, step,
 };
 
@@ -43,6 +43,7 @@ pub(crate) fn goal() -> Goal {
         },
         briefing: false,
         red_first: false,
+        sessions: BTreeMap::new(),
         labels: vec![],
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
@@ -160,6 +161,43 @@ pub(crate) fn decision(outcome: Outcome) -> Decision {
     Decision { tool: "Bash".into(), outcome, by: "rule".into(), rule: None }
 }
 
+/// A question with two options, asked by a request that the agent waits for.
+pub(crate) fn ask_waiting(request: &str) -> Ask {
+    Ask { request: Some(request.to_owned()), ..ask() }
+}
+
+/// A question with two options.
+pub(crate) fn ask() -> Ask {
+    Ask::choice("Which colour?".into(), vec!["red".into(), "blue".into()])
+}
+
+/// The agent asks.
+pub(crate) fn asked(ask: Ask) -> Event {
+    agent(AgentEvent::Asked(ask))
+}
+
+/// The question is answered by these words.
+pub(crate) fn answered(question: u32, words: &str) -> Event {
+    let reply = Reply::Chosen { answers: vec![words.to_owned()] };
+    Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
+}
+
+/// The operator says this.
+pub(crate) fn told(text: &str) -> Event {
+    Event::Told { text: text.to_owned() }
+}
+
+/// The agent's turn came to its end with this message.
+pub(crate) fn turn_ended(text: &str) -> Event {
+    agent(AgentEvent::TurnEnded(TurnEnd {
+        stop: TurnStop::Done,
+        text: text.to_owned(),
+        structured: None,
+        inner_turns: None,
+        reported_cost: None,
+    }))
+}
+
 /// The attempt ended so.
 pub(crate) fn ended(end: End) -> Event {
     Event::AttemptEnded { end, exit: exit(), work: Work::Nothing }
@@ -268,6 +306,16 @@ impl Story {
         Self::working(goal()).after(&[ended(End::RateLimited { until: Some(at(3_600)) })])
     }
 
+    /// A goal whose living agent waits for an answer.
+    pub(crate) fn waiting_alive() -> Self {
+        Self::working(goal()).after(&[asked(ask_waiting("r1"))])
+    }
+
+    /// A goal that waits for an answer and has nothing running.
+    pub(crate) fn blocked() -> Self {
+        Self::working(goal()).after(&[asked(ask()), ended(End::Completed)])
+    }
+
     /// A goal that needs a person.
     pub(crate) fn escalated() -> Self {
         Self::working(goal()).after(&[ended(End::Declined { message: "I will not".into() })])
@@ -342,6 +390,7 @@ impl Story {
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }
             | Event::ClockRanOut { .. }
+            | Event::AnswerDelivered { .. }
             | Event::CheckStarted { .. }
             | Event::CheckFinished { .. }
             | Event::VerdictReached { .. }
@@ -356,7 +405,10 @@ impl Story {
 pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
     let source = match event {
         Event::Agent { .. } => Source::Agent,
-        Event::CancelRequested | Event::RetryRequested { .. } => Source::Operator,
+        Event::CancelRequested
+        | Event::RetryRequested { .. }
+        | Event::Answered { .. }
+        | Event::Told { .. } => Source::Operator,
         _ => Source::Towline,
     };
     Incoming { stamp, source, parent: None, raw: None, event }

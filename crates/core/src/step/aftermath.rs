@@ -206,6 +206,7 @@ impl Stepper<'_> {
         }
         let end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone());
         if verdict.met() {
+            self.say_what_was_not_heard();
             self.state.phase = Phase::Done;
         } else if let Some(End::PermissionDenied { tool, rule }) = end {
             self.escalate(EscalationReason::PermissionDenied { tool, rule });

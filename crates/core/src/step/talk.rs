@@ -192,6 +192,15 @@ impl Stepper<'_> {
         }
     }
 
+    /// A goal that is done needs no more words, but whoever said them should know.
+    pub(super) fn say_what_was_not_heard(&mut self) {
+        let unheard = self.state.messages.iter().filter(|message| message.telling == Telling::Waiting);
+        let notices = unheard.map(|message| Event::Notice {
+            text: format!("done before the agent heard this: {}", message.text),
+        });
+        self.moved.events.extend(notices);
+    }
+
     /// When an attempt is over, what its agent does not know is part of the next prompt. An answer that it was given
     /// and could not use any more is told again.
     pub(super) fn take_back_untold(&mut self, attempt: AttemptNo, end: &End) {

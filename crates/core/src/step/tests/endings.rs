@@ -1,5 +1,7 @@
 //! What follows each way in which an attempt can end by itself.
 
+use std::time::Duration;
+
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
@@ -35,6 +37,8 @@ impl SampleOf<Self> for End {
 
 some_of_each! { ends: End, by End {
     End::Completed => End::Completed;
+    End::Asked => End::Asked;
+    End::Slept { .. } => End::Slept { duration: Duration::from_secs(60), reason: "CI".into() };
     End::RateLimited { .. } => End::RateLimited { until: None };
     End::ServerError { .. } => End::ServerError { status: Some(529), message: "overloaded".into() };
     End::Auth { .. } => End::Auth { message: "not logged in".into() };
@@ -43,8 +47,10 @@ some_of_each! { ends: End, by End {
     End::MaxTurns => End::MaxTurns;
     End::MaxBudget => End::MaxBudget;
     End::Declined { .. } => End::Declined { message: "I will not".into() };
+    End::PermissionDenied { .. } => End::PermissionDenied { tool: "Bash".into(), rule: "Bash(rm *)".into() };
     End::TimedOut { .. } => End::TimedOut { clock: Clock::Startup };
     End::Crashed { .. } => crashed();
+    End::Lost => End::Lost;
     End::SpawnFailed { .. } => End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } };
     End::Cancelled => End::Cancelled;
     End::OverBudget => End::OverBudget;
@@ -231,13 +237,22 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
 }
 
 #[test]
-fn an_overflowing_conversation_is_left_for_a_new_one_that_hears_everything() {
-    let mut story = Story::working(goal());
+fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_hears_everything() {
+    let mut story = Story::checking();
+    let first = launch_of(story.tell(red_verdict("t1")));
+    assert_eq!(first.compact, None);
+    for _ in 0..Policy::COMPACTIONS_AFTER_OVERFLOW {
+        story.work_in("s1", true);
+        story.tell(ended(End::ContextOverflow));
+        let again = story.go_on();
+        assert_eq!(again.compact.as_deref(), Some(Policy::COMPACTION_FOCUS));
+        assert_eq!((again.session, again.prompt), (first.session.clone(), first.prompt.clone()));
+    }
+    story.work_in("s1", true);
     story.tell(ended(End::ContextOverflow));
-    let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(2)));
-    assert!(launch.prompt.starts_with("# Goal"), "{}", launch.prompt);
-    assert!(launch.prompt.contains("did not come to its end (context overflow)"), "{}", launch.prompt);
+    let fresh = story.go_on();
+    assert_eq!((fresh.session, fresh.compact), (SessionPlan::Fresh(fresh_session(5)), None));
+    assert!(fresh.prompt.starts_with("# Goal") && fresh.prompt.contains("# Checks that failed"), "{}", fresh.prompt);
 }
 
 #[test]

@@ -13,7 +13,9 @@ fn launch(number: u32, session: SessionPlan, prompt: &str) -> Effect {
         agent: AgentName::new("claude"),
         model: None,
         session,
+        compact: None,
         prompt: prompt.to_owned(),
+        permitted: vec![],
     })
 }
 

@@ -10,5 +10,7 @@ mod life;
 mod news;
 mod properties;
 mod reopening;
+mod sessions;
 mod stopping;
 mod table;
+mod talk;

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, Amount, Axis, Budget, BudgetChange, CheckResult, Clock, End, Event, Goal, LaunchProblem,
-    Limit, LimitStatus, MicroUsd, Outcome, Phase, RawRef, Refusal, Tokens, ToolKind, ToolStatus, ToolUse,
+    About, AgentEvent, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End, Event, Goal, LaunchProblem,
+    Limit, LimitStatus, MessageNo, MicroUsd, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse,
     TurnEnd, TurnStop, Usage, Verdict,
 };
 
@@ -111,6 +111,9 @@ fn event() -> impl Strategy<Value = Event> {
         2 => Just(Event::Stopped),
         6 => Just(Event::Woken),
         1 => Just(Event::CancelRequested),
+        4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
+        1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question) }),
+        2 => text().prop_map(|text| Event::Told { text }),
         3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget }),
         1 => Just(Event::Created),
         1 => text().prop_map(|worker| Event::Claimed { worker }),
@@ -131,7 +134,7 @@ fn agent_event() -> impl Strategy<Value = AgentEvent> {
             model: None,
             used,
             context_used: Some(used.input),
-            context_size: None,
+            context_size: Some(Tokens(200)),
         }),
         1 => limit().prop_map(AgentEvent::RateLimit),
         1 => prop::sample::select(vec![None, Some(401), Some(529)]).prop_map(|status| AgentEvent::Retrying {
@@ -140,11 +143,43 @@ fn agent_event() -> impl Strategy<Value = AgentEvent> {
             delay_ms: u64::MAX,
             error: String::new(),
         }),
+        3 => any_ask().prop_map(AgentEvent::Asked),
+        1 => text().prop_map(|request| AgentEvent::Withdrawn { request }),
+        1 => (1_u32..4).prop_map(|message| AgentEvent::Heard { message: MessageNo(message) }),
+        1 => option::of(0_u64..300).prop_map(|after| AgentEvent::Compacted { before: None, after: after.map(Tokens) }),
+        1 => text().prop_map(|reason| AgentEvent::NotCompacted { reason }),
         1 => outcome().prop_map(|outcome| AgentEvent::Decided(decision(outcome))),
         1 => turn_end().prop_map(AgentEvent::TurnEnded),
         1 => text().prop_map(|id| AgentEvent::Tool(tool(id))),
         1 => text().prop_map(|raw| AgentEvent::Unrecognised { what: "frame".into(), raw, count: 3 }),
     ]
+}
+
+fn any_ask() -> impl Strategy<Value = Ask> {
+    let about = prop_oneof![
+        Just(ask().about),
+        Just(About::Permission {
+            call: ToolCall { tool: "Bash".into(), input: "00".into() },
+            title: "rm x".into(),
+            rule: "Bash(rm x)".into(),
+        }),
+    ];
+    let default = prop::sample::select(vec![None, Some("red".to_owned()), Some("no".to_owned())]);
+    let patience = option::of((0_u64..500).prop_map(Duration::from_secs));
+    (option::of(text()), about, default, patience)
+        .prop_map(|(request, about, default, patience)| Ask { request, about, default, patience })
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    prop_oneof![
+        2 => text().prop_map(|answer| Reply::Chosen { answers: vec![answer] }),
+        1 => Just(Reply::Allowed),
+        1 => text().prop_map(|message| Reply::Denied { message }),
+    ]
+}
+
+fn answer(question: u32, reply: Reply) -> Event {
+    Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
 }
 
 fn started(id: u32, resumed: bool) -> AgentEvent {
@@ -199,7 +234,10 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
         option::of(prop::sample::select(vec![401_u16, 500]))
             .prop_map(|status| TurnStop::Failed { status, reason: "error".into() }),
     ];
-    (stop, text()).prop_map(|(stop, text)| TurnEnd {
+    let asks = r#"{"towline": "ask", "question": "Which?", "default": "a", "deadline": 60}"#.to_owned();
+    let sleeps = r#"{"towline": "sleep", "seconds": 90, "reason": "CI"}"#.to_owned();
+    let words = prop_oneof![4 => text(), 1 => Just(asks), 1 => Just(sleeps)];
+    (stop, words).prop_map(|(stop, text)| TurnEnd {
         stop,
         text,
         structured: None,
@@ -212,6 +250,7 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
 pub(super) fn end() -> impl Strategy<Value = End> {
     prop_oneof![
         6 => Just(End::Completed),
+        1 => Just(End::Lost),
         1 => option::of(moment()).prop_map(|until| End::RateLimited { until }),
         1 => text().prop_map(|message| End::ServerError { status: Some(529), message }),
         1 => text().prop_map(|message| End::Auth { message }),
@@ -249,7 +288,7 @@ fn budget_change() -> impl Strategy<Value = BudgetChange> {
 }
 
 fn clock() -> impl Strategy<Value = Clock> {
-    prop::sample::select(vec![Clock::Startup, Clock::Idle, Clock::Turn, Clock::Wall])
+    prop::sample::select(vec![Clock::Startup, Clock::Idle, Clock::Turn, Clock::Wall, Clock::Answer])
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {

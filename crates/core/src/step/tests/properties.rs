@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use super::news::{News, Teller, any_goal, end, news};
 use crate::fixtures::*;
 use crate::{
-    AttemptNo, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome, Usage, Verdict,
+    AttemptNo, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome, Telling, Usage,
+    Verdict,
 };
 
 /// A goal under random news, watched at every step.
@@ -67,7 +68,9 @@ impl Watch {
         let state = &self.story.state;
         let changed = state.phase != before.phase;
         let follows = changed.then(|| now_in(state.phase.clone()));
-        assert_eq!(moved.events, Vec::from_iter(follows));
+        let phases = moved.events.iter().filter(|event| matches!(event, Event::PhaseChanged { .. }));
+        assert_eq!(phases.collect::<Vec<_>>(), Vec::from_iter(&follows));
+        assert_eq!(follows.as_ref().and(moved.events.last()), follows.as_ref(), "the phase changes at last");
         let recorded = moved.recorded_as.as_deref().unwrap_or(event);
         if let Event::AttemptEnded { end, .. } = recorded {
             assert_eq!(state.attempts.iter().rev().find_map(|attempt| attempt.end.as_ref()), Some(end));
@@ -105,7 +108,7 @@ fn work_of(state: &GoalState) -> BTreeSet<String> {
     let preparing = format!("prepare/{}", state.preparations);
     let work = match &state.phase {
         Phase::Preparing => vec![preparing],
-        Phase::Running { attempt } => vec![running(attempt)],
+        Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => vec![running(attempt)],
         Phase::Checking { attempt } => vec![checking(attempt)],
         Phase::Stopping(stopping) => {
             let alive = state.last_attempt().is_some_and(|attempt| attempt.end.is_none());
@@ -118,7 +121,20 @@ fn work_of(state: &GoalState) -> BTreeSet<String> {
         }
         _ => vec![],
     };
-    work.into_iter().collect()
+    work.into_iter().chain(deliveries_of(state)).collect()
+}
+
+/// What is on its way to the living agent.
+fn deliveries_of(state: &GoalState) -> Vec<String> {
+    let answers = state.questions.iter().filter_map(|question| match question.answer()?.1 {
+        Telling::OnItsWay(attempt) => Some(format!("answer/{}/{attempt}", question.n)),
+        _ => None,
+    });
+    let messages = state.messages.iter().filter_map(|message| match message.telling {
+        Telling::OnItsWay(attempt) => Some(format!("tell/{}/{attempt}", message.n)),
+        _ => None,
+    });
+    answers.chain(messages).collect()
 }
 
 fn assert_sound(state: &GoalState) {
@@ -128,13 +144,21 @@ fn assert_sound(state: &GoalState) {
     let alive: Vec<AttemptNo> =
         state.attempts.iter().filter(|attempt| attempt.end.is_none()).map(|attempt| attempt.n).collect();
     match &state.phase {
-        Phase::Running { attempt } => assert_eq!(alive, [*attempt]),
+        Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
+            assert_eq!(alive, [*attempt]);
+        }
         Phase::Stopping(stopping) => {
             assert!(alive.is_empty() || alive == Vec::from_iter(stopping.attempt), "{alive:?}");
         }
         phase => assert_eq!(alive, [], "{phase:?}"),
     }
-    assert_eq!(state.settled_at.is_some(), state.phase.is_settled());
+    assert_eq!(state.settled_at.is_some(), state.phase.waits_for_operator());
+    let open = state.open_question().map(|question| question.n);
+    match &state.phase {
+        Phase::Blocked { question, .. } => assert_eq!(open, Some(*question)),
+        Phase::Running { .. } | Phase::Queued | Phase::Preparing => assert_eq!(open, None),
+        _ => {}
+    }
     if let Some(limit) = state.budget.attempts {
         assert!(state.attempts_spent() <= limit, "{} attempts of {limit}", state.attempts_spent());
     }
@@ -160,6 +184,12 @@ fn assert_leads_on(story: &Story) {
     let event = match &before {
         Phase::Queued => Event::Dispatched,
         Phase::Preparing => prepared(),
+        // Nothing leads out of it but an answer, or its deadline.
+        Phase::Blocked { until: None, .. } => return,
+        Phase::Blocked { until: Some(until), .. } => {
+            story.now = (*until).max(story.now);
+            Event::Woken
+        }
         Phase::Running { .. } => ended(crashed()),
         Phase::Checking { .. } => red_verdict("other"),
         Phase::Stopping(_) if story.state.last_attempt().is_some_and(|last| last.end.is_none()) => {

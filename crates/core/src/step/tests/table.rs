@@ -2,7 +2,7 @@
 
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
-use crate::{AgentEvent, Clock, End, Event, Illegal, Phase, StepOutcome, Stopping};
+use crate::{AgentEvent, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping};
 
 /// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
 ///
@@ -60,6 +60,9 @@ some_of_each! { events: Event, by Event {
     Event::Stopped => Event::Stopped;
     Event::Woken => Event::Woken;
     Event::CancelRequested => Event::CancelRequested;
+    Event::Answered { .. } => answered(1, "blue");
+    Event::Told { .. } => told("use the small one");
+    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1) };
     Event::RetryRequested { .. } => retry(&[]);
     Event::PhaseChanged { .. } => now_in(Phase::Done);
     Event::Notice { .. } => Event::Notice { text: "by the way".into() };
@@ -76,6 +79,7 @@ some_of_each! { stories: Story, by Phase {
         Story::checking().after(&[Event::CancelRequested]);
     Phase::Sleeping { .. } => Story::sleeping();
     Phase::Limited { .. } => Story::limited();
+    Phase::Blocked { .. } => Story::waiting_alive(), Story::blocked();
     Phase::Escalated { .. } => Story::escalated();
     Phase::Done => Story::checking().after(&[green_verdict("t1")]);
     Phase::Unproven => Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
@@ -93,6 +97,7 @@ fn short(phase: &Phase) -> &'static str {
         Phase::Checking { .. } => "check",
         Phase::Sleeping { .. } => "sleep",
         Phase::Limited { .. } => "limit",
+        Phase::Blocked { .. } => "block",
         Phase::Escalated { .. } => "escal",
         Phase::Done => "done",
         Phase::Unproven => "unprv",
@@ -101,12 +106,14 @@ fn short(phase: &Phase) -> &'static str {
     }
 }
 
-/// A column's head; a stop is told apart by what is being stopped: setup, agent or checks.
+/// A column's head; a stop is told apart by what is being stopped (setup, agent or checks), a question by whether the
+/// agent waits for the answer alive.
 fn head(story: &Story) -> &'static str {
     match &story.state.phase {
         Phase::Stopping(Stopping { attempt: None, .. }) => "stp:s",
         Phase::Stopping(_) if story.last().end.is_none() => "stp:a",
         Phase::Stopping(_) => "stp:c",
+        Phase::Blocked { attempt: Some(_), .. } => "blk:a",
         phase => short(phase),
     }
 }

@@ -1,0 +1,341 @@
+//! Questions, answers and the operator's words.
+
+use std::time::Duration;
+
+use crate::fixtures::*;
+use crate::{
+    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, Effect, End, EscalationReason, Event,
+    Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId, SessionPlan, StepOutcome, StopWhy,
+    Stopping, Telling, ToolCall,
+};
+
+fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
+    Phase::Blocked { question: QuestionNo(question), attempt: attempt.map(no), until: None }
+}
+
+fn chosen(words: &str) -> Reply {
+    Reply::Chosen { answers: vec![words.to_owned()] }
+}
+
+fn answer_effect(request: &str, words: &str) -> Effect {
+    let what = Delivered::Answer { question: QuestionNo(1), request: request.into(), reply: chosen(words) };
+    Effect::Deliver(Delivery { attempt: no(1), what })
+}
+
+#[test]
+fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
+    let mut story = Story::working(goal());
+    let moved = story.tell(asked(ask_waiting("r1")));
+    assert_eq!(moved, moved_to(blocked_on(1, Some(1)), &[]));
+
+    let moved = story.tell(answered(1, "blue"));
+    let running = Phase::Running { attempt: no(1) };
+    let expected =
+        Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
+    assert_eq!(moved, expected);
+
+    let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    assert_eq!(moved, Moved { settled: keys(&["answer/1/1"]), ..Moved::default() });
+    story.tell(ended(End::Completed));
+    let launch = launch_of(story.tell(red_verdict("t1")));
+    assert!(!launch.prompt.contains("blue"), "{}", launch.prompt);
+}
+
+#[test]
+fn several_requests_at_once_are_answered_in_any_order() {
+    let mut story = Story::waiting_alive().after(&[asked(ask_waiting("r2"))]);
+    story.tell(answered(2, "red"));
+    assert_eq!(story.state.phase, blocked_on(1, Some(1)));
+    story.tell(answered(1, "blue"));
+    assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
+}
+
+#[test]
+fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_session() {
+    let mut story = Story::waiting_alive();
+    story.tell(ran_out(Clock::Answer));
+    assert_eq!(story.state.phase, Phase::Stopping(Stopping { attempt: Some(no(1)), why: StopWhy::Asked }));
+    // Ended, the agent lets go of its request; the question stands.
+    story.tell(agent(AgentEvent::Withdrawn { request: "r1".into() }));
+    let moved = story.tell(ended(crashed()));
+    assert_eq!(moved, moved_after_stop(blocked_on(1, None), 1, End::Asked));
+    assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
+
+    assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.prompt, "# Answers to what you asked\n\n- Which colour?\n  blue");
+}
+
+#[test]
+fn a_question_of_an_agent_that_died_is_answered_all_the_same() {
+    let mut story = Story::waiting_alive();
+    let moved = story.tell(ended(crashed()));
+    assert_eq!(moved, moved_to(blocked_on(1, None), &["launch/1"]));
+    story.tell(answered(1, "blue"));
+    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
+}
+
+#[test]
+fn an_answer_that_a_dying_agent_could_not_use_is_told_again() {
+    let mut story = Story::waiting_alive();
+    story.tell(answered(1, "blue"));
+    story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    story.tell(ended(crashed()));
+    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
+}
+
+#[test]
+fn an_answer_on_its_way_when_the_agent_ends_is_told_by_the_next_prompt() {
+    let mut story = Story::waiting_alive();
+    story.tell(answered(1, "blue"));
+    let moved = story.tell(ended(crashed()));
+    assert_eq!(moved.settled, keys(&["launch/1", "answer/1/1"]));
+    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
+}
+
+#[test]
+fn a_request_that_the_agent_takes_back_is_no_question_any_more() {
+    let mut story = Story::waiting_alive();
+    let moved = story.tell(agent(AgentEvent::Withdrawn { request: "r1".into() }));
+    assert_eq!(moved, moved_to(Phase::Running { attempt: no(1) }, &[]));
+    let late = StepOutcome::Illegal(Illegal::NotAsked { question: QuestionNo(1) });
+    assert_eq!(story.offer(answered(1, "blue")), late);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_its_question_is_refused() {
+    let mut story = Story::waiting_alive();
+    let before = story.state.clone();
+    let answer = |reply| Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person };
+    let two = Reply::Chosen { answers: vec!["a".into(), "b".into()] };
+    for wrong in [answer(Reply::Allowed), answer(two), answered(2, "blue")] {
+        assert!(matches!(story.offer(wrong), StepOutcome::Illegal(Illegal::NotAsked { .. })));
+    }
+    assert_eq!(story.state, before);
+}
+
+#[test]
+fn a_last_message_that_asks_blocks_the_goal_and_costs_no_attempt() {
+    let mut story = Story::working(goal());
+    story.tell(turn_ended(r#"{"towline": "ask", "question": "Which colour?", "options": ["red", "blue"]}"#));
+    let moved = story.tell(ended(End::Completed));
+    let expected = Moved {
+        recorded_as: Some(Box::new(ended(End::Asked))),
+        events: vec![asked(ask()), now_in(blocked_on(1, None))],
+        settled: keys(&["launch/1"]),
+        ..Moved::default()
+    };
+    assert_eq!(moved, expected);
+    assert_eq!(story.last().end, Some(End::Asked));
+    assert_eq!(story.state.attempts_spent(), 0);
+}
+
+#[test]
+fn a_last_message_that_speaks_to_towline_and_cannot_be_read_is_said_so() {
+    let mut story = Story::working(goal());
+    story.tell(turn_ended(r#"{"towline": "ask"}"#));
+    let moved = story.tell(ended(End::Completed));
+    assert!(matches!(&moved.events[0], Event::Notice { text } if text.contains("cannot be read")), "{moved:?}");
+    assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
+}
+
+#[test]
+fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
+    let mut story = Story::working(goal());
+    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 90, "reason": "CI runs"}"#));
+    let moved = story.tell(ended(End::Completed));
+    let slept = End::Slept { duration: Duration::from_secs(90), reason: "CI runs".into() };
+    let sleeping = Phase::Sleeping { until: at(90), reason: "CI runs".into() };
+    let expected =
+        Moved { recorded_as: Some(Box::new(ended(slept))), ..moved_to(sleeping, &["launch/1"]) };
+    assert_eq!(moved, expected);
+    let launch = story.go_on();
+    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.prompt, "# Awake\n\nThe wait that you asked for is over (CI runs). Go on.");
+}
+
+#[test]
+fn the_default_is_taken_at_the_deadline_and_the_log_says_so() {
+    let with_default = Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask() };
+    let mut story = Story::working(goal()).after(&[asked(with_default), ended(End::Completed)]);
+    assert_eq!(story.state.phase.until(), Some(at(60)));
+    story.wait(60);
+    let moved = story.tell(Event::Woken);
+    let taken = Event::Answered { question: QuestionNo(1), reply: chosen("red"), by: Answerer::Default };
+    assert_eq!(moved.events, [taken, now_in(Phase::Queued)]);
+    assert!(story.go_on().prompt.contains("- Which colour?\n  red"));
+}
+
+#[test]
+fn a_default_reaches_an_agent_that_waits() {
+    let with_default =
+        Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
+    let mut story = Story::working(goal()).after(&[asked(with_default)]);
+    story.wait(60);
+    let moved = story.tell(Event::Woken);
+    assert_eq!(moved.effects, [answer_effect("r1", "red")]);
+    assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
+}
+
+#[test]
+fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again() {
+    let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
+    let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
+    story.wait(60);
+    story.tell(Event::Woken);
+    let reason = EscalationReason::Unanswered { question: "Which colour?".into() };
+    assert_eq!(story.state.phase, Phase::Escalated { reason });
+    story.wait(10_000);
+    assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
+    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
+}
+
+#[test]
+fn a_goal_that_is_retried_without_an_answer_tells_the_agent_to_decide() {
+    let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
+    let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
+    story.wait(60);
+    story.tell(Event::Woken);
+    story.tell(retry(&[]));
+    let prompt = "# Answers to what you asked\n\n- Which colour?\n  Nobody answered. Decide yourself, and say what you \
+                  assumed.";
+    assert_eq!(story.go_on().prompt, prompt);
+}
+
+#[test]
+fn the_time_that_an_answer_takes_is_not_the_goals() {
+    let budget = crate::Budget { wall: Some(Duration::from_secs(100)), ..crate::Budget::default() };
+    let mut story = Story::working(goal_with(budget));
+    story.wait(40);
+    story.tell(asked(ask_waiting("r1")));
+    story.wait(5_000);
+    story.tell(answered(1, "blue"));
+    assert_eq!(story.state.wall_ends(), Some(at(5_100)));
+}
+
+fn permission() -> Ask {
+    let call = ToolCall { tool: "Bash".into(), input: "beef".into() };
+    let about = About::Permission { call, title: "rm -r out".into(), rule: "Bash(rm -r out)".into() };
+    Ask { request: Some("r1".into()), about, default: None, patience: None }
+}
+
+#[test]
+fn a_permission_of_a_person_is_a_decision_of_the_attempt() {
+    let mut story = Story::working(goal()).after(&[asked(permission())]);
+    let yes = Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person };
+    let moved = story.tell(yes);
+    let what = Delivered::Answer { question: QuestionNo(1), request: "r1".into(), reply: Reply::Allowed };
+    assert_eq!(moved.effects, [Effect::Deliver(Delivery { attempt: no(1), what })]);
+    let decision = Decision {
+        tool: "Bash".into(),
+        outcome: Outcome::Allow,
+        by: "person".into(),
+        rule: Some("Bash(rm -r out)".into()),
+    };
+    assert_eq!(story.last().decisions, [decision]);
+}
+
+#[test]
+fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_attempt() {
+    let mut story = Story::working(goal()).after(&[asked(permission()), ended(crashed())]);
+    story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
+    let launch = story.go_on();
+    assert_eq!(launch.permitted, [ToolCall { tool: "Bash".into(), input: "beef".into() }]);
+    assert!(launch.prompt.contains("- You may use Bash for this once: rm -r out"), "{}", launch.prompt);
+}
+
+#[test]
+fn a_denied_tool_without_which_nothing_was_done_needs_a_person() {
+    let denied = Decision { rule: Some("WebFetch".into()), ..decision(Outcome::Deny) };
+    let mut story = Story::working(goal()).after(&[agent(AgentEvent::Decided(denied))]);
+    let moved = story.tell(ended(End::Completed));
+    let end = End::PermissionDenied { tool: "Bash".into(), rule: "WebFetch".into() };
+    assert_eq!(moved.recorded_as, Some(Box::new(ended(end))));
+    assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
+    // Nothing may have been left to do.
+    assert_eq!(story.clone().tell(green_verdict("t0")), moved_to(Phase::Done, &["checks/1"]));
+    let reason = EscalationReason::PermissionDenied { tool: "Bash".into(), rule: "WebFetch".into() };
+    assert_eq!(story.tell(red_verdict("t0")), moved_to(Phase::Escalated { reason }, &["checks/1"]));
+}
+
+#[test]
+fn an_agent_that_found_its_way_around_a_denied_tool_goes_on() {
+    let mut story = Story::working(goal()).after(&[decided(Outcome::Deny)]);
+    story.tell(ended_with_work(End::Completed));
+    assert_eq!(story.last().end, Some(End::Completed));
+    story.tell(red_verdict("t1"));
+    assert_eq!(story.state.phase, Phase::Running { attempt: no(2) });
+}
+
+#[test]
+fn the_operators_words_go_to_the_living_agent_and_are_told_once() {
+    let mut story = Story::working(goal());
+    let moved = story.tell(told("use the small one"));
+    let what = Delivered::Message { n: MessageNo(1), text: "use the small one".into() };
+    let expected =
+        Moved { effects: vec![Effect::Deliver(Delivery { attempt: no(1), what })], ..Moved::default() };
+    assert_eq!(moved, expected);
+    let moved = story.tell(agent(AgentEvent::Heard { message: MessageNo(1) }));
+    assert_eq!(moved, Moved { settled: keys(&["tell/1/1"]), ..Moved::default() });
+    story.tell(ended(crashed()));
+    assert!(!story.go_on().prompt.contains("small one"));
+}
+
+#[test]
+fn words_that_the_agent_did_not_hear_are_part_of_the_next_prompt_once() {
+    let mut story = Story::working(goal());
+    story.tell(told("use the small one"));
+    let moved = story.tell(ended(crashed()));
+    assert_eq!(moved.settled, keys(&["launch/1", "tell/1/1"]));
+    let launch = story.go_on();
+    assert!(launch.prompt.starts_with("# From the operator\n\nuse the small one\n\n# Interrupted"), "{}", launch.prompt);
+    story.work_in("s1", true);
+    story.tell(ended(crashed()));
+    assert!(!story.go_on().prompt.contains("small one"));
+}
+
+#[test]
+fn words_of_a_prompt_that_was_never_taken_up_are_said_again() {
+    let mut story = Story::sleeping();
+    story.tell(told("use the small one"));
+    for _ in 0..2 {
+        let launch = story.go_on();
+        assert!(launch.prompt.contains("small one"), "{}", launch.prompt);
+        story.tell(ended(crashed()));
+    }
+}
+
+#[test]
+fn a_cold_start_hears_everything_that_was_ever_said() {
+    let mut story = Story::working(goal()).after(&[told("use the small one")]);
+    story.tell(agent(AgentEvent::Heard { message: MessageNo(1) }));
+    story.tell(asked(ask_waiting("r1")));
+    story.tell(answered(1, "blue"));
+    story.tell(ended(crashed()));
+    story.go_on();
+    story.tell(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
+    let prompt = story.go_on().prompt;
+    for wanted in ["# Goal", "use the small one", "- Which colour?\n  blue"] {
+        assert!(prompt.contains(wanted), "{prompt}");
+    }
+}
+
+#[test]
+fn words_wake_a_goal_that_sleeps_and_open_one_that_needs_a_person() {
+    let mut story = Story::sleeping();
+    assert_eq!(story.tell(told("go on")), moved_to(Phase::Queued, &[]));
+    let mut story = Story::escalated();
+    story.wait(3_600);
+    assert_eq!(story.tell(told("it is allowed")), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.state.messages[0].telling, Telling::Waiting);
+    assert!(story.go_on().prompt.starts_with("# From the operator\n\nit is allowed"));
+}
+
+#[test]
+fn a_goal_that_is_done_before_it_heard_the_operator_says_so() {
+    let mut story = Story::checking().after(&[told("use the small one")]);
+    let moved = story.tell(green_verdict("t1"));
+    let unheard = "done before the agent heard this: use the small one".to_owned();
+    assert_eq!(moved.events, [Event::Notice { text: unheard }, now_in(Phase::Done)]);
+}
