@@ -263,6 +263,9 @@ impl Supervisor {
         if !self.ending.has_begun() && clock::unix_ms() >= self.deadline.unix_ms() {
             self.ending.stop(StopCause::Deadline, now);
         }
+        if self.outputs[Stream::Stdout as usize].is_closed() {
+            self.ending.stdout_closed(now);
+        }
         if self.outputs.iter().all(Output::is_closed) {
             self.ending.outputs_closed(now);
         }
