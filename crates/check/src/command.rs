@@ -94,6 +94,8 @@ impl<'a> Place<'a> {
             interrupt_grace: INTERRUPT_GRACE,
             term_grace: TERM_GRACE,
             drain: DRAIN,
+            // A check may well close its output and go on: its timeout is what limits it.
+            closed_output_grace: None,
         }
     }
 }
@@ -122,7 +124,7 @@ async fn follow<F: Future<Output = ()>>(
 fn by_itself(record: ExitRecord, run_dir: &Path) -> Result<ExitRecord, CheckError> {
     match record.stopped {
         Some(StopCause::Requested) => Err(CheckError::EndedFromOutside { run_dir: run_dir.to_owned() }),
-        Some(StopCause::Deadline) | None => Ok(record),
+        Some(StopCause::Deadline | StopCause::OutputClosed) | None => Ok(record),
     }
 }
 

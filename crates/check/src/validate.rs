@@ -11,7 +11,8 @@ pub fn validate(check: &Check) -> Result<(), CheckError> {
     if check.name.trim().is_empty() {
         return bad("has no name; give it one, since results are told by it");
     }
-    if check.command().trim().is_empty() {
+    let CheckKind::Command { run, .. } = &check.kind;
+    if run.trim().is_empty() {
         return bad("has no command, so it could never fail; say what to run");
     }
     if check.timeout.is_zero() {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use towline_core::{Check, CheckResult, Goal, Verdict};
+use towline_core::{Check, CheckKind, CheckResult, Goal, Verdict};
 use towline_process::ShimProgram;
 use towline_workspace::{Candidate, Repository, Verification};
 
@@ -110,7 +110,8 @@ impl CheckRun<'_> {
         let mut results = Vec::with_capacity(self.goal.checks.len());
         for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
             on_progress(Progress::Started { name: check.name.clone() });
-            let command = Command { line: check.command(), run_dir, timeout: check.timeout };
+            let CheckKind::Command { run: line, .. } = &check.kind;
+            let command = Command { line, run_dir, timeout: check.timeout };
             let ended = place.run(command, stop).await?;
             let result = result_of(check, &ended).await?;
             on_progress(Progress::Finished { result: result.clone() });

@@ -49,8 +49,8 @@ fn tables_merge_and_arrays_replace() {
 fn the_checks_of_a_later_layer_replace_the_earlier_list() {
     let below = user("[[checks]]\nname = \"one\"\nrun = \"1\"\n[[checks]]\nname = \"two\"\nrun = \"2\"");
     let config = load(&[below, repository("[[checks]]\nname = \"two\"\nrun = \"3\"")]).expect("loads").config;
-    let checks: Vec<_> = config.checks.iter().map(|check| (check.name.as_str(), check.command())).collect();
-    assert_eq!(checks, [("two", "3")]);
+    let checks: Vec<_> = config.checks.iter().map(|check| (check.name.as_str(), check.describe())).collect();
+    assert_eq!(checks, [("two", "`3`".to_owned())]);
 }
 
 #[test]

@@ -208,7 +208,7 @@ impl Event {
             Self::CancelRequested => "cancel",
             Self::Answered { .. } => "answer",
             Self::Told { .. } => "tell",
-            Self::AnswerDelivered { .. } => "answer_delivered",
+            Self::AnswerDelivered { .. } => "delivered",
             Self::RetryRequested { .. } => "retry",
             Self::PhaseChanged { .. } => "phase_changed",
             Self::Notice { .. } => "notice",

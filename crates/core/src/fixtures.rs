@@ -8,10 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, CheckResult,
-    Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch, MicroUsd, Moved, Origin,
-    Outcome, Phase, QuestionNo, Reply, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work,
-    WorkspaceBinding, WorkspaceSpec, step,
+    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind,
+    CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
+    MicroUsd, Moved, Origin, Outcome, Phase, QuestionNo, Reply, SessionId, SessionStarted, Source, Stamp,
+    StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.

@@ -103,10 +103,13 @@ pub enum CheckKind {
 }
 
 impl Check {
-    /// What a person would type to run it.
-    pub fn command(&self) -> &str {
+    /// What must hold, in words that a person and an agent can act upon.
+    pub fn describe(&self) -> String {
         match &self.kind {
-            CheckKind::Command { run, .. } => run,
+            CheckKind::Command { run, stdout: None } => format!("`{run}`"),
+            CheckKind::Command { run, stdout: Some(pattern) } => {
+                format!("`{run}`, with a line on standard output that matches `{pattern}`")
+            }
         }
     }
 }

@@ -43,6 +43,13 @@ impl GoalId {
             || simple.starts_with(&given)
             || simple[24..].starts_with(&given)
     }
+
+    /// A number for what is to be random from goal to goal and from the `n`th time to the next, and yet the same when
+    /// it is worked out again.
+    pub fn seed(&self, n: u32) -> u64 {
+        // The random part of the id, with each time far away from the one before.
+        self.0.as_u64_pair().1 ^ u64::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
 }
 
 impl fmt::Display for GoalId {
@@ -223,6 +230,15 @@ mod tests {
         for given in ["", "ffff", "01932f6e-7c00-7abc-8def-0123456789ab0"] {
             assert!(!goal().matches(given), "{given}");
         }
+    }
+
+    #[test]
+    fn a_seed_is_another_for_each_goal_and_time_and_stays_the_same() {
+        let later: GoalId = "01932f6e-7c00-7abc-8def-0123456789ac".parse().expect("a goal id");
+        let seeds = [goal(), later].map(|goal| [0, 1, 2].map(|n| goal.seed(n)));
+        let distinct: std::collections::BTreeSet<u64> = seeds.into_iter().flatten().collect();
+        assert_eq!(distinct.len(), 6);
+        assert_eq!(goal().seed(1), goal().seed(1));
     }
 
     #[test]

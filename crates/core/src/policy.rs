@@ -32,6 +32,10 @@ impl Policy {
     const GUESSED_LIMIT: Duration = Duration::from_secs(5 * 60);
     /// No announced reset is believed beyond this.
     const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 3_600);
+    /// Jitter is at most this part of what it is added to: a tenth.
+    const JITTER_PART: u32 = 10;
+    /// A time is kept to this closely, however far away it is.
+    const LONGEST_JITTER: Duration = Duration::from_secs(30);
 
     /// The pause before attempt after the `failures`th bad ending in a row: 2, 4, 8 … up to 300 seconds.
     pub fn backoff(failures: u32) -> Duration {
@@ -70,10 +74,35 @@ impl Policy {
             _ => (later(now, Self::GUESSED_LIMIT), true),
         }
     }
+
+    /// When a goal that began to wait at `since` comes back: a little after `until`, by up to a tenth of the wait and
+    /// at most half a minute, and never before. Many goals that wait for the same thing must not all come back at
+    /// once. The same seed gives the same time; [`GoalId::seed`](crate::GoalId::seed) makes one.
+    pub fn wakes_at(since: Timestamp, until: Timestamp, seed: u64) -> Timestamp {
+        let wait = Duration::try_from(until.duration_since(since)).unwrap_or_default();
+        later(until, Self::jitter((wait / Self::JITTER_PART).min(Self::LONGEST_JITTER), seed))
+    }
+
+    /// Between nothing and `most`, evenly by the seed.
+    fn jitter(most: Duration, seed: u64) -> Duration {
+        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+        let share = (u128::from(scattered(seed)) * u128::from(most)) >> u64::BITS;
+        Duration::from_nanos(u64::try_from(share).unwrap_or(most))
+    }
+}
+
+/// Spreads neighbouring seeds over all numbers: the finishing steps of SplitMix64.
+const fn scattered(seed: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -116,5 +145,38 @@ mod tests {
         assert_eq!(Policy::limited_until(None, now), guess);
         assert_eq!(Policy::limited_until(Some(now), now), guess);
         assert_eq!(Policy::limited_until(Some(later(now, hour * 24 * 365)), now), guess);
+    }
+
+    /// How much later than without jitter, for each of many seeds.
+    fn delays(wait: impl Fn(u64) -> Duration, plain: Duration) -> Vec<Duration> {
+        (0..1_000)
+            .map(|seed| wait(seed).checked_sub(plain).expect("jitter never makes a wait shorter"))
+            .collect()
+    }
+
+    /// They lie within the bound and are spread over all of it.
+    fn assert_spread(delays: &[Duration], most: Duration) {
+        let tenths: BTreeSet<u128> =
+            delays.iter().map(|delay| delay.as_nanos() * 10 / most.as_nanos()).collect();
+        assert_eq!(tenths, (0..10).collect(), "of {most:?}");
+        let distinct: BTreeSet<&Duration> = delays.iter().collect();
+        assert_eq!(distinct.len(), delays.len());
+    }
+
+    #[test]
+    fn goals_that_wait_for_the_same_time_come_back_a_little_after_it_one_by_one() {
+        let now = Timestamp::from_second(1_800_000_000).expect("in range");
+        let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3_600));
+        for (wait, most) in [(minute, minute / 10), (day, Duration::from_secs(30))] {
+            let woken = |seed| {
+                let wakes_at = Policy::wakes_at(now, later(now, wait), seed);
+                Duration::try_from(wakes_at.duration_since(now)).expect("later")
+            };
+            assert_spread(&delays(woken, wait), most);
+            assert_eq!(woken(7), woken(7));
+        }
+        assert_eq!(Policy::wakes_at(now, now, 7), now);
+        assert_eq!(Policy::wakes_at(later(now, day), now, 7), now);
+        assert_eq!(Policy::wakes_at(now, Timestamp::MAX, 7), Timestamp::MAX);
     }
 }

@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{About, Ask, Attempt, Check, CheckResult, Closed, End, Goal, GoalState, Reply, Telling};
+use crate::{
+    About, Ask, Attempt, Check, CheckKind, CheckResult, Closed, End, Goal, GoalState, Reply, Telling,
+};
 
 /// A prompt in sections, in the order they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub enum Section {
     Briefing(Briefing),
     /// What is wanted.
     Goal(String),
-    /// How it will be checked: names and commands.
+    /// How it will be checked: names, and what must hold.
     Checks(Vec<(String, String)>),
     /// What the operator said.
     OperatorMessages(Vec<String>),
@@ -31,7 +33,7 @@ pub enum Section {
     Interrupted(String),
     /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
     OpenedAgain,
-    /// The checks that failed on the work so far, with their commands and evidence.
+    /// The checks that failed on the work so far, with what they want and their evidence.
     FailedChecks(Vec<(CheckResult, String)>),
     /// Protected paths that were put back.
     Restored(Vec<String>),
@@ -67,7 +69,7 @@ impl Prompt {
             if !goal.checks.is_empty() {
                 let checks = goal.checks.iter();
                 sections.push(Section::Checks(
-                    checks.map(|check| (check.name.clone(), check.command().to_owned())).collect(),
+                    checks.map(|check| (check.name.clone(), check.describe())).collect(),
                 ));
             }
         }
@@ -110,7 +112,7 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
         Conversation::Resumed => last.verdict.as_ref(),
     };
     if let Some(verdict) = verdict {
-        let failed = verdict.failed().map(|result| (result.clone(), command_of(&goal.checks, &result.name)));
+        let failed = verdict.failed().map(|result| (result.clone(), wanted_of(&goal.checks, &result.name)));
         sections.push(Section::FailedChecks(failed.collect()));
         if !verdict.restored.is_empty() {
             sections.push(Section::Restored(verdict.restored.clone()));
@@ -146,11 +148,11 @@ fn last_told(state: &GoalState) -> Option<&Attempt> {
     state.attempts.iter().rfind(was_told)
 }
 
-fn command_of(checks: &[Check], name: &str) -> String {
-    checks
-        .iter()
-        .find(|check| check.name == name)
-        .map_or_else(String::new, |check| check.command().to_owned())
+/// A line that says what the check wants; nothing for a setup, which is no check of the goal.
+fn wanted_of(checks: &[Check], name: &str) -> String {
+    let Some(check) = checks.iter().find(|check| check.name == name) else { return String::new() };
+    let label = if matches!(check.kind, CheckKind::Command { .. }) { "Command" } else { "Wanted" };
+    format!("{label}: {}\n", check.describe())
 }
 
 impl Section {
@@ -160,7 +162,7 @@ impl Section {
             Self::Goal(text) => format!("# Goal\n\n{text}"),
             Self::Checks(checks) => {
                 let lines: Vec<String> =
-                    checks.iter().map(|(name, command)| format!("- {name}: `{command}`")).collect();
+                    checks.iter().map(|(name, wanted)| format!("- {name}: {wanted}")).collect();
                 format!("# How it will be checked\n\n{}", lines.join("\n"))
             }
             Self::OperatorMessages(messages) => {
@@ -186,7 +188,7 @@ impl Section {
                                   what is missing."
                 .to_owned(),
             Self::FailedChecks(failed) => {
-                let parts: Vec<String> = failed.iter().map(|(result, command)| failure(result, command)).collect();
+                let parts: Vec<String> = failed.iter().map(|(result, wanted)| failure(result, wanted)).collect();
                 format!("# Checks that failed on your work\n\n{}", parts.join("\n\n"))
             }
             Self::Restored(paths) => format!(
@@ -218,16 +220,19 @@ fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
     }
 }
 
-fn failure(result: &CheckResult, command: &str) -> String {
+fn failure(result: &CheckResult, wanted: &str) -> String {
     let how = match (&result.problem, result.exit_code) {
         (Some(problem), _) => problem.clone(),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "it did not exit".to_owned(),
     };
     let evidence = result.evidence.trim_end();
+    if evidence.is_empty() {
+        return format!("## {}\n\n{wanted}Result: {how}", result.name);
+    }
     // A fence longer than any in the evidence keeps the two apart.
     let fence = "`".repeat(longest_run(evidence, '`').max(2) + 1);
-    format!("## {}\n\nCommand: `{command}`\nResult: {how}\n\n{fence}\n{evidence}\n{fence}", result.name)
+    format!("## {}\n\n{wanted}Result: {how}\n\n{fence}\n{evidence}\n{fence}", result.name)
 }
 
 fn longest_run(text: &str, wanted: char) -> usize {

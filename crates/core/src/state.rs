@@ -132,6 +132,20 @@ impl GoalState {
         Some(crate::clock::later(self.taken_up_at?, self.budget.wall?))
     }
 
+    /// When the goal goes on by itself: a little after the time that is shown, so that goals which wait for the same
+    /// thing do not all come back at once.
+    pub fn wakes_at(&self, goal: GoalId) -> Option<Timestamp> {
+        let until = self.phase.until()?;
+        let since = self.last_attempt().and_then(|attempt| attempt.ended_at);
+        match (&self.phase, since) {
+            (Phase::Sleeping { .. } | Phase::Limited { .. }, Some(since)) => {
+                let seed = goal.seed(u32::try_from(self.attempts.len()).unwrap_or(u32::MAX));
+                Some(crate::Policy::wakes_at(since, until, seed))
+            }
+            _ => Some(until),
+        }
+    }
+
     /// The first axis on which nothing is left for another attempt.
     pub fn spent_axis(&self, now: Timestamp) -> Option<Axis> {
         let used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);

@@ -343,7 +343,9 @@ impl Stepper<'_> {
         if !reopens {
             return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
         }
-        self.reopen(changes)
+        self.reopen(changes)?;
+        self.withdraw_all();
+        Ok(())
     }
 
     /// Queues a goal that had ended, with a clean slate of what went wrong in a row.

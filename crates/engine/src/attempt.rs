@@ -36,6 +36,8 @@ const INTERRUPT_PATIENCE: Duration = Duration::from_millis(700);
 const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long what an agent leaves running may still write.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long an agent that closed its output may take to end.
+const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
 
@@ -378,6 +380,7 @@ async fn start(
         interrupt_grace: SIGNAL_PATIENCE,
         term_grace: settings.stop_grace,
         drain: DRAIN,
+        closed_output_grace: Some(CLOSED_OUTPUT_GRACE),
     };
     match spawn(&shared.shim, dir, &launch, &plan.env).await {
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),

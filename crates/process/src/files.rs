@@ -85,6 +85,15 @@ fn staged_path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.tmp"))
 }
 
+/// Opens a file to read; `None` when it does not exist.
+pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads a small file whole; `None` when it does not exist.
 pub(crate) fn read_if_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use crate::files::Stream;
 
@@ -76,6 +77,14 @@ impl IndexWriter {
         written
     }
 
+    /// How long until the burst that is held back can no longer grow and is to be written.
+    pub(crate) fn due_in(&self, now_ms: u64) -> Option<Duration> {
+        let burst = self.burst.as_ref()?;
+        // A clock that was set back must not hold it back any longer.
+        let age = now_ms.checked_sub(burst.at_ms).unwrap_or(BURST_MS);
+        Some(Duration::from_millis(BURST_MS.saturating_sub(age)))
+    }
+
     /// Writes the burst that was held back. Each line goes to its place as a whole, so that half a line left by
     /// a full disk is overwritten by the next.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
@@ -106,7 +115,10 @@ mod tests {
         index.grew(Stream::Stderr, 0, 2, 1049).unwrap();
         index.grew(Stream::Stdout, 10, 1, 1049).unwrap();
         index.grew(Stream::Stdout, 11, 1, 1099).unwrap();
+        let due = [1099, 1100, 1149, 2000, 1000].map(|now| index.due_in(now).unwrap().as_millis());
+        assert_eq!(due, [50, 49, 0, 0, 0]);
         index.flush().unwrap();
+        assert_eq!(index.due_in(2000), None);
         let text = std::fs::read_to_string(path).unwrap();
         assert_eq!(text, "stdout 0 10 1000\nstderr 0 2 1049\nstdout 10 1 1049\nstdout 11 1 1099\n");
         let entries: Vec<_> = text.lines().map(|line| Entry::parse(line).unwrap()).collect();

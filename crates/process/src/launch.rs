@@ -39,6 +39,9 @@ pub struct Launch {
     pub term_grace: Duration,
     /// How long processes that outlive the program may go on writing before they are ended.
     pub drain: Duration,
+    /// How long the program may take to end once nobody holds its standard output open any more; without it, as long
+    /// as it likes.
+    pub closed_output_grace: Option<Duration>,
 }
 
 /// The form of [`Launch`] on disk.
@@ -50,6 +53,8 @@ struct LaunchFile {
     interrupt_grace_ms: u64,
     term_grace_ms: u64,
     drain_ms: u64,
+    #[serde(default)]
+    closed_output_grace_ms: Option<u64>,
 }
 
 impl Launch {
@@ -61,6 +66,7 @@ impl Launch {
             interrupt_grace_ms: millis(self.interrupt_grace),
             term_grace_ms: millis(self.term_grace),
             drain_ms: millis(self.drain),
+            closed_output_grace_ms: self.closed_output_grace.map(millis),
         })
     }
 
@@ -73,6 +79,7 @@ impl Launch {
             interrupt_grace: Duration::from_millis(file.interrupt_grace_ms),
             term_grace: Duration::from_millis(file.term_grace_ms),
             drain: Duration::from_millis(file.drain_ms),
+            closed_output_grace: file.closed_output_grace_ms.map(Duration::from_millis),
         })
     }
 }
@@ -87,14 +94,17 @@ mod tests {
 
     #[test]
     fn launch_survives_its_file_form() {
-        let launch = Launch {
+        let mut launch = Launch {
             argv: vec!["program".into(), "-x".into(), "zwei Wörter".into()],
             cwd: "/somewhere/deep".into(),
             deadline: Deadline::at_unix_ms(1_800_000_000_123),
             interrupt_grace: Duration::from_millis(1500),
             term_grace: Duration::from_secs(5),
             drain: Duration::from_secs(2),
+            closed_output_grace: None,
         };
+        assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
+        launch.closed_output_grace = Some(Duration::from_secs(30));
         assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
     }
 }

@@ -4,7 +4,7 @@
 //! pipes, appends the raw bytes to files, serves a Unix socket, and writes the exit record once the whole tree
 //! is gone. The shim outlives whoever started it, up to its own deadline. This crate holds the shim
 //! ([`shim::main`]), its client ([`spawn`], [`connect`], [`Shim`]), and the readers of what it wrote
-//! ([`LogReader`], [`LineFramer`], [`merged_tail`], [`ExitRecord`]).
+//! ([`LogReader`], [`LineFramer`], [`OutputTimes`], [`merged_tail`], [`ExitRecord`]).
 //!
 //! It never knows what the program is or why it runs, and it uses no other crate of the project.
 
@@ -18,6 +18,7 @@ mod index;
 mod launch;
 mod link;
 mod log_reader;
+mod output_times;
 mod platform;
 mod record;
 pub mod shim;
@@ -32,6 +33,7 @@ pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
 pub use identity::shim_process;
 pub use launch::{Deadline, Launch};
 pub use log_reader::{CHUNK_BYTES, LogReader};
+pub use output_times::OutputTimes;
 pub use platform::{ProcessId, Signal, descendants};
 pub use record::{ExitRecord, SpawnError, SpawnErrorKind, StopCause};
 pub use sweep::{end_processes, processes_with_env};

@@ -43,11 +43,7 @@ impl LogReader {
     /// later; a log that does not exist yet is an empty one.
     pub fn read(&mut self) -> io::Result<&[u8]> {
         if self.file.is_none() {
-            self.file = match File::open(&self.path) {
-                Ok(file) => Some(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(error),
-            };
+            self.file = files::open_if_present(&self.path)?;
         }
         let Some(file) = &self.file else { return Ok(&[]) };
         self.buffer.resize(CHUNK_BYTES, 0);

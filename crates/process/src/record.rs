@@ -38,6 +38,8 @@ pub enum StopCause {
     Requested,
     /// The deadline passed.
     Deadline,
+    /// Its standard output was closed, and it did not end by itself after that.
+    OutputClosed,
 }
 
 /// Why a program could not be started.

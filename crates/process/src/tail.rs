@@ -38,11 +38,9 @@ struct Log {
 
 impl Log {
     fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
-        match File::open(dir.join(stream.file_name())) {
-            Ok(file) => Ok(Self { length: file.metadata()?.len(), file: Some(file) }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { file: None, length: 0 }),
-            Err(error) => Err(error),
-        }
+        let file = files::open_if_present(&dir.join(stream.file_name()))?;
+        let length = file.as_ref().map(File::metadata).transpose()?.map_or(0, |about| about.len());
+        Ok(Self { file, length })
     }
 
     fn read(&self, segment: Segment, into: &mut Vec<u8>) -> io::Result<()> {
@@ -64,7 +62,9 @@ struct Segment {
 
 /// The newest stretches of both logs, oldest first, `wanted` bytes of them if there are so many.
 fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>> {
-    let Some(index) = open_index(dir)? else { return Ok(in_order(&[], logs, Start::OfIndex)) };
+    let Some(index) = files::open_if_present(&dir.join(files::INDEX))? else {
+        return Ok(in_order(&[], logs, Start::OfIndex));
+    };
     let index_length = index.metadata()?.len();
     let mut window = FIRST_WINDOW;
     loop {
@@ -81,14 +81,6 @@ fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>
             return Ok(in_order(&entries, logs, Start::Within));
         }
         window *= 2;
-    }
-}
-
-fn open_index(dir: &Path) -> io::Result<Option<File>> {
-    match File::open(dir.join(files::INDEX)) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

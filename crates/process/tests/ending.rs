@@ -139,6 +139,52 @@ async fn a_daemon_that_writes_nothing_is_not_waited_for() {
     until("the shim is gone", || run.processes().is_empty()).await;
 }
 
+/// Says on its standard error that it will say no more on its standard output, and goes on.
+const MUTE: &str = "exec >&-; echo mute >&2; read line; exit 4";
+
+#[tokio::test]
+async fn a_program_that_closed_its_output_and_stays_is_ended_without_any_client() {
+    let mut run = Run::script(MUTE);
+    run.launch.closed_output_grace = Some(Duration::from_millis(300));
+    drop(run.start().await);
+    let record = record_on_disk(&run).await;
+    assert_eq!((record.code, record.signal), (None, Some(2)));
+    assert_eq!(record.stopped, Some(StopCause::OutputClosed));
+    assert!(record.ended_at_ms >= record.started_at_ms + 300, "{record:?}");
+    until("the shim is gone", || run.processes().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_program_that_ends_soon_after_it_closed_its_output_is_not_disturbed() {
+    let mut run = Run::script(MUTE);
+    run.launch.closed_output_grace = Some(FOR_EVER);
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stderr, b"mute\n").await;
+    within(shim.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut shim).await;
+    assert_eq!((record.code, record.stopped, record.leftovers_killed), (Some(4), None, 0));
+}
+
+#[tokio::test]
+async fn without_that_grace_or_while_a_child_holds_the_output_open_nothing_is_ended() {
+    let without_grace = Run::script(MUTE);
+    let mut held_open = Run::script("sleep 300 & exec >&-; echo mute >&2; read line; exit 4");
+    held_open.launch.closed_output_grace = Some(Duration::from_millis(50));
+    let mut undisturbed = [without_grace.start().await, held_open.start().await];
+    for shim in &mut undisturbed {
+        output_ending_with(shim, Stream::Stderr, b"mute\n").await;
+    }
+    // One that is ended shows that the others would have been by now.
+    let mut ended = Run::script(MUTE);
+    ended.launch.closed_output_grace = Some(Duration::from_millis(500));
+    assert_eq!(exit_of(&mut ended.start().await).await.stopped, Some(StopCause::OutputClosed));
+    for shim in &mut undisturbed {
+        within(shim.write(b"go\n")).await.unwrap();
+        let record = exit_of(shim).await;
+        assert_eq!((record.code, record.stopped), (Some(4), None));
+    }
+}
+
 /// Waits for the record on disk alone, without any connection.
 async fn record_on_disk(run: &Run) -> ExitRecord {
     until("the record is written", || ExitRecord::read(&run.dir).unwrap().is_some()).await;

@@ -8,7 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use common::{Run, exit_of, now_ms, output_ending_with, until, within};
-use towline_process::{ExitRecord, Notice, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail};
+use towline_process::{
+    ExitRecord, Notice, OutputTimes, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail,
+};
 
 #[tokio::test]
 async fn the_logs_hold_exactly_the_bytes_that_were_written() {
@@ -47,6 +49,25 @@ async fn the_record_says_how_the_program_ended_and_is_also_on_disk() {
     let run = Run::script("kill -SEGV $$");
     let record = exit_of(&mut run.start().await).await;
     assert_eq!((record.code, record.signal, record.stopped), (None, Some(11), None));
+}
+
+#[tokio::test]
+async fn the_last_sign_of_life_has_its_time_while_the_program_is_silent() {
+    let before = now_ms();
+    let run = Run::script("echo early; read line; echo late; read line");
+    let mut times = OutputTimes::new(&run.dir, Stream::Stdout);
+    let mut shim = run.start().await;
+    output_ending_with(&mut shim, Stream::Stdout, b"early\n").await;
+    until("early has a time", || times.at(6).unwrap().is_some()).await;
+    let early = times.at(6).unwrap().unwrap();
+    assert!(before <= early && early <= now_ms(), "{before} {early}");
+    assert_eq!(times.at(7).unwrap(), None);
+
+    let between = now_ms();
+    within(shim.write(b"go\n")).await.unwrap();
+    until("late has a time", || times.at(11).unwrap().is_some()).await;
+    let late = times.at(11).unwrap().unwrap();
+    assert!(between <= late && late <= now_ms(), "{between} {late}");
 }
 
 #[tokio::test]

@@ -13,12 +13,17 @@ use crate::{Protect, Repository, Workspace, WorkspaceError};
 /// The exact commit that is checked, and merged when the checks pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The commit; its parent is the HEAD of the agent's worktree, or it is that HEAD.
+    /// The commit; its parent is `head`, or it is that.
     pub commit: Commit,
+    /// The commit that the agent's worktree was on: its own last commit, or the base when it made none.
+    pub head: Commit,
     /// The commit's tree: two candidates with the same tree hold the same work.
     pub tree: String,
     /// Protected paths that had been changed, deleted or added, and are as in the base here.
     pub restored: Vec<String>,
+    /// Paths with work of the agent that was in no commit of its own. Protected paths are not among them: what
+    /// was done to those is no part of the candidate.
+    pub uncommitted: Vec<String>,
     /// What a person should know about how the candidate came to be.
     pub warnings: Vec<String>,
 }
@@ -28,23 +33,28 @@ impl Workspace {
     /// protected paths as in the base. The agent's index, HEAD, branch and files stay as they are. The commit
     /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
-        let (parent, mut warnings) = self.parent()?;
-        let snapshot = self.snapshot(&parent)?;
+        let (head, mut warnings) = self.parent()?;
+        let snapshot = self.snapshot(&head)?;
+        let mut changed: BTreeSet<Vec<u8>> = changes_since(&snapshot.index, &head)?.into_keys().collect();
+        changed.extend(snapshot.dirty_submodules);
         let restored = restore(&snapshot.index, self.base(), protect)?;
+        changed.retain(|path| !protect.covers(from_bytes(path)));
+        let mut uncommitted: Vec<String> = changed.iter().map(|path| shown(path)).collect();
+        uncommitted.retain(|path| !restored.contains(path));
         warnings.extend(snapshot.warnings);
 
         let repo = self.repository();
         let tree = snapshot.index.write_tree()?;
         let reference = format!("refs/towline/{}/candidates/{n}", self.goal());
-        let commit = if restored.is_empty() && tree == repo.tree_of(&parent)? {
-            parent
-        } else if let Some(made_before) = same_commit(repo, &reference, &tree, &parent)? {
+        let commit = if restored.is_empty() && tree == repo.tree_of(&head)? {
+            head.clone()
+        } else if let Some(made_before) = same_commit(repo, &reference, &tree, &head)? {
             made_before
         } else {
-            repo.commit_tree(&tree, &parent, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
+            repo.commit_tree(&tree, &head, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
         };
         repo.keep(&reference, &commit)?;
-        Ok(Candidate { commit, tree, restored, warnings })
+        Ok(Candidate { commit, head, tree, restored, uncommitted, warnings })
     }
 }
 
@@ -96,27 +106,27 @@ fn restore(index: &PrivateIndex, base: &Commit, protect: &Protect) -> Result<Vec
     Ok(restored.into_iter().map(shown).collect())
 }
 
-/// All paths in which the index differs from the base; each with its `mode hash` in the base, if it is there.
+/// All paths in which the index differs from a commit; each with its `mode hash` in the commit, if it is there.
 fn changes_since(
     index: &PrivateIndex,
-    base: &Commit,
+    commit: &Commit,
 ) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, WorkspaceError> {
     let listing = index
         .git()
         .command("diff-index")
-        .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", base.as_str()])
+        .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", commit.as_str()])
         .run()?;
     // Records come in pairs: `:oldmode newmode oldhash newhash status`, then the path.
     let mut changes = BTreeMap::new();
     let mut records = records(&listing);
     while let (Some(about), Some(path)) = (records.next(), records.next()) {
         let fields: Vec<&[u8]> = about.split(|byte| *byte == b' ').collect();
-        let in_base = match fields.as_slice() {
+        let before = match fields.as_slice() {
             [b":000000", ..] => None,
             [mode, _, hash, ..] => Some([mode.strip_prefix(b":").unwrap_or(mode), b" ", hash].concat()),
             _ => None,
         };
-        changes.insert(path.to_vec(), in_base);
+        changes.insert(path.to_vec(), before);
     }
     Ok(changes)
 }

@@ -4,8 +4,71 @@ use std::fmt;
 
 use towline_core::Commit;
 
-use crate::git::{GitCommand, shown};
-use crate::{Workspace, WorkspaceError};
+use crate::git::{GitCommand, records, shown};
+use crate::worktrees::from_bytes;
+use crate::{Protect, Repository, Workspace, WorkspaceError};
+
+/// What became of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// Its content, mode or type is another one.
+    Changed,
+    /// It is gone.
+    Deleted,
+}
+
+/// A path that differs between two commits. A renamed file is one that was deleted and one that was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// The path, relative to the repository's root.
+    pub path: String,
+    /// What became of it.
+    pub change: Change,
+}
+
+impl fmt::Display for ChangedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let change = match self.change {
+            Change::Added => "added",
+            Change::Changed => "changed",
+            Change::Deleted => "deleted",
+        };
+        write!(f, "{change}: {}", self.path)
+    }
+}
+
+impl Repository {
+    /// The paths of a set that differ between two commits, in their order.
+    pub fn changes_under(
+        &self,
+        paths: &Protect,
+        from: &Commit,
+        to: &Commit,
+    ) -> Result<Vec<ChangedPath>, WorkspaceError> {
+        let listing = self
+            .git()
+            .command("diff-tree")
+            .args(["-r", "-z", "--name-status", "--no-renames", "--ignore-submodules=none"])
+            .args([from.as_str(), to.as_str()])
+            .run()?;
+        // Records come in pairs: a letter for what happened, then the path.
+        let mut changes = Vec::new();
+        let mut records = records(&listing);
+        while let (Some(letter), Some(path)) = (records.next(), records.next()) {
+            let change = match letter {
+                b"A" => Change::Added,
+                b"D" => Change::Deleted,
+                _ => Change::Changed,
+            };
+            if paths.covers(from_bytes(path)) {
+                changes.push(ChangedPath { path: shown(path), change });
+            }
+        }
+        Ok(changes)
+    }
+}
 
 /// The lines that changed in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -118,9 +118,9 @@ pub enum WorkspaceError {
         /// The system's answer.
         source: io::Error,
     },
-    /// A pattern of protected paths cannot be used.
+    /// A pattern of paths cannot be used.
     #[error(
-        "`{pattern}` is not a usable pattern for protected paths: {reason}; write it relative to the repository's root, like `tests/**`"
+        "`{pattern}` is not a usable pattern of paths: {reason}; write it relative to the repository's root, like `tests/**`"
     )]
     BadGlob {
         /// The pattern.

@@ -23,7 +23,7 @@ mod worktrees;
 
 pub use candidate::Candidate;
 pub use create::{WorkspacePlan, create};
-pub use diff::{DiffStat, FileStat};
+pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;
 pub use protect::Protect;
 pub use repository::Repository;

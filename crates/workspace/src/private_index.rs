@@ -122,6 +122,8 @@ impl Drop for PrivateIndex {
 pub(crate) struct Snapshot {
     /// The index that holds it.
     pub(crate) index: PrivateIndex,
+    /// Submodules with work inside that is in no commit of theirs; the snapshot cannot hold it.
+    pub(crate) dirty_submodules: BTreeSet<Vec<u8>>,
     /// What a person should know about how it was taken.
     pub(crate) warnings: Vec<String>,
 }
@@ -187,8 +189,11 @@ impl Source<'_> {
             }
         }
         let submodules = entries.gitlinks.difference(&inner).map(Vec::as_slice).collect();
-        warnings.extend(submodule_warnings(&index, &submodules)?);
-        Ok(Snapshot { index, warnings })
+        let dirty_submodules = dirty_submodules(&index, &submodules)?;
+        warnings.extend(dirty_submodules.iter().map(|path| {
+            format!("submodule {} has uncommitted changes; they are not taken along", shown(path))
+        }));
+        Ok(Snapshot { index, dirty_submodules, warnings })
     }
 
     /// Entries can be flagged so that git does not look at their files. We always look, except at files that
@@ -277,20 +282,17 @@ fn add_all_but(git: &Git, left_out: &BTreeSet<Vec<u8>>) -> Result<(), WorkspaceE
     Ok(())
 }
 
-/// Names submodules with work inside that the candidate, which holds only their commit, cannot carry.
-fn submodule_warnings(
+/// Submodules with work inside that the candidate, which holds only their commit, cannot carry.
+fn dirty_submodules(
     index: &PrivateIndex,
     submodules: &BTreeSet<&[u8]>,
-) -> Result<Vec<String>, WorkspaceError> {
+) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
     if submodules.is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     let changed =
         index.git.command("diff-files").args(["--name-only", "-z", "--ignore-submodules=none"]).run()?;
-    Ok(records(&changed)
-        .filter(|path| submodules.contains(path))
-        .map(|path| format!("submodule {} has uncommitted changes; they are not taken along", shown(path)))
-        .collect())
+    Ok(records(&changed).filter(|path| submodules.contains(path)).map(<[u8]>::to_vec).collect())
 }
 
 fn is_sparse(git: &Git) -> Result<bool, WorkspaceError> {

@@ -1,4 +1,5 @@
-//! Paths that an agent may not change: patterns and matching. Restoring is `candidate`'s business.
+//! Paths that an agent may not change: patterns and matching. Restoring is `candidate`'s business, looking for
+//! changes `diff`'s.
 
 use std::path::Path;
 
@@ -6,14 +7,14 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::WorkspaceError;
 
-/// A set of protected paths, relative to the repository's root.
+/// A set of paths, relative to the repository's root: those that are protected, or that are to stay untouched.
 #[derive(Debug, Clone)]
 pub struct Protect {
     globs: GlobSet,
 }
 
 impl Protect {
-    /// Compiles patterns. `*` does not cross a slash, `**` does; a pattern that names a directory protects
+    /// Compiles patterns. `*` does not cross a slash, `**` does; a pattern that names a directory holds
     /// everything below it.
     pub fn new(patterns: &[String]) -> Result<Self, WorkspaceError> {
         let mut globs = GlobSetBuilder::new();
@@ -43,7 +44,7 @@ impl Protect {
         Self { globs: GlobSet::empty() }
     }
 
-    /// Whether a path, relative to the repository's root, is protected.
+    /// Whether a path, relative to the repository's root, is in the set.
     pub fn covers(&self, path: &Path) -> bool {
         self.globs.is_match(path)
     }

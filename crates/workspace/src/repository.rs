@@ -103,7 +103,23 @@ impl Repository {
     pub fn as_candidate(&self, commit: &Commit) -> Result<Candidate, WorkspaceError> {
         self.require(commit)?;
         let tree = self.tree_of(commit)?;
-        Ok(Candidate { commit: commit.clone(), tree, restored: Vec::new(), warnings: Vec::new() })
+        Ok(Candidate {
+            commit: commit.clone(),
+            head: commit.clone(),
+            tree,
+            restored: Vec::new(),
+            uncommitted: Vec::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Whether a commit is on top of another one: not the same, and with the other one in its history.
+    pub fn is_on_top(&self, commit: &Commit, of: &Commit) -> Result<bool, WorkspaceError> {
+        if commit == of {
+            return Ok(false);
+        }
+        let args = ["--is-ancestor", of.as_str(), commit.as_str()];
+        Ok(self.git().command("merge-base").args(args).query()?.is_some())
     }
 
     /// Git in the user's working tree.

@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         facts.push(("workspace", workspace.path.clone()));
     }
     facts.extend(
-        record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.command()))),
+        record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
     for (name, value) in facts {
         output::tell(format_args!("  {name:<10} {value}"));

@@ -25,11 +25,15 @@ fn the_first_prompt_is_briefing_goal_and_checks() {
     let checks = vec![check("tests", "cargo test"), check("lint", "cargo clippy -- -D warnings")];
     let goal = Goal { briefing: true, checks, ..goal() };
     let expected = "\
-You are working unattended: nobody reads along or can answer while you work, so decide what you can decide yourself \
-and say in your last message what you assumed. Work only in the current directory, which is a git worktree of your \
-own. When you believe that the goal is reached, end your turn with a short summary. Then the checks are run on a \
-clean checkout of everything you left that git does not ignore; if one fails, you will be given its output. Leave \
-nothing running in the background.
+You are working unattended: nobody reads along, so decide what you can decide yourself and say in your last message \
+what you assumed. What only a person can decide, ask by ending your turn with a message that is nothing but \
+{\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
+out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
+called again with the answer. To wait for something slow, end with nothing but {\"towline\": \"sleep\", \
+\"seconds\": 600, \"reason\": \"…\"}. Work only in the current directory, which is a git worktree of your own. When \
+you believe that the goal is reached, end your turn with a short summary. Then the checks are run on a clean checkout \
+of everything you left that git does not ignore; if one fails, you will be given its output. Leave nothing running in \
+the background.
 
 # Goal
 
@@ -198,7 +202,9 @@ These are protected and were put back as they were; changes to them do not count
 fn a_cold_start_after_an_interruption_hears_of_both_that_and_the_failures_before() {
     let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
     story.work_in("s1", true);
-    story.tell(ended(End::ContextOverflow));
+    story.tell(ended(crashed()));
+    story.go_on();
+    story.tell(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
     let expected = "\
 # Goal
 
@@ -210,8 +216,7 @@ Make the tests pass.
 
 # Interrupted
 
-The last turn did not come to its end (context overflow). What you changed is still in the directory. Look at it, \
-then go on.
+The last turn did not come to its end (crashed). What you changed is still in the directory. Look at it, then go on.
 
 # Checks that failed on your work
 

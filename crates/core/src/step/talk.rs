@@ -151,7 +151,10 @@ impl Stepper<'_> {
             Phase::Done | Phase::Unproven | Phase::Failed { .. } | Phase::Cancelled => {
                 return Err(self.wrong_phase(&Event::Told { text: String::new() }));
             }
-            Phase::Escalated { .. } => self.reopen(&[])?,
+            Phase::Escalated { .. } => {
+                self.reopen(&[])?;
+                self.withdraw_all();
+            }
             Phase::Sleeping { .. } => self.state.phase = Phase::Queued,
             _ => {}
         }

@@ -22,8 +22,8 @@ const MOST_COUNTED: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The program runs.
-    Running,
+    /// The program runs. With its standard output closed it does so only for a time.
+    Running { until: Option<Instant> },
     /// The program has exited by itself; what it left may still write.
     Draining { until: Instant },
     /// The program got SIGINT.
@@ -40,6 +40,7 @@ pub(super) struct Ending {
     interrupt_grace: Duration,
     term_grace: Duration,
     drain: Duration,
+    closed_output_grace: Option<Duration>,
     stopped: Option<StopCause>,
     ended: HashSet<ProcessId>,
     reported_failure: bool,
@@ -48,11 +49,12 @@ pub(super) struct Ending {
 impl Ending {
     pub(super) fn new(leader: ProcessId, launch: &Launch) -> Self {
         Self {
-            stage: Stage::Running,
+            stage: Stage::Running { until: None },
             leader,
             interrupt_grace: launch.interrupt_grace,
             term_grace: launch.term_grace,
             drain: launch.drain,
+            closed_output_grace: launch.closed_output_grace,
             stopped: None,
             ended: HashSet::new(),
             reported_failure: false,
@@ -70,12 +72,12 @@ impl Ending {
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        !matches!(self.stage, Stage::Running | Stage::Draining { .. })
+        !matches!(self.stage, Stage::Running { .. } | Stage::Draining { .. })
     }
 
     pub(super) fn next_step_at(&self) -> Option<Instant> {
         match self.stage {
-            Stage::Running => None,
+            Stage::Running { until } => until,
             Stage::Draining { until } | Stage::Interrupted { until } | Stage::Terminating { until } => {
                 Some(until)
             }
@@ -86,7 +88,7 @@ impl Ending {
     /// Begins to stop the run; does nothing when that has begun.
     pub(super) fn stop(&mut self, cause: StopCause, now: Instant) {
         match self.stage {
-            Stage::Running => {
+            Stage::Running { .. } => {
                 self.stopped = Some(cause);
                 let sent = platform::send(self.leader, Signal::Interrupt);
                 self.report(self.leader, sent);
@@ -100,7 +102,7 @@ impl Ending {
     /// Skips what is left of the graces.
     pub(super) fn insist(&mut self, now: Instant) {
         match self.stage {
-            Stage::Running => {
+            Stage::Running { .. } => {
                 self.stopped = Some(StopCause::Requested);
                 self.kill(FIRST_KILL_PAUSE, now);
             }
@@ -114,9 +116,18 @@ impl Ending {
     /// The program is gone; what it left behind is next.
     pub(super) fn leader_exited(&mut self, now: Instant) {
         match self.stage {
-            Stage::Running => self.stage = Stage::Draining { until: now + self.drain },
+            Stage::Running { .. } => self.stage = Stage::Draining { until: now + self.drain },
             Stage::Interrupted { .. } => self.terminate(now),
             Stage::Draining { .. } | Stage::Terminating { .. } | Stage::Killing { .. } => {}
+        }
+    }
+
+    /// Nobody can write to the standard output any more: a program that has nothing left to say is expected to end.
+    pub(super) fn stdout_closed(&mut self, now: Instant) {
+        if let Stage::Running { until } = &mut self.stage
+            && let Some(grace) = self.closed_output_grace
+        {
+            until.get_or_insert(now + grace);
         }
     }
 
@@ -134,7 +145,7 @@ impl Ending {
             return;
         }
         match self.stage {
-            Stage::Running => {}
+            Stage::Running { .. } => self.stop(StopCause::OutputClosed, now),
             Stage::Draining { .. } | Stage::Interrupted { .. } => self.terminate(now),
             Stage::Terminating { .. } => self.kill(FIRST_KILL_PAUSE, now),
             Stage::Killing { pause, .. } => self.kill((pause * 2).min(LONGEST_KILL_PAUSE), now),

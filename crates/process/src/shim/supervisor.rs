@@ -180,6 +180,9 @@ impl Supervisor {
             [self.ending.next_step_at(), stalled, self.outputs[0].retry_at(), self.outputs[1].retry_at()];
         let nearest = steps.into_iter().flatten().min();
         let mut wait = nearest.map_or(LONGEST_WAIT, |at| at.saturating_duration_since(now)).min(LONGEST_WAIT);
+        if let Some(due) = self.index.due_in(clock::unix_ms()) {
+            wait = wait.min(due);
+        }
         if !self.ending.has_begun() {
             wait = wait.min(Duration::from_millis(self.deadline.unix_ms().saturating_sub(clock::unix_ms())));
         }
@@ -249,6 +252,15 @@ impl Supervisor {
         }
     }
 
+    /// Whoever takes the run up after a crash finds the time of the last sign of life there.
+    fn flush_index(&mut self) {
+        if self.index.due_in(clock::unix_ms()) == Some(Duration::ZERO)
+            && let Err(error) = self.index.flush()
+        {
+            log::note(&format!("cannot write the index: {error}"));
+        }
+    }
+
     fn retry_outputs(&mut self, now: Instant) {
         for stream in Stream::ALL {
             let output = &mut self.outputs[stream as usize];
@@ -260,8 +272,12 @@ impl Supervisor {
 
     fn keep_time(&mut self, now: Instant) {
         self.retry_outputs(now);
+        self.flush_index();
         if !self.ending.has_begun() && clock::unix_ms() >= self.deadline.unix_ms() {
             self.ending.stop(StopCause::Deadline, now);
+        }
+        if self.outputs[Stream::Stdout as usize].is_closed() {
+            self.ending.stdout_closed(now);
         }
         if self.outputs.iter().all(Output::is_closed) {
             self.ending.outputs_closed(now);

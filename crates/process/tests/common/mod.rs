@@ -45,6 +45,7 @@ impl Run {
             interrupt_grace: Duration::from_millis(100),
             term_grace: Duration::from_millis(200),
             drain: Duration::from_millis(300),
+            closed_output_grace: None,
         };
         let env = BTreeMap::from([
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),

@@ -58,6 +58,9 @@ fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing(
     );
     assert_eq!(git(path, ["rev-parse", &format!("{}^{{tree}}", made.commit)]), made.tree);
     assert_eq!((made.restored, made.warnings), (strings(&[]), strings(&[])));
+    let uncommitted =
+        ["deep/er/untracked.rs", "intended.rs", "src/lib.rs", "staged.rs", "tests/a.rs", "tests/b.rs"];
+    assert_eq!((made.head, made.uncommitted), (head, strings(&uncommitted)));
     assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/1")), Some(made.commit));
     let record = git(path, ["rev-parse", "--absolute-git-dir"]);
     assert_eq!(fs::read_dir(format!("{record}/towline")).unwrap().count(), 0, "no index is left behind");
@@ -67,12 +70,12 @@ fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing(
 fn without_work_or_with_all_committed_it_is_head_itself() {
     let project = Project::new();
     let workspace = project.workspace();
-    assert_eq!(candidate(&workspace).commit, project.head());
+    assert_eq!(candidate(&workspace), project.repository().as_candidate(&project.head()).unwrap());
     write(workspace.path(), "work.rs", "x");
     let head = commit_all(workspace.path(), "work");
     write(workspace.path(), "debug.log", "ignored");
     let second = workspace.candidate(2, &Protect::nothing()).unwrap();
-    assert_eq!(second.commit, head);
+    assert_eq!(second, project.repository().as_candidate(&head).unwrap());
     assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/2")), Some(head));
 }
 

@@ -1,8 +1,8 @@
 //! Diffs from the base to a candidate or to the working tree.
 
-use towline_workspace::{DiffStat, FileStat, Protect, Workspace};
+use towline_workspace::{Change, ChangedPath, DiffStat, FileStat, Protect, Workspace};
 
-use crate::support::{Project, State, commit_all, git, write};
+use crate::support::{Project, State, commit_all, git, strings, write};
 
 fn changed_workspace(project: &Project) -> Workspace {
     let workspace = project.workspace();
@@ -98,4 +98,35 @@ fn no_work_is_an_empty_diff() {
     let workspace = project.workspace();
     assert_eq!(workspace.diff(None).unwrap(), "");
     assert_eq!(workspace.diff_stat(None).unwrap(), DiffStat::default());
+}
+
+#[test]
+fn changes_under_paths_are_told_apart_and_renames_show_on_both_sides() {
+    let project = Project::new();
+    let base = project.head();
+    let workspace = changed_workspace(&project);
+    std::fs::remove_file(workspace.path().join("tests/b.rs")).unwrap();
+    git(workspace.path(), ["mv", "src/lib.rs", "tests/lib.rs"]);
+    let to = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
+    let changes = |patterns: &[&str]| {
+        let paths = Protect::new(&strings(patterns)).unwrap();
+        project.repository().changes_under(&paths, &base, &to).unwrap()
+    };
+    let changed = |path: &str, change| ChangedPath { path: path.to_owned(), change };
+    let under_tests = [
+        changed("tests/a.rs", Change::Deleted),
+        changed("tests/b.rs", Change::Deleted),
+        changed("tests/lib.rs", Change::Added),
+        changed("tests/renamed a.rs", Change::Added),
+    ];
+    assert_eq!(changes(&["tests/**"]), under_tests);
+    assert_eq!(changes(&["src", "*.md"]), [changed("src/lib.rs", Change::Deleted)]);
+    assert_eq!(changes(&["docs/**", ".gitignore"]), []);
+
+    write(workspace.path(), "tests/a.rs", "assert a\n");
+    write(workspace.path(), ".gitignore", "*.log\n");
+    let to = workspace.candidate(2, &Protect::nothing()).unwrap().commit;
+    let paths = Protect::new(&strings(&["tests/a.rs", ".gitignore"])).unwrap();
+    let changes = project.repository().changes_under(&paths, &base, &to).unwrap();
+    assert_eq!(changes, [changed(".gitignore", Change::Changed)]);
 }

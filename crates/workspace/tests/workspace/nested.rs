@@ -160,4 +160,5 @@ fn uncommitted_changes_in_a_submodule_are_named() {
     let made = candidate(&workspace);
     assert_eq!(made.commit, project.head());
     assert_eq!(made.warnings, strings(&["submodule lib has uncommitted changes; they are not taken along"]));
+    assert_eq!(made.uncommitted, strings(&["lib"]));
 }

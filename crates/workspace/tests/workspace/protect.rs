@@ -141,3 +141,29 @@ fn untouched_paths_are_not_called_restored() {
     let made = candidate(&workspace);
     assert_as_in_base(&project, &made, &[], "M\tsrc/lib.rs");
 }
+
+#[test]
+fn what_was_done_to_protected_paths_is_no_uncommitted_work() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "tests/a.rs", "weakened\n");
+    write(path, "src/lib.rs", "fixed\n");
+    let head = commit_all(path, "all at once");
+    // Put back by the agent itself, changed, added, and moved away.
+    write(path, "tests/a.rs", "assert a\n");
+    write(path, "towline.toml", "checks = []\n");
+    fs::rename(path.join("tests/b.rs"), path.join("src/b.rs")).unwrap();
+    let made = candidate(&workspace);
+    assert_eq!((made.head, made.uncommitted), (head, strings(&["src/b.rs"])));
+    assert_eq!(made.restored, strings(&["tests/b.rs", "towline.toml"]));
+}
+
+#[test]
+fn a_file_in_the_way_of_protected_paths_is_no_uncommitted_work_either() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    fs::remove_dir_all(workspace.path().join("tests")).unwrap();
+    write(workspace.path(), "tests", "a file\n");
+    assert_eq!(candidate(&workspace).uncommitted, strings(&[]));
+}

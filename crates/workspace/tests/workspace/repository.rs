@@ -149,8 +149,31 @@ fn a_snapshot_holds_every_change_and_leaves_the_checkout_alone() {
 fn a_commit_is_judged_as_it_is() {
     let project = Project::new();
     let tree = git(&project.root, ["rev-parse", "HEAD^{tree}"]);
-    let expected = Candidate { commit: project.head(), tree, restored: Vec::new(), warnings: Vec::new() };
+    let expected = Candidate {
+        commit: project.head(),
+        head: project.head(),
+        tree,
+        restored: Vec::new(),
+        uncommitted: Vec::new(),
+        warnings: Vec::new(),
+    };
     assert_eq!(project.repository().as_candidate(&project.head()).unwrap(), expected);
     let error = project.repository().as_candidate(&Commit::new("1".repeat(40))).unwrap_err();
     assert!(matches!(error, WorkspaceError::CommitGone { .. }), "{error:?}");
+}
+
+#[test]
+fn a_commit_is_on_top_of_those_in_its_history_and_of_no_other() {
+    let project = Project::new();
+    let base = project.head();
+    write(&project.root, "a", "a");
+    let next = commit_all(&project.root, "next");
+    git(&project.root, ["checkout", "-q", "--orphan", "elsewhere"]);
+    let elsewhere = commit_all(&project.root, "elsewhere");
+    let repository = project.repository();
+    let on_top = |commit, of| repository.is_on_top(commit, of).unwrap();
+    assert_eq!(
+        [on_top(&next, &base), on_top(&base, &next), on_top(&base, &base), on_top(&elsewhere, &base)],
+        [true, false, false, false]
+    );
 }

@@ -14,16 +14,20 @@ use crate::{
 const TABLE: &str = "\
 end               with a session           | without one
 completed         checking  counts  0 kept | checking  counts  0
+asked             queued    free    0 kept | queued    free    0
+slept             sleeping  counts  0 kept | sleeping  counts  0
 rate-limited      limited   free    1 kept | limited   free    1
 server-error      sleeping  counts  2 kept | sleeping  counts  2
 auth              escalated free    1 kept | escalated free    1
-context-overflow  sleeping  counts  2 lost | sleeping  counts  2
+context-overflow  sleeping  counts  2 kept | sleeping  counts  2
 resume-refused    sleeping  free    2 lost | sleeping  free    2
 max-turns         checking  counts  2 kept | checking  counts  2
 max-budget        checking  counts  2 kept | checking  counts  2
 declined          escalated counts  1 kept | escalated counts  1
+permission-denied checking  counts  1 kept | checking  counts  1
 timed-out         sleeping  counts  2 kept | sleeping  free    2
 crashed           sleeping  counts  2 kept | sleeping  free    2
+lost              sleeping  free    2 kept | sleeping  free    2
 spawn-failed      escalated free    1 kept | escalated free    1
 cancelled         sleeping  counts  2 kept | sleeping  counts  2
 over-budget       sleeping  counts  2 kept | sleeping  counts  2
@@ -252,7 +256,11 @@ fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_he
     story.tell(ended(End::ContextOverflow));
     let fresh = story.go_on();
     assert_eq!((fresh.session, fresh.compact), (SessionPlan::Fresh(fresh_session(5)), None));
-    assert!(fresh.prompt.starts_with("# Goal") && fresh.prompt.contains("# Checks that failed"), "{}", fresh.prompt);
+    assert!(
+        fresh.prompt.starts_with("# Goal") && fresh.prompt.contains("# Checks that failed"),
+        "{}",
+        fresh.prompt
+    );
 }
 
 #[test]

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End, Event, Goal, LaunchProblem,
-    Limit, LimitStatus, MessageNo, MicroUsd, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse,
-    TurnEnd, TurnStop, Usage, Verdict,
+    About, AgentEvent, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End, Event,
+    Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, Outcome, Phase, QuestionNo, RawRef,
+    Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict,
 };
 
 /// Something that is told to the goal.
@@ -166,8 +166,12 @@ fn any_ask() -> impl Strategy<Value = Ask> {
     ];
     let default = prop::sample::select(vec![None, Some("red".to_owned()), Some("no".to_owned())]);
     let patience = option::of((0_u64..500).prop_map(Duration::from_secs));
-    (option::of(text()), about, default, patience)
-        .prop_map(|(request, about, default, patience)| Ask { request, about, default, patience })
+    (option::of(text()), about, default, patience).prop_map(|(request, about, default, patience)| Ask {
+        request,
+        about,
+        default,
+        patience,
+    })
 }
 
 fn reply() -> impl Strategy<Value = Reply> {

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use super::news::{News, Teller, any_goal, end, news};
 use crate::fixtures::*;
 use crate::{
-    AttemptNo, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome, Telling, Usage,
-    Verdict,
+    AttemptNo, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome, Telling,
+    Usage, Verdict,
 };
 
 /// A goal under random news, watched at every step.

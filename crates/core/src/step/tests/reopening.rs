@@ -77,7 +77,7 @@ fn a_goal_whose_budget_is_still_spent_stays_closed_and_names_the_flag_that_opens
         let mut story = spent(axis);
         let before = story.state.clone();
         // However late the operator comes, the flag must do.
-        story.wait(7 * 86_400);
+        story.wait(7 * 3_600);
         let StepOutcome::Illegal(illegal) = story.offer(retry(&["errors=+1"])) else {
             panic!("a spent {axis} was opened again");
         };

@@ -29,7 +29,8 @@ fn context(used: u64) -> Event {
 }
 
 fn launch_after(used: u64, limits: SessionLimits) -> (Story, Launch) {
-    let mut story = Story::working(goal_with_limits(limits)).after(&[context(used), ended(crate::End::Completed)]);
+    let mut story =
+        Story::working(goal_with_limits(limits)).after(&[context(used), ended(crate::End::Completed)]);
     let launch = launch_of(story.tell(red_verdict("t1")));
     (story, launch)
 }

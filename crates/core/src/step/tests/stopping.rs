@@ -19,7 +19,7 @@ fn stop(phase: Phase, work: &str) -> Moved {
 }
 
 #[test]
-fn a_clock_stops_the_agent_and_its_session_goes_on_after_a_pause() {
+fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the_next_time() {
     for clock in [Clock::Startup, Clock::Idle, Clock::Turn] {
         let mut story = Story::working(goal());
         let moved = story.tell(ran_out(clock));
@@ -28,27 +28,29 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_after_a_pause() {
 
         story.wait(5);
         let moved = story.tell(ended(crashed()));
-        let reason = "the agent ended badly: timed out".to_owned();
-        let sleeping = Phase::Sleeping { until: at(7), reason };
-        assert_eq!(moved, moved_after_stop(sleeping.clone(), 1, End::TimedOut { clock }));
-        let attempt = Attempt {
-            ended_at: Some(at(5)),
-            end: Some(End::TimedOut { clock }),
-            exit: Some(exit()),
-            ..before.attempts[0].clone()
-        };
-        let expected = GoalState { phase: sleeping, attempts: vec![attempt], errors_in_row: 1, ..before };
-        assert_eq!(story.state, expected);
-
-        story.wait(2);
-        assert_eq!(story.tell(Event::Woken), moved_to(Phase::Queued, &[]));
-        let moved = story.tell(Event::Dispatched);
-        assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
+        let timed_out = End::TimedOut { clock };
+        let running = Phase::Running { attempt: no(2) };
+        let expected = moved_after_stop(running.clone(), 1, timed_out.clone());
+        assert_eq!(Moved { effects: vec![], ..moved.clone() }, expected);
         let launch = launch_of(moved);
         assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
         let prompt = "# Interrupted\n\nThe last turn did not come to its end (timed out). What you changed is still \
                       in the directory. Look at it, then go on.";
         assert_eq!(launch.prompt, prompt);
+        let first = Attempt {
+            ended_at: Some(at(5)),
+            end: Some(timed_out),
+            exit: Some(exit()),
+            ..before.attempts[0].clone()
+        };
+        let attempts = vec![first, fresh_attempt(2, at(5))];
+        assert_eq!(story.state, GoalState { phase: running, attempts, errors_in_row: 1, ..before });
+
+        story.work_in("s1", true);
+        story.tell(ran_out(clock));
+        story.tell(ended(crashed()));
+        let reason = "the agent ended badly: timed out".to_owned();
+        assert_eq!(story.state.phase, Phase::Sleeping { until: at(9), reason });
     }
 }
 

@@ -9,26 +9,29 @@ use crate::{AgentEvent, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutco
 /// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
 /// ignored, and `-` when it is refused.
 const TABLE: &str = "\
-event           queue prep  run   check stp:s stp:a stp:c sleep limit escal done  unprv fail  cancl
-created         -     -     -     -     -     -     -     -     -     -     -     -     -     -
-claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .
-dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -
-prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -
-prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -
-attempt_started stale stale .     stale stale .     stale stale stale stale stale stale stale stale
-agent           stale stale .     stale stale .     stale stale stale stale stale stale stale stale
-attempt_ended   stale stale check stale stale cancl stale stale stale stale stale stale stale stale
-clock_ran_out   stale stale stop  stale stale .     stale stale stale stale stale stale stale stale
-check_started   stale .     -     .     .     -     .     -     -     -     -     -     stale stale
-check_finished  stale .     -     .     .     -     .     -     -     -     -     -     stale stale
-verdict_reached stale stale -     done  stale -     cancl -     -     -     -     -     stale stale
-checks_failed   stale stale -     escal stale -     cancl -     -     -     -     -     stale stale
-stopped         stale -     -     -     cancl -     cancl -     -     -     -     -     stale stale
-woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -
-cancel          cancl stop  stop  stop  .     .     .     cancl cancl cancl -     -     -     -
-retry           -     -     -     -     -     -     -     -     -     queue -     queue queue queue
-phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -
-notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .
+event           queue prep  run   check stp:s stp:a stp:c sleep limit blk:a block escal done  unprv fail  cancl
+created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -     -     -
+prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -     -     -
+attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
+agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
+attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale
+clock_ran_out   stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale
+check_started   stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
+check_finished  stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
+verdict_reached stale stale -     done  stale -     cancl -     -     -     -     -     -     -     stale stale
+checks_failed   stale stale -     escal stale -     cancl -     -     -     -     -     -     -     stale stale
+stopped         stale -     -     -     cancl -     cancl -     -     -     -     -     -     -     stale stale
+woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -     -     -
+cancel          cancl stop  stop  stop  .     .     .     cancl cancl stop  cancl cancl -     -     -     -
+answer          -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -
+tell            .     .     .     .     .     .     .     queue .     .     .     queue -     -     -     -
+delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale
+retry           -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
+phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
 
 impl SampleOf<Self> for Event {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, Effect, End, EscalationReason, Event,
-    Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId, SessionPlan, StepOutcome, StopWhy,
-    Stopping, Telling, ToolCall,
+    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, Effect, End, EscalationReason,
+    Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId, SessionPlan, StepOutcome,
+    StopWhy, Stopping, Telling, ToolCall,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
@@ -30,8 +30,7 @@ fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
 
     let moved = story.tell(answered(1, "blue"));
     let running = Phase::Running { attempt: no(1) };
-    let expected =
-        Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
+    let expected = Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
     assert_eq!(moved, expected);
 
     let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
@@ -136,7 +135,10 @@ fn a_last_message_that_speaks_to_towline_and_cannot_be_read_is_said_so() {
     let mut story = Story::working(goal());
     story.tell(turn_ended(r#"{"towline": "ask"}"#));
     let moved = story.tell(ended(End::Completed));
-    assert!(matches!(&moved.events[0], Event::Notice { text } if text.contains("cannot be read")), "{moved:?}");
+    assert!(
+        matches!(&moved.events[0], Event::Notice { text } if text.contains("cannot be read")),
+        "{moved:?}"
+    );
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
 }
 
@@ -147,8 +149,7 @@ fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
     let moved = story.tell(ended(End::Completed));
     let slept = End::Slept { duration: Duration::from_secs(90), reason: "CI runs".into() };
     let sleeping = Phase::Sleeping { until: at(90), reason: "CI runs".into() };
-    let expected =
-        Moved { recorded_as: Some(Box::new(ended(slept))), ..moved_to(sleeping, &["launch/1"]) };
+    let expected = Moved { recorded_as: Some(Box::new(ended(slept))), ..moved_to(sleeping, &["launch/1"]) };
     assert_eq!(moved, expected);
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
@@ -289,7 +290,11 @@ fn words_that_the_agent_did_not_hear_are_part_of_the_next_prompt_once() {
     let moved = story.tell(ended(crashed()));
     assert_eq!(moved.settled, keys(&["launch/1", "tell/1/1"]));
     let launch = story.go_on();
-    assert!(launch.prompt.starts_with("# From the operator\n\nuse the small one\n\n# Interrupted"), "{}", launch.prompt);
+    assert!(
+        launch.prompt.starts_with("# From the operator\n\nuse the small one\n\n# Interrupted"),
+        "{}",
+        launch.prompt
+    );
     story.work_in("s1", true);
     story.tell(ended(crashed()));
     assert!(!story.go_on().prompt.contains("small one"));
