@@ -1,4 +1,4 @@
-//! Permission rules: `Tool` and `Tool(pattern)`, deny before allow before the mode.
+//! Permission rules: `Tool` and `Tool(pattern)`, deny before what a person permitted before allow before the mode.
 //!
 //! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually looked first, with
 //! the same lists; so whatever is unclear here is not allowed rather than allowed.
@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use towline_core::Outcome;
+use sha2::{Digest, Sha256};
+use towline_core::ToolCall;
 
 use crate::settings::{AgentSettings, Permission};
 
@@ -18,16 +19,35 @@ const SHELL_JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
 pub(crate) struct Rules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
+    permitted: Vec<ToolCall>,
     otherwise: Permission,
 }
 
 /// What the rules say about one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ruling {
-    pub(crate) outcome: Outcome,
+    pub(crate) verdict: Verdict,
+    /// Who decided, as decisions name them.
+    pub(crate) by: &'static str,
     /// The rule that decided; for a call that no rule speaks about, the one that would allow it.
     pub(crate) rule: String,
 }
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+    /// A person decides.
+    Ask,
+}
+
+/// How decisions name the rules.
+pub(crate) const BY_RULE: &str = "rule";
+/// How decisions name a person.
+const BY_PERSON: &str = "person";
 
 #[derive(Debug)]
 struct Rule {
@@ -46,25 +66,34 @@ enum Reading {
 }
 
 impl Rules {
-    pub(crate) fn of(settings: &AgentSettings) -> Self {
+    /// The rules of the settings, and the calls that a person has permitted.
+    pub(crate) fn of(settings: &AgentSettings, permitted: &[ToolCall]) -> Self {
         let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect();
-        Self { allow: parse(&settings.allow), deny: parse(&settings.deny), otherwise: settings.permission }
+        Self {
+            allow: parse(&settings.allow),
+            deny: parse(&settings.deny),
+            permitted: permitted.to_vec(),
+            otherwise: settings.permission,
+        }
     }
 
     /// Whether `tool` may be used with `input`; `directory` is where the agent works.
     pub(crate) fn ruling(&self, tool: &str, input: &Value, directory: Option<&str>) -> Ruling {
+        let by_rule = |verdict, rule| Ruling { verdict, by: BY_RULE, rule };
         if let Some(rule) = self.denying(tool, input, directory) {
-            return Ruling { outcome: Outcome::Deny, rule };
+            return by_rule(Verdict::Deny, rule);
+        }
+        if self.permitted.contains(&call(tool, input)) {
+            return Ruling { verdict: Verdict::Allow, by: BY_PERSON, rule: would_allow(tool, input) };
         }
         let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
         if let Some(rule) = allowing {
-            return Ruling { outcome: Outcome::Allow, rule: rule.text.clone() };
+            return by_rule(Verdict::Allow, rule.text.clone());
         }
         match self.otherwise {
-            Permission::Bypass => {
-                Ruling { outcome: Outcome::Allow, rule: "permission = \"bypass\"".to_owned() }
-            }
-            Permission::Deny => Ruling { outcome: Outcome::Deny, rule: would_allow(tool, input) },
+            Permission::Bypass => by_rule(Verdict::Allow, "permission = \"bypass\"".to_owned()),
+            Permission::Ask => by_rule(Verdict::Ask, would_allow(tool, input)),
+            Permission::Deny => by_rule(Verdict::Deny, would_allow(tool, input)),
         }
     }
 
@@ -194,6 +223,25 @@ fn glob(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// The call as permissions are given for it: the same tool with the same input, in whichever order its fields come.
+pub(crate) fn call(tool: &str, input: &Value) -> ToolCall {
+    let digest = Sha256::digest(ordered(input).to_string());
+    let input = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    ToolCall { tool: tool.to_owned(), input }
+}
+
+fn ordered(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(ordered).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name.clone(), ordered(value))).collect();
+            fields.sort_by(|one, other| one.0.cmp(&other.0));
+            fields.into_iter().collect()
+        }
+        other => other.clone(),
+    }
+}
+
 /// The narrowest rule a person would sensibly write to allow such calls.
 fn would_allow(tool: &str, input: &Value) -> String {
     let program =
@@ -300,5 +348,25 @@ mod tests {
     fn a_pattern_that_cannot_be_compared_denies_but_does_not_allow() {
         assert_eq!(both("Bash(git *)", "Bash", &json!({})), (false, true));
         assert_eq!(both("Gadget(x)", "Gadget", &json!({"x": 1})), (false, true));
+    }
+
+    fn hash(input: &str) -> String {
+        call("Bash", &serde_json::from_str(input).expect("JSON")).input
+    }
+
+    #[test]
+    fn a_call_is_the_same_in_whichever_order_its_fields_come_and_no_other() {
+        let one = hash(r#"{"command": "make", "options": {"a": 1, "b": [1, 2]}}"#);
+        assert_eq!(one, hash(r#"{"options": {"b": [1, 2], "a": 1}, "command": "make"}"#));
+        assert_eq!(one.len(), 64);
+        let others = [
+            r#"{"command": "make", "options": {"a": 1, "b": [2, 1]}}"#,
+            r#"{"command": "make ", "options": {"a": 1, "b": [1, 2]}}"#,
+            r#"{"command": "make"}"#,
+            r#"{"command": "make", "options": {"a": "1", "b": [1, 2]}}"#,
+        ];
+        for other in others {
+            assert_ne!(one, hash(other), "{other}");
+        }
     }
 }

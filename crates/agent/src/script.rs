@@ -84,7 +84,7 @@ impl Protocol for ScriptProtocol {
     /// It does not listen once it has its prompt.
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
         match steer {
-            Steer::Interrupt => Vec::new(),
+            Steer::Interrupt | Steer::Tell { .. } | Steer::Answer { .. } => Vec::new(),
         }
     }
 

@@ -24,7 +24,7 @@ pub enum Clock {
     Idle,
     /// The turn took too long.
     Turn,
-    /// The goal's time is up.
+    /// The goal's time is up. Not a clock of the attempt: the goal's driver has it.
     Wall,
     /// Nobody answered the agent.
     Answer,
@@ -58,7 +58,6 @@ pub struct ClockLimits {
 pub struct Clocks {
     limits: ClockLimits,
     started: Timestamp,
-    wall_ends: Option<Timestamp>,
     in_session: bool,
     last_sign: Timestamp,
     /// Tools at work: a long build is not idleness.
@@ -75,11 +74,10 @@ pub struct Clocks {
 
 impl Clocks {
     /// Clocks for an attempt that started at this moment, now or before.
-    pub const fn start(limits: ClockLimits, started: Timestamp, wall_ends: Option<Timestamp>) -> Self {
+    pub const fn start(limits: ClockLimits, started: Timestamp) -> Self {
         Self {
             limits,
             started,
-            wall_ends,
             in_session: false,
             last_sign: started,
             tools: BTreeSet::new(),
@@ -97,7 +95,7 @@ impl Clocks {
     }
 
     /// Takes note that the agent waits for an answer, ours or a person's. Until it has been [answered](Self::answered),
-    /// only the goal's own time and [`Policy::ANSWER_PATIENCE`] run. Each of several open requests is told.
+    /// only [`Policy::ANSWER_PATIENCE`] runs. Each of several open requests is told.
     pub fn waiting(&mut self, now: Timestamp) {
         self.heard(now);
         self.unanswered.push_back(now);
@@ -137,6 +135,8 @@ impl Clocks {
             AgentEvent::Retrying { delay_ms, .. } => {
                 self.announced_pause = Some(later(now, Duration::from_millis(*delay_ms)));
             }
+            AgentEvent::Asked(ask) if ask.request.is_some() => self.waiting(now),
+            AgentEvent::Withdrawn { .. } => self.answered(now),
             AgentEvent::TurnEnded(_) => {
                 self.tools.clear();
                 self.stop_waiting(now);
@@ -147,13 +147,9 @@ impl Clocks {
 
     /// The next moment at which something is overdue.
     pub fn next(&self) -> (Timestamp, Clock) {
-        let own = match self.unanswered.front() {
+        match self.unanswered.front() {
             Some(oldest) => (later(*oldest, Policy::ANSWER_PATIENCE), Clock::Answer),
             None => self.next_of_the_agent(),
-        };
-        match self.wall_ends {
-            Some(ends) if ends < own.0 => (ends, Clock::Wall),
-            _ => own,
         }
     }
 
@@ -195,7 +191,7 @@ mod tests {
             idle: Duration::from_secs(600),
             turn: Duration::from_secs(3_600),
         };
-        Clocks::start(limits, at(0), None)
+        Clocks::start(limits, at(0))
     }
 
     fn session() -> AgentEvent {
@@ -289,21 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn the_goals_own_end_of_time_comes_first_when_it_is_first() {
-        let limits = clocks().limits;
-        assert_eq!(Clocks::start(limits, at(0), Some(at(30))).next(), (at(30), Clock::Wall));
-    }
-
-    #[test]
-    fn while_the_agent_waits_for_an_answer_only_that_and_the_goals_time_run() {
+    fn while_the_agent_waits_for_an_answer_only_that_clock_runs() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
         clocks.waiting(at(100));
         assert_eq!(clocks.next(), (at(700), Clock::Answer));
         clocks.waiting(at(3_500));
         assert_eq!(clocks.next(), (at(700), Clock::Answer));
-        clocks.wall_ends = Some(at(300));
-        assert_eq!(clocks.next(), (at(300), Clock::Wall));
     }
 
     #[test]

@@ -126,6 +126,8 @@ pub enum Closed {
         reply: Reply,
         /// By whom.
         by: Answerer,
+        /// When.
+        at: Timestamp,
         /// Whether the agent knows.
         telling: Telling,
     },

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use towline_agent::{Action, AgentSettings, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
 use towline_core::{
-    AgentEvent, Clocks, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem, RawRef, Source,
-    Work, WorkspaceBinding,
+    AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
+    Outcome, RawRef, Source, Work, WorkspaceBinding,
 };
 use towline_process::{
-    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, SpawnErrorKind, Stream, spawn,
+    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, OutputTimes, SpawnErrorKind, Stream, spawn,
 };
 
 use crate::checks::left_work;
@@ -27,6 +27,8 @@ use crate::engine::Shared;
 use crate::home::make_private;
 use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
+use crate::question_file::{self, QUESTION_VARIABLE};
+use crate::sent::Sent;
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
 const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
@@ -48,20 +50,24 @@ pub(crate) struct Job {
     /// The files that the last verdict speaks about.
     pub(crate) checked: Option<String>,
     pub(crate) read_to: u64,
-    pub(crate) wall_ends: Option<Timestamp>,
+    /// When it was decided to start it: its clocks run from there, whoever looks after it.
+    pub(crate) started_at: Timestamp,
+    /// Requests of the agent that were answered before, and when.
+    pub(crate) answered: BTreeMap<String, Timestamp>,
     pub(crate) launch: Launch,
 }
 
+/// How the attempt is steered by its driver.
+pub(crate) struct Reins {
+    pub(crate) stop: watch::Receiver<StopLevel>,
+    pub(crate) lease_until: watch::Receiver<Timestamp>,
+    pub(crate) deliveries: mpsc::UnboundedReceiver<Delivery>,
+}
+
 /// Runs the attempt to its classified end and reports that.
-pub(crate) async fn run(
-    shared: Arc<Shared>,
-    job: Job,
-    line: Newsline,
-    stop: watch::Receiver<StopLevel>,
-    lease_until: watch::Receiver<Timestamp>,
-) {
+pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, reins: Reins) {
     // A driver that is gone has left the attempt to whoever takes the goal up next.
-    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, stop, lease_until).await {
+    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, reins).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
             // What was started before, under other settings, must not live on unseen.
@@ -82,16 +88,41 @@ struct Conversation<'a> {
     protocol: Box<dyn Protocol>,
     clocks: Clocks,
     link: Link,
-    stop: watch::Receiver<StopLevel>,
-    lease_until: watch::Receiver<Timestamp>,
+    reins: Reins,
     reader: LogReader,
     framer: LineFramer,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
-    /// Bytes of input that `stdin.log` shows as sent, and bytes that the protocol has produced so far.
-    already_sent: u64,
-    produced: u64,
+    past: Past,
+    sent: Sent,
+    /// Whether a rule kept the agent from using a tool.
+    was_denied: bool,
     stopping: Stopping,
+}
+
+/// What happened before this engine looked after the attempt.
+struct Past {
+    /// Output up to here was there already.
+    output_to: u64,
+    times: OutputTimes,
+    /// Requests of the agent that were answered, and when.
+    answered: BTreeMap<String, Timestamp>,
+}
+
+impl Past {
+    fn of(dir: &Path, answered: BTreeMap<String, Timestamp>) -> Self {
+        let output_to = std::fs::metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
+        Self { output_to, times: OutputTimes::new(dir, Stream::Stdout), answered }
+    }
+
+    /// When the output before `end` was there, unless it was just now.
+    fn time_of(&mut self, end: u64) -> Option<Timestamp> {
+        if end > self.output_to {
+            return None;
+        }
+        let at_ms = self.times.at(end).ok().flatten()?;
+        Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()
+    }
 }
 
 /// Whether there was output to read.
@@ -120,8 +151,7 @@ impl<'a> Conversation<'a> {
         shared: &'a Shared,
         job: &Job,
         line: &'a Newsline,
-        stop: watch::Receiver<StopLevel>,
-        lease_until: watch::Receiver<Timestamp>,
+        reins: Reins,
     ) -> Result<Self, LaunchProblem> {
         let name = &job.launch.agent;
         let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
@@ -129,16 +159,23 @@ impl<'a> Conversation<'a> {
         })?;
         let goal = job.goal.id;
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.as_str()).unwrap_or_default();
-        let towline = BTreeMap::from([(GOAL_VARIABLE.to_owned(), goal.to_string())]);
+        let dir = shared.home.attempt(goal, job.launch.attempt);
+        let towline = BTreeMap::from([
+            (GOAL_VARIABLE.to_owned(), goal.to_string()),
+            (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
+        ]);
         let context = LaunchContext {
             session: &job.launch.session,
+            attempt: job.launch.id,
+            compact: job.launch.compact.as_deref(),
             prompt: &job.launch.prompt,
+            permitted: &job.launch.permitted,
             model: job.launch.model.as_deref(),
             environment: &shared.environment,
             towline: &towline,
         };
-        let dir = shared.home.attempt(goal, job.launch.attempt);
-        let deadline = deadline(*lease_until.borrow());
+        let deadline = deadline(*reins.lease_until.borrow());
+        let past = Past::of(&dir, job.answered.clone());
         let link = match Link::find(&dir, goal).await {
             Some(link) => link,
             None => {
@@ -153,15 +190,15 @@ impl<'a> Conversation<'a> {
             line,
             goal,
             protocol: agent(settings.kind).protocol(settings, &context),
-            clocks: Clocks::start(settings.clocks.clone(), shared.clock.now(), job.wall_ends),
+            clocks: Clocks::start(settings.clocks.clone(), job.started_at),
             link,
-            stop,
-            lease_until,
+            reins,
             reader: LogReader::output(&dir, Stream::Stdout, 0),
             framer: LineFramer::new(0),
             recorded_to: job.read_to,
-            already_sent: std::fs::metadata(dir.join("stdin.log")).map_or(0, |log| log.len()),
-            produced: 0,
+            past,
+            sent: Sent::read(&dir),
+            was_denied: false,
             stopping: Stopping::No,
             dir,
         })
@@ -186,15 +223,23 @@ impl<'a> Conversation<'a> {
         }
         let (last, end) = self.protocol.on_exit(&exit);
         self.act(last, None).await?;
+        // What nobody knows the end of did not end by itself.
+        let end = match (&self.link, end) {
+            (Link::Lost, End::Crashed { .. }) => End::Lost,
+            (_, end) => end,
+        };
         let work = match &job.workspace {
-            Some(workspace) if end.is_bad() => {
+            Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
                 left_work(goal, workspace.clone(), job.launch.attempt, checked).await
             }
             _ => Work::Nothing,
         };
         let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
-        self.line.tell_own(Event::AttemptEnded { end, exit, work }).await
+        let question = question_file::read(&self.dir).map(|event| Event::Agent { event });
+        let news = question.into_iter().chain([Event::AttemptEnded { end, exit, work }]);
+        // Together, so that no question is lost between the two.
+        self.line.tell(news.map(|event| own(self.line.stamp(), event)).collect()).await
     }
 
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.
@@ -210,7 +255,7 @@ impl<'a> Conversation<'a> {
         tokio::select! {
             // In this order: what ends the process comes before what it says.
             biased;
-            Ok(()) = self.stop.changed() => self.on_stop().await?,
+            Ok(()) = self.reins.stop.changed() => self.on_stop().await?,
             () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
                 self.signal().await;
             }
@@ -220,8 +265,11 @@ impl<'a> Conversation<'a> {
                     self.line.tell_own(Event::ClockRanOut { clock }).await?;
                 }
             }
-            Ok(()) = self.lease_until.changed() => {
-                let until = deadline(*self.lease_until.borrow_and_update());
+            Some(delivery) = self.reins.deliveries.recv(), if output == Output::Drained => {
+                self.deliver(delivery).await?;
+            }
+            Ok(()) = self.reins.lease_until.changed() => {
+                let until = deadline(*self.reins.lease_until.borrow_and_update());
                 // A shim that does not answer is about to say why.
                 let _ = shim.extend(until).await;
             }
@@ -236,7 +284,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn on_stop(&mut self) -> Result<(), DriverGone> {
-        let level = *self.stop.borrow_and_update();
+        let level = *self.reins.stop.borrow_and_update();
         match (level, self.stopping) {
             (StopLevel::Run, _) => {}
             (StopLevel::Stop, Stopping::No | Stopping::Overdue) => {
@@ -272,7 +320,8 @@ impl<'a> Conversation<'a> {
             return Ok(Output::Drained);
         }
         self.framer.push(chunk);
-        self.clocks.heard(self.shared.clock.now());
+        let heard_at = self.past.time_of(self.reader.offset()).unwrap_or_else(|| self.shared.clock.now());
+        self.clocks.heard(heard_at);
         let mut batch = Vec::new();
         while let Some(framed) = self.framer.pull() {
             let (raw, actions) = self.understand(&framed);
@@ -330,11 +379,12 @@ impl<'a> Conversation<'a> {
     /// Events as news, without those that were recorded before.
     fn news(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Vec<Incoming> {
         let recorded = raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
-        let now = self.shared.clock.now();
+        let time = raw.and_then(|raw| self.past.time_of(raw.offset + raw.length));
+        let now = time.unwrap_or_else(|| self.shared.clock.now());
         let mut news = Vec::new();
         for action in actions {
             let Action::Emit { event, parent } = action else { continue };
-            self.clocks.saw(&event, now);
+            self.take_note(&event, now);
             if matches!(event, AgentEvent::TurnEnded(_))
                 && let Stopping::Asked(_) = self.stopping
             {
@@ -348,15 +398,45 @@ impl<'a> Conversation<'a> {
         news
     }
 
+    fn take_note(&mut self, event: &AgentEvent, now: Timestamp) {
+        self.clocks.saw(event, now);
+        match event {
+            AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => self.was_denied = true,
+            AgentEvent::Asked(ask) => {
+                let answered = ask.request.as_ref().and_then(|request| self.past.answered.remove(request));
+                if let Some(answered_at) = answered {
+                    self.clocks.answered(answered_at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings an answer or the operator's words to the agent. What it cannot hear any more is kept for the next prompt.
+    async fn deliver(&mut self, delivery: Delivery) -> Result<(), DriverGone> {
+        let (steer, answers) = match delivery.what {
+            Delivered::Answer { question, request, reply } => (Steer::Answer { request, reply }, Some(question)),
+            Delivered::Message { n, text } => (Steer::Tell { message: n, text }, None),
+        };
+        let words = self.protocol.on_steer(steer);
+        let is_heard = words.iter().any(|action| matches!(action, Action::Write(_)));
+        self.act(words, None).await?;
+        match answers {
+            Some(question) if is_heard => {
+                self.clocks.answered(self.shared.clock.now());
+                self.line.tell_own(Event::AnswerDelivered { question }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes what was not written before.
     async fn write(&mut self, bytes: &[u8]) {
-        let start = self.produced;
-        self.produced += bytes.len() as u64;
-        let skip =
-            usize::try_from(self.already_sent.saturating_sub(start)).unwrap_or(usize::MAX).min(bytes.len());
-        if let (Link::Alive(shim), true) = (&self.link, skip < bytes.len()) {
+        let rest = self.sent.rest_of(bytes);
+        if let (Link::Alive(shim), false) = (&self.link, rest.is_empty()) {
             // A process that does not read any more is about to end, and its end is what counts.
-            let _ = shim.write(&bytes[skip..]).await;
+            let _ = shim.write(rest).await;
+            self.clocks.heard(self.shared.clock.now());
         }
     }
 }

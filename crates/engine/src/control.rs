@@ -16,17 +16,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use towline_core::{Envelope, GoalId, Seq};
+use towline_core::{Answerer, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
 use towline_store::{GoalRecord, Store, StoreError, WorkerName};
 
-use crate::driver::Order;
 use crate::engine::Shared;
-use crate::handle::Events;
+use crate::handle::{Events, Steerer};
 use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
 
 /// The longest request line.
-const LONGEST_REQUEST: u64 = 64 * 1024;
+const LONGEST_REQUEST: u64 = 1024 * 1024;
 /// The pause after a client could not be let in.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -34,10 +33,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// End a goal.
-    Cancel {
+    /// Have something happen to a goal that an operator may wish for.
+    Wish {
         /// Which one.
         goal: GoalId,
+        /// What.
+        wish: Wish,
     },
     /// Say when a goal's log has grown.
     Follow {
@@ -46,12 +47,47 @@ pub enum Request {
     },
 }
 
+/// What an operator may wish for a goal that is being driven.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "wish", rename_all = "snake_case")]
+pub enum Wish {
+    /// Its end.
+    Cancel,
+    /// That a question is answered.
+    Answer {
+        /// Which one.
+        question: QuestionNo,
+        /// How.
+        reply: Answer,
+    },
+    /// That whoever works on it hears this.
+    Tell {
+        /// The words.
+        text: String,
+    },
+}
+
+impl From<Wish> for Event {
+    fn from(wish: Wish) -> Self {
+        match wish {
+            Wish::Cancel => Self::CancelRequested,
+            Wish::Answer { question, reply } => Self::Answered { question, reply, by: Answerer::Person },
+            Wish::Tell { text } => Self::Told { text },
+        }
+    }
+}
+
 /// What an engine answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
-    /// It was passed on.
+    /// It has happened.
     Accepted,
+    /// It makes no sense where the goal stands.
+    Refused {
+        /// Why.
+        why: String,
+    },
     /// This engine does not drive that goal.
     NotDriven,
     /// The request was not understood.
@@ -121,10 +157,15 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
         return;
     };
     match request {
-        Request::Cancel { goal } => {
-            let reply = match shared.driven(goal) {
-                Some(driven) if driven.orders.send(Order::Cancel).await.is_ok() => Reply::Accepted,
-                _ => Reply::NotDriven,
+        Request::Wish { goal, wish } => {
+            let granted = match shared.driven(goal) {
+                Some(driven) => Steerer::new(driven.orders).wish(wish.into()).await,
+                None => None,
+            };
+            let reply = match granted {
+                Some(Ok(())) => Reply::Accepted,
+                Some(Err(illegal)) => Reply::Refused { why: illegal.to_string() },
+                None => Reply::NotDriven,
             };
             let _ = send(&mut writing, &reply).await;
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, Effect, Event, Goal, GoalState, Illegal, Incoming, Moved, Phase, Seq, Source, Stamp,
-    StepOutcome, step,
+    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, Moved, Phase,
+    Seq, Source, Stamp, StepOutcome, step,
 };
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 
@@ -27,10 +27,15 @@ const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
 const LONGEST_SLEEP: Duration = Duration::from_secs(300);
 
 /// What the operator wants of a goal that is being driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Order {
-    /// End it.
-    Cancel,
+    /// This is to happen to it.
+    Wish {
+        /// What.
+        event: Event,
+        /// Told once it is recorded, or refused.
+        done: oneshot::Sender<Result<(), Illegal>>,
+    },
     /// End whatever still runs at once.
     Kill,
 }
@@ -41,6 +46,7 @@ enum Beat {
     Order(Order),
     Slot(OwnedSemaphorePermit),
     Timer,
+    WallOver,
     Renewal,
     ExecutorDone,
     ExecutorLost,
@@ -67,6 +73,8 @@ pub(crate) struct Driver {
     news: mpsc::Receiver<Batch>,
     newsline: mpsc::Sender<Batch>,
     work: JoinSet<()>,
+    /// The way to the living agent.
+    deliveries: mpsc::UnboundedSender<Delivery>,
     stop: watch::Sender<StopLevel>,
     lease_until: watch::Sender<Timestamp>,
     last_seq: watch::Sender<Seq>,
@@ -94,6 +102,7 @@ impl Driver {
             news,
             newsline,
             work: JoinSet::new(),
+            deliveries: mpsc::unbounded_channel().0,
             stop: watch::Sender::new(StopLevel::Run),
             lease_until,
             last_seq,
@@ -112,7 +121,15 @@ impl Driver {
         }
     }
 
-    async fn try_to_begin(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
+    /// Records the operator's wish and gives the goal back without doing anything about it: whoever takes it up next
+    /// does.
+    pub(crate) async fn leave_word(mut self, wish: Event) -> Result<(), EngineError> {
+        let recorded = self.record_claim(Some(wish)).await;
+        self.leave().await;
+        recorded
+    }
+
+    async fn record_claim(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
         let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone() });
         let wish = wish.map(|event| self.operator(event));
         let mut transition = Transition::from(self.state.clone());
@@ -124,6 +141,11 @@ impl Driver {
             transition = next;
         }
         self.record(transition).await?;
+        Ok(())
+    }
+
+    async fn try_to_begin(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
+        self.record_claim(wish).await?;
         if holds_slot(&self.state.phase) {
             self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();
         }
@@ -165,8 +187,10 @@ impl Driver {
                         let _ = recorded.send(());
                     }
                 }
-                Beat::Order(Order::Cancel) => {
-                    self.take_in(vec![self.operator(Event::CancelRequested)]).await?
+                Beat::Order(Order::Wish { event, done }) => {
+                    let outcome = self.grant(event).await?;
+                    // Whoever wished may be gone by now.
+                    let _ = done.send(outcome);
                 }
                 Beat::Order(Order::Kill) => self.raise_stop(StopLevel::Kill),
                 Beat::Slot(permit) => {
@@ -174,7 +198,13 @@ impl Driver {
                     self.take_in(vec![self.own(Event::Dispatched)]).await?;
                 }
                 Beat::Timer if self.is_due() => self.take_in(vec![self.own(Event::Woken)]).await?,
-                Beat::Timer | Beat::ExecutorDone => {}
+                Beat::WallOver if self.is_wall_over() => {
+                    let clock = Clock::Wall;
+                    let attempt = self.state.phase.living_attempt();
+                    let stamp = Stamp { generation: self.lease.generation, attempt };
+                    self.take_in(vec![own(stamp, Event::ClockRanOut { clock })]).await?;
+                }
+                Beat::Timer | Beat::WallOver | Beat::ExecutorDone => {}
                 Beat::Renewal => self.renew().await?,
                 Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
             }
@@ -185,19 +215,31 @@ impl Driver {
     /// First beat: waits for whatever comes first.
     async fn select(&mut self) -> Beat {
         let waits_for_slot = self.state.phase == Phase::Queued;
-        let timer = self.state.phase.until().map(|until| self.instant_of(until));
+        let timer = self.state.wakes_at(self.goal.id).map(|until| self.instant_of(until));
+        let wall = self.wall_ends().map(|ends| self.instant_of(ends));
         let slots = Arc::clone(&self.shared.slots);
         tokio::select! {
             Some(batch) = self.news.recv() => Beat::News(batch),
             Some(order) = self.orders.recv() => Beat::Order(order),
             Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
             () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
+            () = tokio::time::sleep_until(wall.unwrap_or(self.renew_at)), if wall.is_some() => Beat::WallOver,
             () = tokio::time::sleep_until(self.renew_at) => Beat::Renewal,
             Some(ended) = self.work.join_next(), if !self.work.is_empty() => match ended {
                 Ok(()) => Beat::ExecutorDone,
                 Err(_) => Beat::ExecutorLost,
             },
         }
+    }
+
+    /// Does what the operator wishes, or says why not; nothing has happened then.
+    async fn grant(&mut self, event: Event) -> Result<Result<(), Illegal>, EngineError> {
+        let (transition, refused) = self.apply(Transition::from(self.state.clone()), self.operator(event));
+        if let Some(illegal) = refused {
+            return Ok(Err(illegal));
+        }
+        self.react(transition).await?;
+        Ok(Ok(()))
     }
 
     /// Second and third beat: lets the core decide, records it, acts.
@@ -214,9 +256,17 @@ impl Driver {
                 None => next,
             };
         }
+        self.react(transition).await
+    }
+
+    /// Third beat: records, then acts.
+    async fn react(&mut self, transition: Transition) -> Result<(), EngineError> {
         let effects = self.record(transition).await?;
         if !holds_slot(&self.state.phase) {
             self.slot = None;
+        } else if self.slot.is_none() {
+            // An agent that waited and was answered goes on at once: it is there already, and a person waits for it.
+            self.slot = Arc::clone(&self.shared.slots).try_acquire_owned().ok();
         }
         effects.into_iter().for_each(|effect| self.perform(effect));
         Ok(())
@@ -260,9 +310,9 @@ impl Driver {
         Ok(transition.effects)
     }
 
-    /// Third beat: starts the executor of an effect.
+    /// Starts the executor of an effect.
     fn perform(&mut self, effect: Effect) {
-        if !matches!(effect, Effect::Stop { .. }) {
+        if !matches!(effect, Effect::Stop { .. } | Effect::Deliver(_)) {
             self.stop = watch::Sender::new(StopLevel::Run);
         }
         let shared = Arc::clone(&self.shared);
@@ -274,15 +324,14 @@ impl Driver {
             }
             Effect::Launch(launch) => {
                 let line = self.line(Some(launch.attempt));
-                let job = attempt::Job {
-                    goal: self.goal.clone(),
-                    workspace: self.state.workspace.clone(),
-                    checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
-                    read_to: self.state.attempt(launch.attempt).map_or(0, |attempt| attempt.read_to),
-                    wall_ends: self.state.wall_ends(),
-                    launch,
-                };
-                self.work.spawn(attempt::run(shared, job, line, stop, self.lease_until.subscribe()));
+                let (sender, deliveries) = mpsc::unbounded_channel();
+                self.deliveries = sender;
+                let reins = attempt::Reins { stop, lease_until: self.lease_until.subscribe(), deliveries };
+                self.work.spawn(attempt::run(shared, self.job(launch), line, reins));
+            }
+            Effect::Deliver(delivery) => {
+                // An agent that is gone has its end told, and the words are kept for the next one.
+                let _ = self.deliveries.send(delivery);
             }
             Effect::RunChecks { attempt } => {
                 let line = self.line(Some(attempt));
@@ -290,6 +339,26 @@ impl Driver {
                 self.work.spawn(checks::run(shared, self.goal.clone(), workspace, attempt, line, stop));
             }
             Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
+        }
+    }
+
+    /// Everything that an attempt needs to know.
+    fn job(&self, launch: Launch) -> attempt::Job {
+        let attempt = self.state.attempt(launch.attempt);
+        let answered = self.state.questions.iter().filter_map(|question| match &question.closed {
+            Some(Closed::Answered { at, telling: towline_core::Telling::Told(_), .. }) => {
+                Some((question.ask.request.clone()?, *at))
+            }
+            _ => None,
+        });
+        attempt::Job {
+            goal: self.goal.clone(),
+            workspace: self.state.workspace.clone(),
+            checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
+            read_to: attempt.map_or(0, |attempt| attempt.read_to),
+            started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
+            answered: answered.collect(),
+            launch,
         }
     }
 
@@ -338,7 +407,16 @@ impl Driver {
     }
 
     fn is_due(&self) -> bool {
-        self.state.phase.until().is_some_and(|until| self.shared.clock.now() >= until)
+        self.state.wakes_at(self.goal.id).is_some_and(|wakes_at| self.shared.clock.now() >= wakes_at)
+    }
+
+    /// When the goal's time is up, as long as an agent works and nobody is waited for.
+    fn wall_ends(&self) -> Option<Timestamp> {
+        self.state.wall_ends().filter(|_| matches!(self.state.phase, Phase::Running { .. }))
+    }
+
+    fn is_wall_over(&self) -> bool {
+        self.wall_ends().is_some_and(|ends| self.shared.clock.now() >= ends)
     }
 
     fn instant_of(&self, moment: Timestamp) -> Instant {

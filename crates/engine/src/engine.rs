@@ -134,6 +134,19 @@ impl Engine {
         self.drive(record, wish).await
     }
 
+    /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
+    /// goal is taken up.
+    pub async fn leave_word(&self, goal: GoalId, wish: Event) -> Result<(), EngineError> {
+        let record = self.shared.store.load(goal).await?;
+        refuse(&record, Some(&wish), self.shared.clock.now())?;
+        let lease = self.claim(&record).await?;
+        // Whoever held it before may have moved it on until a moment ago.
+        let record = self.shared.store.load(goal).await?;
+        let (_, inbox) = mpsc::channel(1);
+        let (last_seq, _) = watch::channel(record.last_seq);
+        Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq).leave_word(wish).await
+    }
+
     /// Waits until everything the engine has begun is over.
     pub async fn close(self) {
         self.shared.tasks.close();

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use towline_core::{Envelope, GoalId, Seq};
+use towline_core::{Envelope, Event, GoalId, Illegal, Seq};
 use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::driver::Order;
@@ -40,8 +40,13 @@ impl Handle {
 
     /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
     pub async fn cancel(&self) {
-        // A driver that is gone has nothing left to cancel.
-        let _ = self.orders.send(Order::Cancel).await;
+        // A goal that has ended meanwhile, or is ending, needs no cancelling.
+        let _ = self.steerer().wish(Event::CancelRequested).await;
+    }
+
+    /// A way to steer the goal that outlives this handle.
+    pub fn steerer(&self) -> Steerer {
+        Steerer { orders: self.orders.clone() }
     }
 
     /// Insists: whatever is still ending is ended at once.
@@ -58,6 +63,26 @@ impl Handle {
     pub async fn result(self) -> Result<GoalRecord, EngineError> {
         let goal = self.id;
         self.task.await.unwrap_or(Err(EngineError::DriverLost { goal }))
+    }
+}
+
+/// A way to steer a goal.
+#[derive(Clone)]
+pub struct Steerer {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Steerer {
+    pub(crate) const fn new(orders: mpsc::Sender<Order>) -> Self {
+        Self { orders }
+    }
+
+    /// Has this happen to the goal; none when nobody drives it any more. What makes no sense where it stands is
+    /// refused, and nothing has happened then.
+    pub async fn wish(&self, event: Event) -> Option<Result<(), Illegal>> {
+        let (done, outcome) = oneshot::channel();
+        self.orders.send(Order::Wish { event, done }).await.ok()?;
+        outcome.await.ok()
     }
 }
 

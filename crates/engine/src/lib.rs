@@ -17,10 +17,12 @@ mod link;
 mod news;
 mod prepare;
 mod presence;
+mod question_file;
+mod sent;
 
 pub use clock::{Clock, SystemClock};
-pub use control::{Following, Reply, Request, ask, follow, is_driven};
+pub use control::{Following, Reply, Request, Wish, ask, follow, is_driven};
 pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
-pub use handle::{Events, Handle, Stopper};
+pub use handle::{Events, Handle, Steerer, Stopper};
 pub use home::Home;

@@ -1,20 +1,25 @@
-//! `control_request` and `control_response`: what the CLI wants of us, answered at once and by rule.
+//! `control_request` and its neighbours: what the CLI wants of us. What the rules decide is answered at once; what
+//! only a person can decide stays open until the answer comes or the CLI does not wait for it any more.
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use towline_core::{AgentEvent, Decision, Outcome};
+use serde_json::value::{RawValue, to_raw_value};
+use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
 
 use super::protocol::{ClaudeProtocol, Reading, notice};
-use super::wire::{self, ControlAnswerLine, ControlLine, ControlRequest};
-use crate::permission::Ruling;
+use super::tools;
+use super::wire::{self, CancelLine, ControlAnswerLine, ControlLine, ControlRequest};
+use crate::permission::{self, BY_RULE, Ruling, Verdict};
 use crate::protocol::Action;
 
 /// The tool with which the model asks a person. It arrives as a permission request under every mode, and waits.
 const QUESTION_TOOL: &str = "AskUserQuestion";
 
-const NOBODY_ANSWERS: &str = "Nobody can answer now: this is unattended work. Decide yourself, go on, and state the \
-                              decision and your reasons in your last message.";
+const NOT_READABLE: &str = "This question cannot be shown to anybody. Decide yourself, go on, and state the decision \
+                            and your reasons in your last message.";
+
+const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and your \
+                         reasons in your last message.";
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -27,14 +32,14 @@ struct Outer<'a> {
     subtype: &'static str,
     request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<Verdict<'a>>,
+    response: Option<Inner<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "behavior", rename_all = "lowercase")]
-enum Verdict<'a> {
+enum Inner<'a> {
     Allow {
         #[serde(rename = "updatedInput")]
         input: &'a RawValue,
@@ -42,6 +47,37 @@ enum Verdict<'a> {
     Deny {
         message: String,
     },
+}
+
+/// A request that waits for a person.
+#[derive(Debug)]
+pub(super) struct Pending {
+    tool: String,
+    /// The id of the tool call.
+    call: String,
+    input: Box<RawValue>,
+    /// What the model asks, when it is a question.
+    questions: Vec<String>,
+}
+
+impl Pending {
+    /// The input with the answers where the tool looks for them.
+    fn answered(&self, answers: &[String]) -> Option<Box<RawValue>> {
+        let mut input: serde_json::Map<String, Value> = serde_json::from_str(self.input.get()).ok()?;
+        let answers: Value = self.questions.iter().cloned().zip(answers.iter().map(String::as_str)).collect();
+        input.insert("answers".to_owned(), answers);
+        to_raw_value(&input).ok()
+    }
+
+    fn refusal(&self, message: &str) -> String {
+        if !message.trim().is_empty() {
+            message.to_owned()
+        } else if self.questions.is_empty() {
+            format!("The operator does not permit this use of {}. Go on without it.", self.tool)
+        } else {
+            NO_ANSWER.to_owned()
+        }
+    }
 }
 
 impl ClaudeProtocol {
@@ -60,26 +96,107 @@ impl ClaudeProtocol {
         let tool = wire::text(&request.tool_name);
         let raw = request.input.unwrap_or(RawValue::NULL);
         let input = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
-        let mut actions = Vec::new();
-        let (verdict, outcome, rule) = if tool == QUESTION_TOOL {
-            actions.push(notice(unanswered(&input)));
-            (Verdict::Deny { message: NOBODY_ANSWERS.to_owned() }, Outcome::Deny, None)
-        } else {
-            let Ruling { outcome, rule } = self.rules.ruling(tool, &input, self.directory.as_deref());
-            let verdict = match outcome {
-                Outcome::Allow => Verdict::Allow { input: raw },
-                Outcome::Deny => Verdict::Deny { message: not_allowed(tool) },
+        let ruling = self.rules.ruling(tool, &input, self.directory.as_deref());
+        if tool == QUESTION_TOOL && self.rules.denying(tool, &input, self.directory.as_deref()).is_none() {
+            return match questions(raw) {
+                Some(parts) => self.ask(id, request, About::Choice { parts }),
+                None => {
+                    let told = self.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
+                    let refusal = self.settle(id, request, Err(NOT_READABLE.to_owned()), BY_RULE, None);
+                    told.into_iter().chain(refusal).collect()
+                }
             };
-            (verdict, outcome, Some(rule))
+        }
+        let Ruling { verdict, by, rule } = ruling;
+        match verdict {
+            Verdict::Allow => self.settle(id, request, Ok(raw), by, Some(rule)),
+            Verdict::Deny => self.settle(id, request, Err(not_allowed(tool)), by, Some(rule)),
+            Verdict::Ask => {
+                let call = permission::call(tool, &input);
+                let title = tools::title(tool, &input);
+                self.ask(id, request, About::Permission { call, title, rule })
+            }
+        }
+    }
+
+    /// Answers a request at once: with the input that is allowed, or the words that refuse it.
+    fn settle(
+        &mut self,
+        id: &str,
+        request: &ControlRequest<'_>,
+        answer: Result<&RawValue, String>,
+        by: &str,
+        rule: Option<String>,
+    ) -> Vec<Action> {
+        let (response, outcome) = match answer {
+            Ok(input) => (Inner::Allow { input }, Outcome::Allow),
+            Err(message) => (Inner::Deny { message }, Outcome::Deny),
         };
         if outcome == Outcome::Deny {
             self.denied.insert(wire::text(&request.tool_use_id).to_owned());
         }
-        let answer = Outer { subtype: "success", request_id: id, response: Some(verdict), error: None };
-        actions.extend(self.answer(answer));
-        let decision = Decision { tool: tool.to_owned(), outcome, by: "rule".to_owned(), rule };
-        actions.push(Action::emit(AgentEvent::Decided(decision)));
-        actions
+        let written = self.verdict(id, response);
+        let tool = wire::text(&request.tool_name).to_owned();
+        let decision = Decision { tool, outcome, by: by.to_owned(), rule };
+        written.into_iter().chain([Action::emit(AgentEvent::Decided(decision))]).collect()
+    }
+
+    /// Leaves a request to a person. Where our answers cannot reach the CLI any more, it waits for none.
+    fn ask(&mut self, id: &str, request: &ControlRequest<'_>, about: About) -> Vec<Action> {
+        let call = wire::text(&request.tool_use_id).to_owned();
+        self.put_to_person.insert(call.clone());
+        let waits = self.listens();
+        if waits {
+            let questions = match &about {
+                About::Choice { parts } => parts.iter().map(|part| part.text.clone()).collect(),
+                About::Permission { .. } => Vec::new(),
+            };
+            let tool = wire::text(&request.tool_name).to_owned();
+            let input = request.input.unwrap_or(RawValue::NULL).to_owned();
+            self.pending.insert(id.to_owned(), Pending { tool, call, input, questions });
+        }
+        let request = waits.then(|| id.to_owned());
+        vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
+    }
+
+    /// A person has answered.
+    pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
+        let Some(pending) = self.pending.remove(id) else { return Vec::new() };
+        let answered;
+        let response = match reply {
+            Reply::Allowed => Inner::Allow { input: &pending.input },
+            Reply::Denied { message } => Inner::Deny { message: pending.refusal(&message) },
+            // Words permit nothing.
+            Reply::Chosen { answers } if pending.questions.is_empty() => {
+                Inner::Deny { message: pending.refusal(&answers.join("; ")) }
+            }
+            Reply::Chosen { answers } => match pending.answered(&answers) {
+                Some(input) => {
+                    answered = input;
+                    Inner::Allow { input: &answered }
+                }
+                None => Inner::Deny { message: answers.join("; ") },
+            },
+        };
+        if matches!(response, Inner::Deny { .. }) {
+            self.denied.insert(pending.call.clone());
+        }
+        self.verdict(id, response).into_iter().chain(self.close_if_due()).collect()
+    }
+
+    /// The CLI does not wait for our answer any more.
+    pub(super) fn on_cancel(&mut self, line: CancelLine<'_>) -> Reading {
+        let request = String::from(line.request_id);
+        let withdrawn = self.pending.remove(&request);
+        let told = withdrawn.map(|_| Action::emit(AgentEvent::Withdrawn { request }));
+        Ok(told.into_iter().chain(self.close_if_due()).collect())
+    }
+
+    /// A call that has its result waits for no answer.
+    pub(super) fn withdraw(&mut self, call: &str) -> Option<Action> {
+        let request = self.pending.iter().find(|(_, pending)| pending.call == call)?.0.clone();
+        self.pending.remove(&request);
+        Some(Action::emit(AgentEvent::Withdrawn { request }))
     }
 
     pub(super) fn on_control_answer(&mut self, line: ControlAnswerLine<'_>) -> Reading {
@@ -91,6 +208,10 @@ impl ClaudeProtocol {
             .collect())
     }
 
+    fn verdict(&self, id: &str, response: Inner<'_>) -> Option<Action> {
+        self.answer(Outer { subtype: "success", request_id: id, response: Some(response), error: None })
+    }
+
     fn answer(&self, response: Outer<'_>) -> Option<Action> {
         self.write(&Answer { r#type: "control_response", response })
     }
@@ -100,8 +221,15 @@ fn not_allowed(tool: &str) -> String {
     format!("{tool} is not permitted here in this way, and nobody can be asked. Go on without it.")
 }
 
-fn unanswered(input: &Value) -> String {
-    let questions = input.get("questions").and_then(Value::as_array).into_iter().flatten();
-    let asked: Vec<_> = questions.filter_map(|question| question.get("question")?.as_str()).collect();
-    format!("the agent asked, and was told to decide by itself: {}", asked.join(" / "))
+/// What the model asks; nothing when that cannot be read, or is nothing.
+fn questions(input: &RawValue) -> Option<Vec<Part>> {
+    let asked: wire::Questions = serde_json::from_str(input.get()).ok()?;
+    let choice = |choice: wire::Choice| Choice { label: choice.label, description: choice.description };
+    let part = |question: wire::Question| Part {
+        text: question.question,
+        options: question.options.into_iter().map(choice).collect(),
+        many: question.many,
+    };
+    let parts: Vec<_> = asked.questions.into_iter().map(part).collect();
+    (!parts.is_empty()).then_some(parts)
 }

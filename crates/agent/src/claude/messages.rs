@@ -25,6 +25,10 @@ impl ClaudeProtocol {
     pub(super) fn on_assistant(&mut self, line: MessageLine<'_>) -> Reading {
         let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
         let is_synthetic = wire::text(&line.message.model) == SYNTHETIC;
+        // What the CLI makes up instead of a summary is the reason why there is none.
+        if is_synthetic && self.compaction.is_some() {
+            return Ok(Vec::new());
+        }
         let mut events = Vec::new();
         if parent.is_none() && !is_synthetic {
             self.request_worked();
@@ -79,6 +83,9 @@ impl ClaudeProtocol {
     pub(super) fn on_user(&mut self, line: MessageLine<'_>) -> Reading {
         let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
         let content = Content::read(line.message.content).ok_or_else(|| Unknown("user".to_owned()))?;
+        if let (Some(true), Content::Blocks(_)) = (line.is_replay, &content) {
+            return Ok(self.on_echo(wire::text(&line.uuid)));
+        }
         let blocks = match content {
             Content::Text(text) => {
                 return Ok(command_output(text.as_str()).map(notice).into_iter().collect());
@@ -93,7 +100,9 @@ impl ClaudeProtocol {
             };
             match block.kind.as_str() {
                 "tool_result" => {
-                    actions.push(below(parent, self.on_tool_result(&block, line.tool_use_result)))
+                    actions.push(below(parent, self.on_tool_result(&block, line.tool_use_result)));
+                    actions.extend(self.withdraw(wire::text(&block.tool_use_id)));
+                    actions.extend(self.close_if_due());
                 }
                 // The task that a subagent was given. In the main thread it is an echo of what went in, or the
                 // CLI's own remark on an interrupt, which the turn's end tells better.

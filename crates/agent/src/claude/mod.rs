@@ -5,7 +5,9 @@
 
 mod agent;
 mod classify;
+mod compaction;
 mod control;
+mod input;
 mod messages;
 mod plan;
 mod protocol;

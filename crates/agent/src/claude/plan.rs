@@ -54,7 +54,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     }
     let mode = match settings.permission {
         Permission::Bypass => "bypassPermissions",
-        Permission::Deny => "default",
+        Permission::Ask | Permission::Deny => "default",
     };
     argv.extend(["--permission-mode".to_owned(), mode.to_owned()]);
     // These flags take any number of words; joined with `=` they take one, whatever follows.
@@ -68,7 +68,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     argv
 }
 
-const TWO_WAY: [&str; 9] = [
+const TWO_WAY: [&str; 10] = [
     "-p",
     "--input-format",
     "stream-json",
@@ -76,6 +76,7 @@ const TWO_WAY: [&str; 9] = [
     "stream-json",
     "--verbose",
     "--include-partial-messages",
+    "--replay-user-messages",
     "--permission-prompt-tool",
     "stdio",
 ];

@@ -1,8 +1,9 @@
 //! The conversation: what to write, and which module reads which frame.
 //!
 //! The process lives on after each result and ends when its input is closed. So the input is closed after the
-//! first one: what still runs in the background is then brought to its end by the CLI itself, within bounds of its
-//! own and under the engine's clocks. What it says afterwards is read all the same.
+//! first one that answers the prompt, unless a request still waits for a person: what runs in the background is then
+//! brought to its end by the CLI itself, within bounds of its own and under the engine's clocks. What it says
+//! afterwards is read all the same, and may be a further turn.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,6 +12,9 @@ use serde_json::json;
 use towline_core::{AgentEvent, End, SessionId, SessionPlan};
 
 use super::classify::{Evidence, classify};
+use super::compaction::Compaction;
+use super::control::Pending;
+use super::input::Tells;
 use super::tools::Call;
 use super::usage::UsageLedger;
 use super::wire;
@@ -27,7 +31,10 @@ pub(super) type Reading = Result<Vec<Action>, Unknown>;
 
 /// The state of one conversation.
 pub(super) struct ClaudeProtocol {
-    prompt: String,
+    pub(super) prompt: String,
+    /// The summary that goes before the prompt, until it is over.
+    pub(super) compaction: Option<Compaction>,
+    pub(super) tells: Tells,
     pub(super) asked: SessionPlan,
     pub(super) rules: Rules,
     pub(super) session: Option<SessionId>,
@@ -36,12 +43,18 @@ pub(super) struct ClaudeProtocol {
     pub(super) model: Option<String>,
     /// Prompts that were sent and not yet taken up.
     pub(super) prompts_waiting: u32,
+    /// Whether the turn at work has been told of.
+    pub(super) turn_is_told: bool,
     interrupts: u32,
     stdin: Stdin,
     /// Tool calls at work, by id.
     pub(super) calls: HashMap<String, Call>,
     /// Ids of tool calls that were denied.
     pub(super) denied: HashSet<String>,
+    /// Requests that wait for a person, by id.
+    pub(super) pending: BTreeMap<String, Pending>,
+    /// Ids of tool calls that a person decides about: their decisions are not the agent's to tell.
+    pub(super) put_to_person: HashSet<String>,
     /// Background tasks that have not ended: what they are about, by id.
     pub(super) background: BTreeMap<String, String>,
     pub(super) usage: UsageLedger,
@@ -52,6 +65,8 @@ pub(super) struct ClaudeProtocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stdin {
     Open,
+    /// To be closed when no request waits for a person any more.
+    Closing,
     Closed,
 }
 
@@ -60,16 +75,21 @@ impl ClaudeProtocol {
         let asked_to_resume = matches!(context.session, SessionPlan::Resume(_));
         Self {
             prompt: context.prompt.to_owned(),
+            compaction: context.compact.map(Compaction::new),
+            tells: Tells::new(context.attempt),
             asked: context.session.clone(),
-            rules: Rules::of(settings),
+            rules: Rules::of(settings, context.permitted),
             session: None,
             directory: None,
             model: None,
             prompts_waiting: 0,
+            turn_is_told: false,
             interrupts: 0,
             stdin: Stdin::Open,
             calls: HashMap::new(),
             denied: HashSet::new(),
+            pending: BTreeMap::new(),
+            put_to_person: HashSet::new(),
             background: BTreeMap::new(),
             usage: UsageLedger::default(),
             evidence: Evidence { asked_to_resume, ..Evidence::default() },
@@ -92,15 +112,18 @@ impl ClaudeProtocol {
                 // Whatever it says, the turn is over and the process waits for us.
                 Err(Unknown(what)) => {
                     let told = self.unknown(what, line);
-                    Ok(told.into_iter().chain(self.close_stdin()).collect())
+                    let next = match self.compaction {
+                        Some(_) => self.on_compaction_over("its end was not understood"),
+                        None => self.close_stdin().into_iter().collect(),
+                    };
+                    Ok(told.into_iter().chain(next).collect())
                 }
             },
             "rate_limit_event" => self.on_rate_limit(decode(line, "rate_limit_event")?),
             "control_request" => self.on_control_request(decode(line, "control_request")?),
             "control_response" => self.on_control_answer(decode(line, "control_response")?),
             "auth_status" => Ok(on_auth_status(decode(line, "auth_status")?)),
-            // Requests are answered at once, so that a cancelled one was answered before, which the CLI ignores.
-            "control_cancel_request" => Ok(Vec::new()),
+            "control_cancel_request" => self.on_cancel(decode(line, "control_cancel_request")?),
             "keep_alive" | "tool_progress" | "tool_use_summary" | "prompt_suggestion"
             | "transcript_mirror" => Ok(Vec::new()),
             unknown => Err(Unknown(unknown.to_owned())),
@@ -115,14 +138,34 @@ impl ClaudeProtocol {
     /// Closes the agent's input, once.
     pub(super) fn close_stdin(&mut self) -> Option<Action> {
         let was = std::mem::replace(&mut self.stdin, Stdin::Closed);
-        (was == Stdin::Open).then_some(Action::CloseStdin)
+        (was != Stdin::Closed).then_some(Action::CloseStdin)
+    }
+
+    /// Closes the agent's input, or sees to it that it is closed when the last request has its answer: the CLI takes
+    /// a closed input for a refusal.
+    pub(super) fn close_stdin_in_time(&mut self) -> Option<Action> {
+        if self.listens() {
+            self.stdin = Stdin::Closing;
+        }
+        self.close_if_due()
+    }
+
+    /// Closes the agent's input when that was only put off.
+    pub(super) fn close_if_due(&mut self) -> Option<Action> {
+        let is_due = self.stdin == Stdin::Closing && self.pending.is_empty();
+        is_due.then(|| self.close_stdin()).flatten()
+    }
+
+    /// Whether what we write reaches the agent.
+    pub(super) fn listens(&self) -> bool {
+        self.stdin != Stdin::Closed
     }
 
     /// Answers the agent, as long as it listens.
     pub(super) fn write(&self, message: &impl serde::Serialize) -> Option<Action> {
         let mut line = serde_json::to_vec(message).ok()?;
         line.push(b'\n');
-        (self.stdin == Stdin::Open).then_some(Action::Write(line))
+        self.listens().then_some(Action::Write(line))
     }
 }
 
@@ -133,12 +176,7 @@ impl Protocol for ClaudeProtocol {
             "request_id": "towline-initialize",
             "request": {"subtype": "initialize", "hooks": null},
         });
-        let prompt = json!({
-            "type": "user",
-            "message": {"role": "user", "content": [{"type": "text", "text": self.prompt}]},
-        });
-        self.prompts_waiting += 1;
-        [self.write(&hello), self.write(&prompt)].into_iter().flatten().collect()
+        self.write(&hello).into_iter().chain(self.send_opening()).collect()
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
@@ -166,6 +204,8 @@ impl Protocol for ClaudeProtocol {
                 });
                 self.write(&request).into_iter().collect()
             }
+            Steer::Tell { message, text } => self.on_tell(message, text),
+            Steer::Answer { request, reply } => self.on_answer(&request, reply),
         }
     }
 

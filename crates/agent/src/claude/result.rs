@@ -18,7 +18,6 @@ impl ClaudeProtocol {
         for denial in part::<Vec<Denial<'_>>>(line.permission_denials) {
             actions.extend(self.on_denial(denial.tool_name.as_str(), denial.tool_use_id.as_str()));
         }
-        actions.extend(self.still_running());
         let result = TurnResult {
             subtype: line.subtype.into(),
             is_error: line.is_error,
@@ -28,6 +27,12 @@ impl ClaudeProtocol {
             terminal_reason: wire::owned(line.terminal_reason),
             errors: part(line.errors),
         };
+        if self.compaction.is_some() && result.is_clean() {
+            actions.extend(self.on_compaction_over(&result.text));
+            return Ok(actions);
+        }
+        self.compaction = None;
+        actions.extend(self.still_running());
         actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
             stop: self.stop(&result),
             text: result.words(),
@@ -36,9 +41,11 @@ impl ClaudeProtocol {
             reported_cost: cost,
         })));
         self.calls.clear();
+        self.turn_is_told = false;
         self.evidence.in_turn = false;
+        // A turn that failed leaves nobody behind who could use an answer.
+        actions.extend(if result.is_clean() { self.close_stdin_in_time() } else { self.close_stdin() });
         self.evidence.result = Some(result);
-        actions.extend(self.close_stdin());
         Ok(actions)
     }
 

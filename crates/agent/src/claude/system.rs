@@ -15,7 +15,7 @@ impl ClaudeProtocol {
             "init" => Ok(self.on_init(read()?)),
             "api_retry" => Ok(self.on_retry(read()?)),
             "compact_boundary" => Ok(vec![self.on_compaction(&read()?)]),
-            "status" => Ok(compaction_failure(read()?).into_iter().collect()),
+            "status" => Ok(self.on_status(read()?)),
             "task_started" | "task_updated" | "task_notification" => {
                 self.on_task(subtype, read()?);
                 Ok(Vec::new())
@@ -44,26 +44,31 @@ impl ClaudeProtocol {
         self.directory = wire::owned(init.cwd).or(self.directory.take());
         self.model = wire::owned(init.model).or(self.model.take());
         self.evidence.in_turn = true;
-        if self.session.as_ref() != Some(&id) {
+        let was_told_early = self.compaction.as_mut().is_some_and(|compaction| {
+            std::mem::take(&mut compaction.session_was_told)
+        });
+        if was_told_early || self.session.as_ref() != Some(&id) {
             actions.extend(self.on_session(id, wire::owned(init.claude_code_version)));
             actions.extend(failed_servers(init.mcp_servers));
         }
         if self.prompts_waiting > 0 {
             self.prompts_waiting -= 1;
-            actions.push(Action::emit(AgentEvent::TurnStarted));
+            actions.extend(self.start_turn());
         }
         actions
     }
 
-    fn on_session(&mut self, id: SessionId, agent_version: Option<String>) -> Vec<Action> {
-        let is_first = self.session.replace(id.clone()).is_none();
+    /// The session is there; told again when more is known about it.
+    pub(super) fn on_session(&mut self, id: SessionId, agent_version: Option<String>) -> Vec<Action> {
+        let known = self.session.replace(id.clone());
+        let is_first = known.as_ref().is_none_or(|known| *known == id);
         self.evidence.session_started = true;
         let asked = match &self.asked {
             SessionPlan::Resume(asked) => Some(asked),
             SessionPlan::Fresh(_) => None,
         };
         let resumed = is_first && asked == Some(&id);
-        let fresh_instead = asked.filter(|_| is_first && !resumed).map(|asked| {
+        let fresh_instead = asked.filter(|_| known.is_none() && !resumed).map(|asked| {
             notice(format!("the agent did not resume session {asked}: it started session {id} instead"))
         });
         let started = SessionStarted { native_id: id, resumed, model: self.model.clone(), agent_version };
@@ -89,6 +94,7 @@ impl ClaudeProtocol {
         let before = metadata.and_then(|metadata| metadata.pre_tokens).map(Tokens);
         let after = metadata.and_then(|metadata| metadata.post_tokens).map(Tokens);
         self.usage.compacted(after);
+        self.on_compacted();
         Action::emit(AgentEvent::Compacted { before, after })
     }
 
@@ -105,7 +111,7 @@ impl ClaudeProtocol {
 
     /// The CLI denied a call without asking us; told once, however often it is mentioned.
     pub(super) fn on_denial(&mut self, tool: &str, call: &str) -> Option<Action> {
-        let is_news = self.denied.insert(call.to_owned());
+        let is_news = !self.put_to_person.contains(call) && self.denied.insert(call.to_owned());
         is_news.then(|| {
             let rule = self.calls.get(call).and_then(|call| call.forbidden_by.clone());
             let by = if rule.is_some() { "rule" } else { "agent" }.to_owned();
@@ -142,11 +148,6 @@ const UNINTERESTING: [&str; 24] = [
     "thinking_tokens",
     "turn_duration",
 ];
-
-fn compaction_failure(status: SystemLine<'_>) -> Option<Action> {
-    let failed = wire::text(&status.compact_result) == "failed";
-    failed.then(|| notice(format!("compaction failed: {}", wire::text(&status.compact_error))))
-}
 
 fn loud(line: SystemLine<'_>) -> Option<Action> {
     matches!(wire::text(&line.level), "notice" | "warning").then(|| content(line)).flatten()

@@ -93,7 +93,8 @@ const TELLING: [&str; 11] = [
     "name",
 ];
 
-fn title(name: &str, input: &Value) -> String {
+/// One line about a call.
+pub(super) fn title(name: &str, input: &Value) -> String {
     if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         return format!("{server}: {tool}");
     }

@@ -87,6 +87,11 @@ pub(super) struct MessageLine<'a> {
     pub(super) error: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) uuid: Option<Text<'a>>,
+    /// On messages that the CLI shows again: what was said to it, and what its commands printed.
+    #[serde(rename = "isReplay")]
+    pub(super) is_replay: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,6 +178,8 @@ pub(super) struct SystemLine<'a> {
     pub(super) error_status: Option<u16>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) status: Option<&'a RawValue>,
     pub(super) compact_metadata: Option<CompactMetadata>,
     #[serde(borrow)]
     pub(super) compact_result: Option<Text<'a>>,
@@ -252,6 +259,35 @@ pub(super) struct ControlRequest<'a> {
     pub(super) input: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_use_id: Option<Text<'a>>,
+}
+
+/// `control_cancel_request`: the CLI does not wait for our answer any more.
+#[derive(Debug, Deserialize)]
+pub(super) struct CancelLine<'a> {
+    #[serde(borrow)]
+    pub(super) request_id: Text<'a>,
+}
+
+/// `AskUserQuestion`: what the model asks a person.
+#[derive(Debug, Deserialize)]
+pub(super) struct Questions {
+    pub(super) questions: Vec<Question>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Question {
+    pub(super) question: String,
+    #[serde(default)]
+    pub(super) options: Vec<Choice>,
+    #[serde(rename = "multiSelect", default)]
+    pub(super) many: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    pub(super) label: String,
+    #[serde(default)]
+    pub(super) description: String,
 }
 
 /// `control_response`: the CLI's answer to a request of ours.

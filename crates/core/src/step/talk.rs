@@ -109,7 +109,7 @@ impl Stepper<'_> {
             Some((attempt, _)) => Telling::OnItsWay(*attempt),
             None => Telling::Waiting,
         };
-        question.closed = Some(Closed::Answered { reply: reply.clone(), by, telling });
+        question.closed = Some(Closed::Answered { reply: reply.clone(), by, at: self.now, telling });
         let decision = decision(question, reply, by);
         let asked_in = question.attempt;
         if let (Some(decision), Some(attempt)) = (decision, self.state.attempts.get_mut(asked_in.index())) {

@@ -1,0 +1,96 @@
+//! What an agent was already sent: after a restart nothing is said twice.
+//!
+//! Everything that is written to an agent is whole lines. A line that `stdin.log` has is not written again, and half a
+//! line at its end is completed. The order does not matter: what people say comes in between as it likes.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use towline_process::LogReader;
+
+/// The lines that an agent was sent before.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Whole lines, with their line ends, and how often each.
+    lines: HashMap<Vec<u8>, usize>,
+    /// The beginning of one that was cut off.
+    half: Vec<u8>,
+}
+
+impl Sent {
+    /// What the log of an attempt's input shows. A log that cannot be read shows nothing.
+    pub(crate) fn read(dir: &Path) -> Self {
+        let mut reader = LogReader::input(dir, 0);
+        let mut bytes = Vec::new();
+        while let Ok(chunk) = reader.read()
+            && !chunk.is_empty()
+        {
+            bytes.extend_from_slice(chunk);
+        }
+        Self::of(&bytes)
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        let mut sent = Self::default();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if line.ends_with(b"\n") {
+                *sent.lines.entry(line.to_vec()).or_default() += 1;
+            } else {
+                sent.half = line.to_vec();
+            }
+        }
+        sent
+    }
+
+    /// Whether this line was sent before, whole; it is then accounted for.
+    pub(crate) fn take(&mut self, line: &[u8]) -> bool {
+        match self.lines.get_mut(line) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What is still to be written of this line.
+    pub(crate) fn rest_of<'a>(&mut self, line: &'a [u8]) -> &'a [u8] {
+        if self.take(line) {
+            return &[];
+        }
+        match line.strip_prefix(self.half.as_slice()) {
+            Some(rest) if !self.half.is_empty() => {
+                self.half.clear();
+                rest
+            }
+            _ => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_sent_as_often_as_it_was_not_sent_before() {
+        let mut sent = Sent::of(b"hello\nagain\nagain\n");
+        for (line, rest) in [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")] {
+            assert_eq!(sent.rest_of(line.as_bytes()), rest.as_bytes(), "{line}");
+        }
+    }
+
+    #[test]
+    fn half_a_line_is_completed_once() {
+        let mut sent = Sent::of(b"hello\nlong li");
+        assert_eq!(sent.rest_of(b"other\n"), b"other\n");
+        assert_eq!(sent.rest_of(b"long line\n"), b"ne\n");
+        assert_eq!(sent.rest_of(b"long line\n"), b"long line\n");
+    }
+
+    #[test]
+    fn an_attempt_without_a_log_was_sent_nothing() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        assert_eq!(Sent::read(dir.path()).rest_of(b"hello\n"), b"hello\n");
+    }
+}
