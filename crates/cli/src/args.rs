@@ -40,6 +40,19 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Show what a goal changed
     Diff(Diff),
+    /// List what agents ask and nobody has answered yet
+    Questions(Questions),
+    /// Answer what an agent asks
+    ///
+    /// An option may be given by its number or its label; other words are welcome, too. A permission is given by `yes`
+    /// and refused by `no`, with what the agent should do instead if you like. An agent that still waits hears the
+    /// answer at once; otherwise it is called again with it.
+    Answer(Answer),
+    /// Say something to the agent that works on a goal
+    ///
+    /// It hears it within its turn, as soon as its running tool has ended; an agent that does not run hears it first
+    /// thing. A goal that sleeps or needs a person goes on with it.
+    Tell(Tell),
     /// End a goal and everything that runs for it
     Cancel(Cancel),
     /// Open an ended goal again and go on with it
@@ -152,6 +165,42 @@ pub(crate) struct Diff {
     /// Only the files and how many lines changed
     #[arg(long)]
     pub(crate) stat: bool,
+}
+
+/// List open questions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Questions {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Answer what an agent asks.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline answer 1a2b3c4d 2                the second option
+  towline answer 1a2b3c4d use SQLite       an answer of your own
+  towline answer 1a2b3c4d no, use git clean instead")]
+pub(crate) struct Answer {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+    /// The answer; where several things are asked, one for each, separated by `;`
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) text: Vec<String>,
+    /// The number of the question, where several are open [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) question: Option<u32>,
+}
+
+/// Say something to the agent.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tell {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+    /// The words; `-` reads them from standard input
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) text: Vec<String>,
 }
 
 /// End a goal and everything that runs for it.

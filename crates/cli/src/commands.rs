@@ -1,12 +1,17 @@
 //! One module per command.
 
+pub(crate) mod answer;
 pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod foreground;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod questions;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod show;
+pub(crate) mod steer;
+pub(crate) mod tell;
+mod typing;

@@ -1,7 +1,6 @@
 //! From what was asked to a goal: everything is looked at before anything is created.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use crate::args::Run;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::prompt::words;
 use crate::{find, output};
 
 /// How long a title may be.
@@ -58,6 +58,7 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
         },
         briefing: config.briefing,
         red_first: run.red_first,
+        sessions: agents.iter().map(|(name, settings)| (name.clone(), settings.sessions.clone())).collect(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin {
@@ -70,21 +71,10 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
     Ok(Draft { goal, agents: agents.into_iter().collect() })
 }
 
-fn prompt(words: &[String]) -> Result<String, Failure> {
-    let text = if words == ["-"] {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| Failure::usage(format!("cannot read the prompt from standard input: {error}")))?;
-        text
-    } else {
-        words.join(" ")
-    };
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Failure::usage("the prompt is empty")
-            .hint("say what is to be done: towline run \"fix the failing test\" --check \"cargo test\""));
-    }
-    Ok(text.to_owned())
+fn prompt(given: &[String]) -> Result<String, Failure> {
+    words(given, "prompt").map_err(|failure| {
+        failure.hint("say what is to be done: towline run \"fix the failing test\" --check \"cargo test\"")
+    })
 }
 
 /// The first line, shortened at a word.

@@ -114,7 +114,9 @@ impl From<EngineError> for Failure {
                     )),
                 }
             }
-            error @ EngineError::Busy { .. } => Self::usage(error.to_string()),
+            error @ (EngineError::Busy { .. } | EngineError::Illegal { .. }) => {
+                Self::usage(error.to_string())
+            }
             error => Self::internal(error.to_string()),
         }
     }
@@ -125,7 +127,7 @@ pub(crate) fn exit_code_of(phase: &Phase) -> ExitCode {
     ExitCode::from(match phase {
         Phase::Done => 0,
         Phase::Failed { .. } => 3,
-        Phase::Escalated { .. } => 4,
+        Phase::Escalated { .. } | Phase::Blocked { .. } => 4,
         Phase::Unproven => 6,
         Phase::Cancelled => 130,
         _ => 1,

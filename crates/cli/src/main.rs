@@ -7,6 +7,7 @@ mod draft;
 mod failure;
 mod find;
 mod output;
+mod prompt;
 mod report;
 mod view;
 
@@ -50,6 +51,9 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Ls(ls) => commands::ls::run(&context, ls).await,
             Command::Logs(logs) => commands::logs::run(&context, logs).await,
             Command::Diff(diff) => commands::diff::run(&context, diff).await,
+            Command::Questions(questions) => commands::questions::run(&context, questions).await,
+            Command::Answer(answer) => commands::answer::run(&context, answer).await,
+            Command::Tell(tell) => commands::tell::run(&context, tell).await,
             Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
             Command::Script(script) => commands::script::run(script),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use towline_core::{Attempt, Axis, GoalState, Outcome, Usage, Verdict};
+use towline_core::{About, Attempt, Axis, Goal, GoalState, Outcome, Part, Question, Usage, Verdict};
 use towline_engine::Home;
 use towline_store::GoalRecord;
 
@@ -17,7 +17,7 @@ pub(crate) struct GoalReport {
     phase: &'static str,
     reason: Option<String>,
     until: Option<Timestamp>,
-    question: Option<String>,
+    question: Option<QuestionReport>,
     agent: Option<String>,
     origin: OriginReport,
     metadata: BTreeMap<String, Value>,
@@ -47,6 +47,43 @@ pub(crate) struct GoalLine {
     usage: UsageReport,
     created_at: Timestamp,
     updated_at: Timestamp,
+}
+
+/// One line of `questions --json`.
+#[derive(Serialize)]
+pub(crate) struct QuestionLine {
+    goal: String,
+    title: String,
+    #[serde(flatten)]
+    question: QuestionReport,
+}
+
+/// Something only a person can answer.
+#[derive(Serialize)]
+struct QuestionReport {
+    id: u32,
+    attempt: u32,
+    kind: &'static str,
+    question: String,
+    options: Vec<String>,
+    default: Option<String>,
+    asked_at: Timestamp,
+    deadline: Option<Timestamp>,
+    parts: Vec<PartReport>,
+}
+
+/// One of several things that are asked together.
+#[derive(Serialize)]
+struct PartReport {
+    question: String,
+    options: Vec<OptionReport>,
+    many: bool,
+}
+
+#[derive(Serialize)]
+struct OptionReport {
+    label: String,
+    description: String,
 }
 
 #[derive(Serialize)]
@@ -125,7 +162,7 @@ impl GoalReport {
             phase: state.phase.name(),
             reason: state.phase.reason(),
             until: state.phase.until(),
-            question: None,
+            question: state.open_question().filter(|_| state.phase.takes_answers()).map(QuestionReport::of),
             agent: agent_of(record),
             origin: OriginReport {
                 channel: goal.origin.channel.clone(),
@@ -152,6 +189,48 @@ impl GoalReport {
             created_at: goal.created_at,
             updated_at: record.updated_at,
         }
+    }
+}
+
+impl QuestionLine {
+    /// A question and the goal it belongs to.
+    pub(crate) fn of(goal: &Goal, question: &Question) -> Self {
+        Self { goal: goal.id.to_string(), title: goal.title.clone(), question: QuestionReport::of(question) }
+    }
+}
+
+impl QuestionReport {
+    fn of(question: &Question) -> Self {
+        let (kind, parts): (_, &[Part]) = match &question.ask.about {
+            About::Choice { parts } => ("choice", parts),
+            About::Permission { .. } => ("permission", &[]),
+        };
+        let options = match parts {
+            [only] => only.options.iter().map(|option| option.label.clone()).collect(),
+            [] => vec!["yes".to_owned(), "no".to_owned()],
+            _ => Vec::new(),
+        };
+        Self {
+            id: question.n.0,
+            attempt: question.attempt.get(),
+            kind,
+            question: question.ask.title(),
+            options,
+            default: question.ask.default.clone(),
+            asked_at: question.asked_at,
+            deadline: question.deadline,
+            parts: parts.iter().map(PartReport::of).collect(),
+        }
+    }
+}
+
+impl PartReport {
+    fn of(part: &Part) -> Self {
+        let options = part.options.iter().map(|option| OptionReport {
+            label: option.label.clone(),
+            description: option.description.clone(),
+        });
+        Self { question: part.text.clone(), options: options.collect(), many: part.many }
     }
 }
 

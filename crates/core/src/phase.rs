@@ -254,6 +254,15 @@ impl Phase {
         self.is_settled() || matches!(self, Self::Blocked { .. })
     }
 
+    /// Whether an open question can be answered here.
+    pub const fn takes_answers(&self) -> bool {
+        match self {
+            Self::Running { .. } | Self::Blocked { .. } | Self::Stopping(_) => true,
+            Self::Escalated { reason } => matches!(reason, EscalationReason::Unanswered { .. }),
+            _ => false,
+        }
+    }
+
     /// The attempt whose agent is alive and not being ended.
     pub const fn living_attempt(&self) -> Option<AttemptNo> {
         match self {

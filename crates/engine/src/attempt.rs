@@ -415,7 +415,9 @@ impl<'a> Conversation<'a> {
     /// Brings an answer or the operator's words to the agent. What it cannot hear any more is kept for the next prompt.
     async fn deliver(&mut self, delivery: Delivery) -> Result<(), DriverGone> {
         let (steer, answers) = match delivery.what {
-            Delivered::Answer { question, request, reply } => (Steer::Answer { request, reply }, Some(question)),
+            Delivered::Answer { question, request, reply } => {
+                (Steer::Answer { request, reply }, Some(question))
+            }
             Delivered::Message { n, text } => (Steer::Tell { message: n, text }, None),
         };
         let words = self.protocol.on_steer(steer);

@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, Moved, Phase,
-    Seq, Source, Stamp, StepOutcome, step,
+    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, Moved,
+    Phase, Seq, Source, Stamp, StepOutcome, step,
 };
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 

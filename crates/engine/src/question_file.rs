@@ -25,8 +25,12 @@ pub(crate) fn read(dir: &Path) -> Option<AgentEvent> {
     };
     let event = match text.map(|text| Ask::read_written(&text)) {
         Ok(Ok(ask)) => AgentEvent::Asked(ask),
-        Ok(Err(bad)) => AgentEvent::Notice { text: format!("the agent's question file cannot be read: {bad}") },
-        Err(error) => AgentEvent::Notice { text: format!("the agent's question file cannot be read: {error}") },
+        Ok(Err(bad)) => {
+            AgentEvent::Notice { text: format!("the agent's question file cannot be read: {bad}") }
+        }
+        Err(error) => {
+            AgentEvent::Notice { text: format!("the agent's question file cannot be read: {error}") }
+        }
     };
     Some(event)
 }

@@ -75,7 +75,9 @@ mod tests {
     #[test]
     fn a_line_is_sent_as_often_as_it_was_not_sent_before() {
         let mut sent = Sent::of(b"hello\nagain\nagain\n");
-        for (line, rest) in [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")] {
+        for (line, rest) in
+            [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")]
+        {
             assert_eq!(sent.rest_of(line.as_bytes()), rest.as_bytes(), "{line}");
         }
     }

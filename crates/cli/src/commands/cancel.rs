@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use towline_core::{Event, Illegal, Phase};
-use towline_engine::{EngineError, Reply, Request, ask, follow};
+use towline_engine::{EngineError, Wish, follow};
 
 use crate::args::Cancel;
+use crate::commands::steer::{pass_on, unreachable};
 use crate::context::Context;
 use crate::draft::agents_of;
 use crate::failure::Failure;
@@ -16,15 +17,10 @@ use crate::output;
 pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id;
-    let asked =
-        ask(&found.state.home, &found.record, &Request::Cancel { goal }).await.map_err(unreachable)?;
-    let phase = match asked {
-        Some(Reply::Accepted) => wait_for_its_end(&found).await?,
-        Some(_) => {
-            return Err(Failure::internal("the process that drives the goal did not understand the request")
-                .hint("it may be another version of towline: end it with Ctrl-C in its terminal"));
-        }
-        None => end_it_ourselves(context, found).await?,
+    let phase = if pass_on(&found, Wish::Cancel).await? {
+        wait_for_its_end(&found).await?
+    } else {
+        end_it_ourselves(context, found).await?
     };
     if phase != Phase::Cancelled {
         // It came to another end in the same moment.
@@ -51,8 +47,4 @@ async fn end_it_ourselves(context: &Context, found: Found) -> Result<Phase, Fail
     let record = handle.result().await;
     engine.close().await;
     Ok(record?.state.phase)
-}
-
-fn unreachable(error: std::io::Error) -> Failure {
-    Failure::internal(format!("cannot reach the process that drives the goal: {error}"))
 }

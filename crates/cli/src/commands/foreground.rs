@@ -10,6 +10,7 @@ use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
+use crate::commands::typing::Typing;
 use crate::context::{Context, State};
 use crate::failure::{Failure, exit_code_of};
 use crate::output;
@@ -51,7 +52,7 @@ impl Foreground<'_> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
-        let home = self.state.home.clone();
+        let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let engine = self.context.engine(self.state, self.agents)?;
         let (handle, after) = match beginning {
             Beginning::New(goal) => (engine.start(*goal).await?, Seq(0)),
@@ -60,7 +61,8 @@ impl Foreground<'_> {
             }
         };
         let mut screen = Screen::new(self.context, self.format);
-        let shown = follow(&handle, after, &mut interrupts, &mut screen).await;
+        let typing = Typing::new(handle.id, store, handle.steerer());
+        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
             handle.cancel().await;
@@ -82,13 +84,22 @@ async fn follow(
     after: Seq,
     interrupts: &mut Interrupts,
     screen: &mut Screen,
+    mut typing: Typing,
 ) -> Result<(), Failure> {
     let mut events = handle.events(after);
     loop {
         tokio::select! {
             event = events.next() => match event? {
-                Some(event) => screen.show(&event),
+                Some(event) => {
+                    screen.show(&event);
+                    if let (Event::PhaseChanged { phase }, Screen::Story(live)) = (&event.event, &screen) {
+                        live.make_room(typing.follow(phase).await);
+                    }
+                }
                 None => return Ok(()),
+            },
+            line = typing.next() => if let Err(wrong) = typing.answer(&line).await {
+                screen.print(&wrong);
             },
             insistence = interrupts.next() => match insistence {
                 Insistence::Asks => {

@@ -6,6 +6,7 @@ use towline_core::{EscalationReason, FailureReason, MicroUsd, Phase, Usage, show
 use towline_store::GoalRecord;
 
 use super::Paint;
+use crate::output::printable;
 
 /// What has become of the goal, in one line.
 pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
@@ -16,6 +17,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
         Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
         Phase::Cancelled => paint.warn("cancelled"),
         Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
+        Phase::Blocked { .. } => paint.warn(&format!("? waits for an answer: {}", asked(record))),
         Phase::Failed { .. } => paint.bad(&format!("✗ failed{reason}")),
         phase => format!("{}{reason}", phase.name()),
     };
@@ -33,6 +35,11 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
         facts.push(spent(&usage));
     }
     format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))
+}
+
+fn asked(record: &GoalRecord) -> String {
+    let question = record.state.open_question().map(|question| question.ask.title());
+    printable(&question.unwrap_or_default())
 }
 
 /// What was used. Agents that tell their cost do so at the end of a turn; one that was ended before has told none.
@@ -55,6 +62,9 @@ pub(crate) fn next_steps(
 ) -> Vec<(String, String)> {
     let id = record.goal.id.short();
     let mut steps = Vec::new();
+    if record.state.phase.takes_answers() && record.state.open_question().is_some() {
+        steps.push(("answer it".to_owned(), format!("towline answer {id} …")));
+    }
     match &record.state.phase {
         phase if !phase.is_settled() && driven => {
             steps.push(("follow it".to_owned(), format!("towline logs -f {id}")));
@@ -72,6 +82,13 @@ pub(crate) fn next_steps(
         Phase::Escalated { reason } => {
             if let (EscalationReason::Auth { .. }, Some(settings)) = (reason, settings) {
                 steps.push(("sign in".to_owned(), agent(settings.kind).sign_in_hint(settings)));
+            }
+            if let EscalationReason::PermissionDenied { rule, .. } = reason {
+                let agent = record.goal.agents.first().map(ToString::to_string).unwrap_or_default();
+                steps.push((
+                    "permit it".to_owned(),
+                    format!("add {rule:?} to `allow` of [agents.{agent}], or take it out of `deny`"),
+                ));
             }
             steps.push(("then go on".to_owned(), format!("towline retry {id}")));
         }

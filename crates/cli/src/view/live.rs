@@ -61,6 +61,18 @@ impl Live {
         }
     }
 
+    /// Leaves the last line of the screen to whoever types, or takes it back.
+    pub(crate) fn make_room(&self, room: bool) {
+        let Some(line) = &self.line else { return };
+        if room {
+            line.disable_steady_tick();
+            line.set_draw_target(ProgressDrawTarget::hidden());
+        } else {
+            line.set_draw_target(ProgressDrawTarget::stdout());
+            line.enable_steady_tick(TICK);
+        }
+    }
+
     /// Takes the living line away.
     pub(crate) fn finish(self) {
         if let Some(line) = self.line {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use towline_core::{
-    AgentEvent, CheckResult, End, Envelope, Event, Exit, LimitStatus, Outcome, Phase, Role, ToolKind,
-    ToolStatus, ToolUse, Usage, Verdict, show_duration,
+    AgentEvent, Answerer, AttemptNo, CheckResult, End, Envelope, Event, Exit, GoalId, LimitStatus, Outcome,
+    Phase, Role, ToolKind, ToolStatus, ToolUse, Usage, Verdict, show_duration,
 };
 
-use super::{Paint, spent};
+use super::{Paint, question_lines, spent};
 use crate::output::printable;
 
 /// How many lines of a message or of evidence are shown.
@@ -22,12 +22,20 @@ pub(crate) struct Story {
     not_understood: BTreeMap<String, u64>,
     /// Whether checks that run now are those of the base.
     preparing: bool,
+    /// The attempt whose beginning was told last.
+    attempt: Option<AttemptNo>,
 }
 
 impl Story {
     /// A story in these colours.
     pub(crate) fn new(paint: Paint) -> Self {
-        Self { paint, used: Usage::default(), not_understood: BTreeMap::new(), preparing: false }
+        Self {
+            paint,
+            used: Usage::default(),
+            not_understood: BTreeMap::new(),
+            preparing: false,
+            attempt: None,
+        }
     }
 
     /// The lines that an event adds.
@@ -40,7 +48,7 @@ impl Story {
                 lines.extend(warnings.iter().map(|warning| paint.warn(&format!("  warning: {warning}"))));
                 lines
             }
-            Event::PhaseChanged { phase } => self.phase(phase),
+            Event::PhaseChanged { phase } => self.phase(phase, envelope.goal),
             Event::Agent { event } => self.agent(event),
             Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
@@ -52,6 +60,14 @@ impl Story {
             Event::CancelRequested => {
                 vec![paint.warn("cancelling: ending everything that runs for the goal")]
             }
+            Event::Answered { reply, by, .. } => {
+                let who = match by {
+                    Answerer::Person => "answered",
+                    Answerer::Default => "nobody answered in time, so the default is taken",
+                };
+                vec![format!("  {} {}", paint.bold(who), printable(&reply.words()))]
+            }
+            Event::Told { text } => indented(text, &format!("  {} ", paint.bold("operator:"))),
             Event::RetryRequested { budget } => {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
                 vec![format!("opened again{raised}")]
@@ -61,11 +77,18 @@ impl Story {
         }
     }
 
-    fn phase(&mut self, phase: &Phase) -> Vec<String> {
+    fn phase(&mut self, phase: &Phase, goal: GoalId) -> Vec<String> {
         let paint = self.paint;
         self.preparing = *phase == Phase::Preparing;
         match phase {
+            // An agent that was answered goes on in the attempt that it was in.
+            Phase::Running { attempt } if self.attempt == Some(*attempt) => Vec::new(),
+            Phase::Blocked { .. } => {
+                let how = format!("  waiting; answer with: towline answer {} …", goal.short());
+                vec![paint.warn(&how)]
+            }
             Phase::Running { attempt } => {
+                self.attempt = Some(*attempt);
                 self.used = Usage::default();
                 self.not_understood.clear();
                 vec![paint.bold(&format!("attempt {attempt}"))]
@@ -112,6 +135,12 @@ impl Story {
                 ))]
             }
             AgentEvent::Compacted { .. } => vec![paint.dim("  the conversation was summarised")],
+            AgentEvent::NotCompacted { reason } => {
+                vec![paint.warn(&format!("  the conversation was not summarised: {}", printable(reason)))]
+            }
+            AgentEvent::Asked(ask) => question_lines(ask).iter().map(|line| paint.warn(line)).collect(),
+            AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
+            AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
                 vec![paint.warn(&format!("  {} was not permitted", decision.tool))]
             }
@@ -136,7 +165,7 @@ impl Story {
         if let Some(detail) = end.detail() {
             text.push_str(&format!(": {}", printable(&detail)));
         }
-        if !matches!(end, End::Completed | End::Cancelled) {
+        if !matches!(end, End::Completed | End::Cancelled | End::Asked | End::Slept { .. }) {
             match (exit.code, exit.signal) {
                 (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
                 (None, Some(signal)) => text.push_str(&format!(" (signal {signal})")),
@@ -151,7 +180,7 @@ impl Story {
             text.push_str(&format!(" · {unknown} lines not understood"));
         }
         match end {
-            End::Completed => self.paint.dim(&text),
+            End::Completed | End::Asked | End::Slept { .. } => self.paint.dim(&text),
             _ => self.paint.warn(&text),
         }
     }

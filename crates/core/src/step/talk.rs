@@ -71,11 +71,7 @@ impl Stepper<'_> {
 
     /// Somebody answered.
     pub(super) fn answer(&mut self, n: QuestionNo, reply: &Reply, by: Answerer) -> Result<(), Illegal> {
-        let takes_answers = match &self.before {
-            Phase::Running { .. } | Phase::Blocked { .. } | Phase::Stopping(_) => true,
-            Phase::Escalated { reason } => matches!(reason, EscalationReason::Unanswered { .. }),
-            _ => false,
-        };
+        let takes_answers = self.before.takes_answers();
         let question = self.state.question(n).filter(|question| takes_answers && question.is_open());
         let question = question.ok_or(Illegal::NotAsked { question: n })?;
         let fits = match (&question.ask.about, reply) {

@@ -1,0 +1,44 @@
+//! `towline answer`: answers what an agent asks.
+
+use std::process::ExitCode;
+
+use towline_core::{GoalState, Question, QuestionNo};
+use towline_engine::Wish;
+
+use crate::args::Answer;
+use crate::commands::steer::{Taken, steer};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{find, output};
+
+/// Answers the question.
+pub(crate) async fn run(context: &Context, args: Answer) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    let goal = found.record.goal.id.short();
+    let question = open_question(&found.record.state, args.question, &goal)?;
+    let (n, title) = (question.n, question.ask.title());
+    let reply = question
+        .ask
+        .read_answer(&args.text.join(" "))
+        .map_err(|bad| Failure::usage(format!("{bad}\n  the question: {}", output::printable(&title))))?;
+    let words = reply.words();
+    let taken = steer(context, found, Wish::Answer { question: n, reply }).await?;
+    output::tell(format_args!("answered: {}\n  {}", output::printable(&title), output::printable(&words)));
+    if taken == Taken::Recorded {
+        output::tell(format_args!("nobody drives the goal; go on with: towline run --goal {goal}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open_question<'a>(state: &'a GoalState, wanted: Option<u32>, goal: &str) -> Result<&'a Question, Failure> {
+    let hint = "`towline questions` lists what is asked";
+    match wanted {
+        None => state
+            .open_question()
+            .ok_or_else(|| Failure::usage(format!("goal {goal} asks nothing")).hint(hint)),
+        Some(n) => state
+            .question(QuestionNo(n))
+            .filter(|question| question.is_open())
+            .ok_or_else(|| Failure::usage(format!("goal {goal} has no open question {n}")).hint(hint)),
+    }
+}

@@ -1,0 +1,40 @@
+//! `towline questions`: what agents ask and nobody has answered yet.
+
+use std::process::ExitCode;
+
+use crate::args::Questions;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::QuestionLine;
+use crate::view::question_lines;
+
+/// Lists open questions, of the newest goal first.
+pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
+    let records = match context.existing_state()? {
+        Some(state) => state.store.list().await?,
+        None => Vec::new(),
+    };
+    let records: Vec<_> = records.iter().filter(|record| record.state.phase.takes_answers()).collect();
+    let open = records.iter().flat_map(|record| {
+        let open = record.state.questions.iter().filter(|question| question.is_open());
+        open.map(move |question| (&record.goal, question))
+    });
+    let open: Vec<_> = open.collect();
+    if args.json {
+        let lines: Vec<QuestionLine> =
+            open.iter().map(|(goal, question)| QuestionLine::of(goal, question)).collect();
+        output::tell(output::json(&lines));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if open.is_empty() {
+        output::say(format_args!("nobody asks anything"));
+    }
+    for (goal, question) in open {
+        let id = goal.id.short();
+        output::tell(format_args!("{id}  {}", output::printable(&goal.title)));
+        question_lines(&question.ask).iter().for_each(output::tell);
+        output::tell(format_args!("  answer it: towline answer {id} …"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

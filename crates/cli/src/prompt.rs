@@ -1,0 +1,21 @@
+//! Words given on the command line, or on standard input by `-`.
+
+use std::io::Read;
+
+use crate::failure::Failure;
+
+/// The words as one text, trimmed; `what` names them in errors.
+pub(crate) fn words(words: &[String], what: &str) -> Result<String, Failure> {
+    let text = if words == ["-"] {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| Failure::usage(format!("cannot read the {what} from standard input: {error}")))?;
+        text
+    } else {
+        words.join(" ")
+    };
+    match text.trim() {
+        "" => Err(Failure::usage(format!("the {what} is empty"))),
+        text => Ok(text.to_owned()),
+    }
+}
