@@ -108,9 +108,12 @@ impl Desk {
 
     /// Everything about a goal, once it is in this phase.
     pub(crate) fn wait_for_phase(&self, goal: &str, phase: &str) -> Value {
-        wait_for_some(LIMIT, &format!("the goal to be {phase}"), || {
-            Some(self.show(goal)).filter(|report| report["phase"] == phase)
-        })
+        self.wait_for(goal, &format!("the goal to be {phase}"), |report| report["phase"] == phase)
+    }
+
+    /// Everything about a goal, once this holds.
+    pub(crate) fn wait_for(&self, goal: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_for_some(LIMIT, what, || Some(self.show(goal)).filter(&holds))
     }
 
     /// The events of a goal.
