@@ -17,6 +17,7 @@ mod link;
 mod news;
 mod prepare;
 mod presence;
+mod sweep;
 
 pub use clock::{Clock, SystemClock};
 pub use control::{Following, Reply, Request, ask, follow, is_driven};
