@@ -22,6 +22,9 @@ const MOST_BYTES: u64 = 1024 * 1024;
 /// The longest summary that is shown.
 const SUMMARY_CHARACTERS: usize = 500;
 
+/// The longest part of what is wrong with an answer.
+const REASON_CHARACTERS: usize = 200;
+
 /// What the program is asked.
 #[derive(Serialize)]
 struct Question<'a> {
@@ -119,9 +122,14 @@ fn parse(text: &[u8]) -> Result<Answer, String> {
     }
     // By way of a map: a list with the right values in it would otherwise pass as an answer.
     let object: Map<String, Value> = serde_json::from_slice(text)
-        .map_err(|error| format!("the program's output is no JSON object ({error}); {EXPECTED}"))?;
+        .map_err(|error| format!("the program's output is no JSON object ({}); {EXPECTED}", short(&error)))?;
     serde_json::from_value(Value::Object(object))
-        .map_err(|error| format!("the program's output is no verdict ({error}); {EXPECTED}"))
+        .map_err(|error| format!("the program's output is no verdict ({}); {EXPECTED}", short(&error)))
+}
+
+/// The parser's words, which may repeat a long value.
+fn short(error: &serde_json::Error) -> String {
+    error.to_string().chars().take(REASON_CHARACTERS).collect()
 }
 
 /// A summary as one line that is safe to show.
@@ -169,6 +177,8 @@ mod tests {
             let problem = parse(text.as_bytes()).unwrap_err();
             assert!(problem.contains(expected), "{text}: {problem}");
         }
+        let long = parse(format!("{{\"met\": \"{}\"}}", "x".repeat(10_000)).as_bytes()).unwrap_err();
+        assert!(long.len() < 400, "{long}");
     }
 
     #[test]
