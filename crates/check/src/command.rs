@@ -1,10 +1,10 @@
-//! Runs one command under its own shim: to its end, to its timeout or to the caller's wish to stop, and in every
+//! Runs one program under its own shim: to its end, to its timeout or to the caller's wish to stop, and in every
 //! case until nothing of its process tree is left.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::show_duration;
@@ -36,12 +36,22 @@ pub(crate) struct Place<'a> {
 
 /// One command to run.
 pub(crate) struct Command<'a> {
-    /// The line for `sh -c`.
-    pub(crate) line: &'a str,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// What it reads from its standard input.
+    pub(crate) input: &'a [u8],
     /// The directory for the shim's files.
     pub(crate) run_dir: PathBuf,
     /// How long it may take.
     pub(crate) timeout: Duration,
+}
+
+impl Command<'_> {
+    /// A command line for the shell, which has nothing to read.
+    pub(crate) fn shell(line: &str, run_dir: PathBuf, timeout: Duration) -> Self {
+        let argv = vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()];
+        Self { argv, input: &[], run_dir, timeout }
+    }
 }
 
 /// A command that is over, with all it had started.
@@ -49,8 +59,6 @@ pub(crate) struct Ended {
     record: ExitRecord,
     timeout: Duration,
     run_dir: PathBuf,
-    /// How long it ran.
-    pub(crate) took: Duration,
 }
 
 impl<'a> Place<'a> {
@@ -76,19 +84,19 @@ impl<'a> Place<'a> {
         if stop.has_come().await {
             return Err(CheckError::Stopped);
         }
-        let started = Instant::now();
         let launch = self.launch(&command);
         let mut shim =
             towline_process::spawn(self.shim, &command.run_dir, &launch, &self.environment).await?;
+        give(&shim, command.input).await;
         let record = follow(&mut shim, command.timeout, stop).await?;
-        Ok(Ended { record, timeout: command.timeout, run_dir: command.run_dir, took: started.elapsed() })
+        Ok(Ended { record, timeout: command.timeout, run_dir: command.run_dir })
     }
 
     fn launch(&self, command: &Command<'_>) -> Launch {
         let latest = command.timeout.saturating_add(BACKSTOP).as_millis();
         let deadline = now_unix_ms().saturating_add(u64::try_from(latest).unwrap_or(u64::MAX));
         Launch {
-            argv: vec!["sh".to_owned(), "-c".to_owned(), command.line.to_owned()],
+            argv: command.argv.clone(),
             cwd: self.directory.to_owned(),
             deadline: Deadline::at_unix_ms(deadline),
             interrupt_grace: INTERRUPT_GRACE,
@@ -100,6 +108,15 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Gives the command what it is to read. The shim takes it all at once, however slowly the command reads. One that
+/// is over, or reads no more, needs nothing; any other failure shows in the wait for its end.
+async fn give(shim: &Shim, input: &[u8]) {
+    if !input.is_empty() {
+        let _ = shim.write(input).await;
+    }
+    let _ = shim.close_stdin().await;
+}
+
 /// Waits for the end, and brings it about when it is time. The wait for the end itself has no limit: the shim goes
 /// on killing, and to say that nothing is left while something is would be worse than to wait.
 async fn follow<F: Future<Output = ()>>(
@@ -107,14 +124,12 @@ async fn follow<F: Future<Output = ()>>(
     timeout: Duration,
     stop: &mut Stop<F>,
 ) -> Result<ExitRecord, CheckError> {
-    // A command that is over, or reads no more, needs no closing; any other failure shows in the wait below.
-    let _ = shim.close_stdin().await;
     let stopped = tokio::select! {
         record = ended(shim) => return by_itself(record?, shim.dir()),
         () = stop.wait() => true,
         () = tokio::time::sleep(timeout) => false,
     };
-    // As above.
+    // Whether that worked shows in the wait.
     let _ = shim.stop().await;
     let record = ended(shim).await?;
     if stopped { Err(CheckError::Stopped) } else { Ok(record) }
@@ -158,7 +173,7 @@ impl Ended {
         }
         // By us at the timeout, or by the shim's backstop: every other stop gives no `Ended`.
         if self.record.stopped.is_some() {
-            return Some(format!("timed out after {}", round_duration(self.timeout)));
+            return Some(timed_out(self.timeout));
         }
         self.record.signal.map(|signal| format!("killed by signal {signal}"))
     }
@@ -182,6 +197,11 @@ impl Ended {
         blocking(move || read(&path).map_err(|source| CheckError::Logs { action: "read", path, source }))
             .await
     }
+}
+
+/// What is said of a check that took too long.
+pub(crate) fn timed_out(timeout: Duration) -> String {
+    format!("timed out after {}", round_duration(timeout))
 }
 
 /// A timeout as a person set it: without units that are zero.

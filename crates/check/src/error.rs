@@ -46,6 +46,14 @@ pub enum CheckError {
         /// What is wrong with it, and what to do.
         problem: &'static str,
     },
+    /// A check's paths cannot be used.
+    #[error("the check `{check}` cannot be used: {source}")]
+    BadPaths {
+        /// The check.
+        check: String,
+        /// What is wrong with them.
+        source: WorkspaceError,
+    },
     /// The goal has no workspace, so there is no work to check.
     #[error("the goal has no workspace to check; retry it, so that one is made")]
     NoWorkspace,

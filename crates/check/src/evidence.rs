@@ -1,9 +1,13 @@
-//! The evidence of a failure: the end of what a command printed, as text that is safe to show anywhere.
+//! The evidence of a failure: the end of what a command printed, the beginning of a file, a list of paths; always
+//! bounded, and as text that is safe to show anywhere.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
+
+use towline_process::Stream;
 
 /// The most evidence that is kept of one check.
 pub const EVIDENCE_BYTES: usize = 4 * 1024;
@@ -18,6 +22,45 @@ const BELL: char = '\u{7}';
 pub(crate) fn of_run(run_dir: &Path) -> io::Result<String> {
     let raw = towline_process::merged_tail(run_dir, RAW_BYTES)?;
     Ok(last_lines(&plain(&String::from_utf8_lossy(&raw)), EVIDENCE_BYTES).to_owned())
+}
+
+/// The last output of a run on its standard error.
+pub(crate) fn of_stderr(run_dir: &Path) -> io::Result<String> {
+    let mut log = match File::open(run_dir.join(Stream::Stderr.file_name())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        log => log?,
+    };
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(RAW_BYTES as u64)))?;
+    let mut raw = Vec::new();
+    log.read_to_end(&mut raw)?;
+    Ok(last_lines(&plain(&String::from_utf8_lossy(&raw)), EVIDENCE_BYTES).to_owned())
+}
+
+/// The beginning of a text.
+pub(crate) fn beginning(text: &[u8]) -> String {
+    let raw = &text[..text.len().min(RAW_BYTES)];
+    first_lines(&plain(&String::from_utf8_lossy(raw)), EVIDENCE_BYTES).to_owned()
+}
+
+/// One line for each item, as many as there is room for; the last line counts the others.
+pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
+    const ROOM_FOR_COUNT: usize = 40;
+    let mut list = String::new();
+    let mut left_out = 0_usize;
+    for item in items {
+        let line = plain(&item).replace('\n', "\\n");
+        if left_out > 0 || list.len() + line.len() + 1 > EVIDENCE_BYTES - ROOM_FOR_COUNT {
+            left_out += 1;
+            continue;
+        }
+        list.push_str(&line);
+        list.push('\n');
+    }
+    if left_out > 0 {
+        list.push_str(&format!("… and {left_out} more\n"));
+    }
+    list
 }
 
 /// The text without what a terminal would act upon: escape sequences, NUL and other control characters. Lines end
@@ -85,9 +128,56 @@ fn last_lines(text: &str, max: usize) -> &str {
     }
 }
 
+/// The beginning of the text, at most `max` bytes of it: up to the end of a line if one ends in the second half of
+/// them, else up to the end of a character.
+fn first_lines(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
+    let head = &text[..text.floor_char_boundary(max)];
+    match head.rfind('\n') {
+        Some(newline) if newline >= max / 2 => &head[..=newline],
+        _ => head,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_is_kept_up_to_the_end_of_a_line() {
+        assert_eq!(first_lines("one\ntwo\n", 8), "one\ntwo\n");
+        assert_eq!(first_lines("one\ntwo\n", 7), "one\n");
+        assert_eq!(first_lines("a\nlong line", 8), "a\nlong l");
+        assert_eq!(first_lines("ééé", 3), "é");
+        assert_eq!(beginning(&[b'x'; 100_000]), "x".repeat(EVIDENCE_BYTES));
+        assert_eq!(beginning(b"\x1b[31mred\x1b[0m \xff\r\n"), "red \u{fffd}\n");
+    }
+
+    #[test]
+    fn a_list_names_what_there_is_room_for_and_counts_the_rest() {
+        assert_eq!(listed(["a".into(), "b\nc\u{1b}[1m".into()]), "a\nb\\nc\n");
+        assert_eq!(listed([]), "");
+        let list = listed((0..10_000).map(|number| format!("path/{number:05}")));
+        assert!(list.len() <= EVIDENCE_BYTES, "{}", list.len());
+        let named = list.lines().count() - 1;
+        assert!(named > 300, "{named}");
+        assert!(list.ends_with(&format!("path/{:05}\n… and {} more\n", named - 1, 10_000 - named)), "{list}");
+        assert_eq!(listed(["x".repeat(EVIDENCE_BYTES)]), "… and 1 more\n");
+    }
+
+    #[test]
+    fn standard_error_alone_is_told_by_its_end() {
+        let run = tempfile::tempdir().unwrap();
+        assert_eq!(of_stderr(run.path()).unwrap(), "");
+        std::fs::write(run.path().join("stdout.log"), "not this\n").unwrap();
+        let lines: String = (0..10_000).map(|number| format!("line {number:05}\n")).collect();
+        std::fs::write(run.path().join("stderr.log"), &lines).unwrap();
+        let evidence = of_stderr(run.path()).unwrap();
+        assert_eq!(evidence, lines[lines.len() - evidence.len()..]);
+        assert_eq!(evidence.len(), EVIDENCE_BYTES / 11 * 11);
+    }
 
     #[test]
     fn what_a_terminal_would_act_upon_is_taken_out() {

@@ -2,15 +2,20 @@
 //!
 //! Neighbours: the engine asks for a verdict ([`run`]) and for the setup of a workspace ([`setup`]);
 //! `towline-workspace` makes the checkout, `towline-process` owns each command's process tree. Nothing here trusts
-//! the agent: its workspace is not looked at, and its words are not read. What a verdict means for the goal is not
+//! the agent: its workspace is not looked at beyond the candidate, and its words are not read. What a verdict means for the goal is not
 //! decided here either.
 
 mod blocking;
 mod command;
 mod error;
 mod evidence;
+mod file;
+mod finding;
+mod history;
+mod judge;
 mod leftovers;
 mod pattern;
+mod program;
 mod setup;
 mod stop;
 mod validate;

@@ -80,7 +80,7 @@ pub(crate) async fn run_all<F: Future<Output = ()>>(
     stop: &mut Stop<F>,
 ) -> Result<Setup, CheckError> {
     for (line, run_dir) in commands.iter().zip(run_dirs(commands, log_dir)) {
-        let ended = place.run(Command { line, run_dir, timeout: SETUP_TIMEOUT }, stop).await?;
+        let ended = place.run(Command::shell(line, run_dir, SETUP_TIMEOUT), stop).await?;
         if !ended.succeeded() {
             return failed(line, &ended).await;
         }

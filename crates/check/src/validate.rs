@@ -1,35 +1,78 @@
 //! Whether a check can be run at all: found out when a goal is made, and again before anything runs.
 
-use regex::bytes::Regex;
+use std::path::{Component, Path};
+
+use regex::bytes::{Regex, RegexBuilder};
 use towline_core::{Check, CheckKind};
+use towline_workspace::Protect;
 
 use crate::CheckError;
 
-/// Refuses a check without a name, a command or time to run, and one whose pattern is not a regular expression.
+/// Refuses a check without a name or time to run, one that could prove nothing, and one whose pattern or path cannot
+/// be used.
 pub fn validate(check: &Check) -> Result<(), CheckError> {
     let bad = |problem| Err(CheckError::BadCheck { check: check.name.clone(), problem });
     if check.name.trim().is_empty() {
         return bad("has no name; give it one, since results are told by it");
     }
-    let CheckKind::Command { run, .. } = &check.kind;
-    if run.trim().is_empty() {
-        return bad("has no command, so it could never fail; say what to run");
-    }
     if check.timeout.is_zero() {
         return bad("has no time to run; give it a timeout above zero");
     }
-    pattern(check).map(|_| ())
+    match &check.kind {
+        CheckKind::Command { run, .. } if run.trim().is_empty() => {
+            bad("has no command, so it could never fail; say what to run")
+        }
+        CheckKind::Command { stdout: Some(pattern), .. } => stdout_pattern(check, pattern).map(|_| ()),
+        CheckKind::File { path, .. } if !is_inside(path) => bad(
+            "wants a file outside the repository; name it relative to the repository's root, without `..`",
+        ),
+        CheckKind::File { matches: Some(pattern), .. } => file_pattern(check, pattern).map(|_| ()),
+        CheckKind::Untouched { paths } if paths.is_empty() => {
+            bad("names no paths that are to stay untouched, so it could never fail; name some")
+        }
+        CheckKind::Untouched { paths } => match Protect::new(paths) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(CheckError::BadPaths { check: check.name.clone(), source: error }),
+        },
+        CheckKind::Program { argv } if argv.first().is_none_or(|program| program.trim().is_empty()) => {
+            bad("names no program; say which is to judge")
+        }
+        CheckKind::Command { stdout: None, .. }
+        | CheckKind::File { matches: None, .. }
+        | CheckKind::Committed
+        | CheckKind::Program { .. } => Ok(()),
+    }
 }
 
-/// The pattern that the check's output must match, if it has one.
-pub(crate) fn pattern(check: &Check) -> Result<Option<Regex>, CheckError> {
-    let CheckKind::Command { stdout, .. } = &check.kind;
-    let Some(pattern) = stdout else { return Ok(None) };
-    Regex::new(pattern).map(Some).map_err(|error| CheckError::BadPattern {
+/// Whether a path names something below the directory it is relative to.
+fn is_inside(path: &str) -> bool {
+    let mut parts = Path::new(path).components().filter(|part| *part != Component::CurDir).peekable();
+    !path.trim().is_empty()
+        && parts.peek().is_some()
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The pattern that a line of a command's output must match.
+pub(crate) fn stdout_pattern(check: &Check, pattern: &str) -> Result<Regex, CheckError> {
+    Regex::new(pattern).map_err(|error| bad_pattern(check, pattern, &error))
+}
+
+/// The pattern that a file's text must match.
+pub(crate) fn file_pattern(check: &Check, pattern: &str) -> Result<Regex, CheckError> {
+    text_pattern(pattern).map_err(|error| bad_pattern(check, pattern, &error))
+}
+
+/// A pattern for a text of many lines: `^` and `$` are a line's ends, and a match may span lines.
+pub(crate) fn text_pattern(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).multi_line(true).crlf(true).build()
+}
+
+fn bad_pattern(check: &Check, pattern: &str, error: &regex::Error) -> CheckError {
+    CheckError::BadPattern {
         check: check.name.clone(),
-        pattern: pattern.clone(),
+        pattern: pattern.to_owned(),
         message: error.to_string(),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +101,60 @@ mod tests {
             let refused = validate(&check);
             assert!(matches!(refused, Err(CheckError::BadCheck { .. })), "{check:?}: {refused:?}");
         }
+    }
+
+    fn of_kind(kind: CheckKind) -> Check {
+        Check { kind, ..check("a", "true", None, 1) }
+    }
+
+    fn file(path: &str, matches: Option<&str>) -> Check {
+        of_kind(CheckKind::File { path: path.into(), matches: matches.map(str::to_owned) })
+    }
+
+    fn untouched(paths: &[&str]) -> Check {
+        of_kind(CheckKind::Untouched { paths: paths.iter().map(|path| (*path).to_owned()).collect() })
+    }
+
+    fn program(argv: &[&str]) -> Check {
+        of_kind(CheckKind::Program { argv: argv.iter().map(|word| (*word).to_owned()).collect() })
+    }
+
+    #[test]
+    fn every_kind_that_can_be_judged_is_taken() {
+        for check in [
+            file("a", None),
+            file("./docs/a.md", Some("^## ")),
+            untouched(&["tests/**", "docs"]),
+            of_kind(CheckKind::Committed),
+            program(&["judge", ""]),
+        ] {
+            validate(&check).unwrap_or_else(|error| panic!("{check:?}: {error}"));
+        }
+    }
+
+    #[test]
+    fn every_kind_that_proves_nothing_or_leads_out_is_refused() {
+        for check in [
+            file("", None),
+            file(".", None),
+            file("/etc/passwd", None),
+            file("../a", None),
+            file("a/../../b", None),
+            untouched(&[]),
+            program(&[]),
+            program(&[" ", "x"]),
+        ] {
+            let refused = validate(&check);
+            assert!(matches!(refused, Err(CheckError::BadCheck { .. })), "{check:?}: {refused:?}");
+        }
+        let refused = validate(&file("a", Some("("))).unwrap_err();
+        assert!(matches!(refused, CheckError::BadPattern { .. }), "{refused:?}");
+        let refused = validate(&untouched(&["src", "../a"])).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "the check `a` cannot be used: `../a` is not a usable pattern of paths: it leads out of the \
+             repository with `..`; write it relative to the repository's root, like `tests/**`"
+        );
     }
 
     #[test]

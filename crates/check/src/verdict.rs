@@ -5,16 +5,17 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use towline_core::{Check, CheckKind, CheckResult, Goal, Verdict};
+use towline_core::{CheckResult, Goal, Verdict};
 use towline_process::ShimProgram;
 use towline_workspace::{Candidate, Repository, Verification};
 
 use crate::blocking::blocking;
-use crate::command::{Command, Ended, Place};
+use crate::command::Place;
+use crate::judge::Bench;
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
-use crate::validate::{self, validate};
-use crate::{CheckError, leftovers, pattern};
+use crate::validate::validate;
+use crate::{CheckError, leftovers};
 
 /// The longest part of a check's name in the name of its directory.
 const NAME_IN_PATH: usize = 40;
@@ -107,13 +108,11 @@ impl CheckRun<'_> {
         if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
             return Ok(vec![failed]);
         }
+        let bench = Bench { run: self, checkout, place: &place };
         let mut results = Vec::with_capacity(self.goal.checks.len());
         for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
             on_progress(Progress::Started { name: check.name.clone() });
-            let CheckKind::Command { run: line, .. } = &check.kind;
-            let command = Command { line, run_dir, timeout: check.timeout };
-            let ended = place.run(command, stop).await?;
-            let result = result_of(check, &ended).await?;
+            let result = bench.judge(check, run_dir, stop).await?;
             on_progress(Progress::Finished { result: result.clone() });
             results.push(result);
         }
@@ -149,25 +148,6 @@ impl CheckRun<'_> {
         let names = self.goal.checks.iter().zip(1..);
         names.map(|(check, number)| self.log_dir.join(format!("{number}-{}", path_part(&check.name))))
     }
-}
-
-async fn result_of(check: &Check, ended: &Ended) -> Result<CheckResult, CheckError> {
-    let mut problem = ended.problem();
-    if ended.succeeded()
-        && let Some(pattern) = validate::pattern(check)?
-    {
-        let shown = format!("its output does not match `{pattern}`");
-        let found = ended.read_logs(move |dir| pattern::found_in_stdout(dir, &pattern)).await?;
-        problem = (!found).then_some(shown);
-    }
-    Ok(CheckResult {
-        name: check.name.clone(),
-        met: ended.succeeded() && problem.is_none(),
-        exit_code: ended.exit_code(),
-        problem,
-        evidence: ended.evidence().await?,
-        took: ended.took,
-    })
 }
 
 /// A name as a part of a path that is safe everywhere; the number before it keeps two of them apart.

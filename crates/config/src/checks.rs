@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use towline_core::{Check, CheckKind};
 
-use crate::layer::Origin;
+use crate::layer::{Origin, Place};
 use crate::schema::KeyPath;
 use crate::settings::Settings;
 use crate::value::{Refused, Value, refuse};
@@ -28,6 +28,12 @@ pub fn check_from_command(command: &str, taken: &[String]) -> Check {
     }
 }
 
+/// What a check can be, by the key that makes it that: a check has exactly one of them.
+const KINDS: [&str; 5] = ["run", "file", "untouched", "committed", "program"];
+
+/// Keys that only go with one of those.
+const COMPANIONS: [(&str, &str); 2] = [("stdout", "run"), ("matches", "file")];
+
 /// Reads the list; what is wrong with single checks is reported to `settings`.
 pub(crate) fn read(
     settings: &mut Settings,
@@ -44,19 +50,22 @@ pub(crate) fn read(
         let mut entry = Settings::default();
         entry.add_table(origin, &KeyPath::of(&["checks"]), table);
         let place = origin.place(item.span());
-        if entry.problems.is_empty() && entry.get::<String>(&["checks", "run"]).is_none() {
-            let fix = "add the command, such as `run = \"cargo test\"`".to_owned();
-            entry.report("a check without `run`".to_owned(), place.clone(), fix);
+        if let Some(name) = text(&entry, "name") {
+            for problem in &mut entry.problems {
+                problem.what = format!("the check `{name}`: {}", problem.what);
+            }
         }
+        let kind = if entry.problems.is_empty() { kind_of(&mut entry, &place) } else { None };
         settings.problems.append(&mut entry.problems);
-        entries.push((entry, place));
+        entries.extend(kind.map(|kind| (entry, kind, place)));
     }
-    let given: Vec<String> = entries.iter().filter_map(|(entry, _)| entry.get(&["checks", "name"])).collect();
+    let given: Vec<String> =
+        entries.iter().filter_map(|(entry, ..)| entry.get(&["checks", "name"])).collect();
     let mut checks: Vec<Check> = Vec::new();
-    for (entry, place) in &entries {
-        let check = check_from_entry(entry, &given, &checks);
+    for (entry, kind, place) in entries {
+        let check = check_from_entry(&entry, kind, &given, &checks);
         if checks.iter().any(|earlier| earlier.name == check.name) {
-            let place = entry.place(&["checks", "name"]).unwrap_or(place).clone();
+            let place = entry.place(&["checks", "name"]).unwrap_or(&place).clone();
             let fix = "give each check a name of its own".to_owned();
             settings.report(format!("two checks with the name `{}`", check.name), place, fix);
         }
@@ -65,19 +74,72 @@ pub(crate) fn read(
     Ok(Value::Checks(checks))
 }
 
+/// What the check is, if it is one thing; what keeps it from that is reported to the entry.
+fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
+    let check =
+        text(entry, "name").map_or_else(|| "a check".to_owned(), |name| format!("the check `{name}`"));
+    let at = |key| entry.place(&["checks", key]).cloned();
+    let given: Vec<(&str, Place)> = KINDS.into_iter().filter_map(|key| Some((key, at(key)?))).collect();
+    let strays: Vec<_> = COMPANIONS
+        .into_iter()
+        .filter(|(_, owner)| at(owner).is_none())
+        .filter_map(|(key, owner)| Some((key, owner, at(key)?)))
+        .collect();
+    match given.as_slice() {
+        [_] => {}
+        [] => {
+            let fix = "add one of `run`, `file`, `untouched`, `committed` and `program`, such as \
+                       `run = \"cargo test\"`";
+            entry.report(format!("{check} does not say what to check"), place.clone(), fix.to_owned());
+        }
+        [(first, _), (second, place), ..] => {
+            let fix = "write a `[[checks]]` table for each of them".to_owned();
+            entry.report(format!("{check} has both `{first}` and `{second}`"), place.clone(), fix);
+        }
+    }
+    for (key, owner, place) in strays {
+        let fix = format!("take it out: it goes with `{owner}` only");
+        entry.report(format!("{check} has `{key}` without `{owner}`"), place, fix);
+    }
+    let kind = match given.first()?.0 {
+        "run" => CheckKind::Command { run: text(entry, "run")?, stdout: text(entry, "stdout") },
+        "file" => CheckKind::File { path: text(entry, "file")?, matches: text(entry, "matches") },
+        "untouched" => CheckKind::Untouched { paths: entry.get(&["checks", "untouched"])? },
+        "program" => CheckKind::Program { argv: entry.get(&["checks", "program"])? },
+        _ => {
+            if entry.get(&["checks", "committed"]) != Some(true) {
+                let place = entry.place(&["checks", "committed"]).unwrap_or(place).clone();
+                let fix = "write `committed = true`, or leave the check out".to_owned();
+                entry.report(format!("{check} has `committed = false`"), place, fix);
+            }
+            CheckKind::Committed
+        }
+    };
+    entry.problems.is_empty().then_some(kind)
+}
+
+fn text(entry: &Settings, key: &str) -> Option<String> {
+    entry.get(&["checks", key])
+}
+
 /// A check without a name gets one that neither the named checks nor those before it have.
-fn check_from_entry(entry: &Settings, given: &[String], earlier: &[Check]) -> Check {
-    let run: String = entry.get(&["checks", "run"]).unwrap_or_default();
+fn check_from_entry(entry: &Settings, kind: CheckKind, given: &[String], earlier: &[Check]) -> Check {
     let name = entry.get(&["checks", "name"]).unwrap_or_else(|| {
         let taken: Vec<String> =
             given.iter().chain(earlier.iter().map(|check| &check.name)).cloned().collect();
-        name_from_command(&run, &taken)
+        match &kind {
+            CheckKind::Command { run, .. } => name_from_command(run, &taken),
+            CheckKind::Program { argv } => name_from_command(&argv.join(" "), &taken),
+            CheckKind::File { path, .. } => free_name(path, &taken),
+            CheckKind::Untouched { .. } => free_name("untouched", &taken),
+            CheckKind::Committed => free_name("committed", &taken),
+        }
     });
     let timeout = entry.get(&["checks", "timeout"]).unwrap_or(DEFAULT_TIMEOUT);
-    Check { name, kind: CheckKind::Command { run, stdout: entry.get(&["checks", "stdout"]) }, timeout }
+    Check { name, kind, timeout }
 }
 
-/// The first words of a command, up to where they stop saying what it is; numbered when taken.
+/// The first words of a command, up to where they stop saying what it is.
 fn name_from_command(command: &str, taken: &[String]) -> String {
     let is_assignment = |word: &&str| word.contains('=') && !word.starts_with(['-', '=']);
     let ends_name = |word: &str| word.contains(['"', '\'', '$', '`', '(', '|', '&', '<', '>', '#']);
@@ -95,8 +157,13 @@ fn name_from_command(command: &str, taken: &[String]) -> String {
     while words.last().is_some_and(|word| word.starts_with('-') || word.is_empty()) {
         words.pop();
     }
-    let name: String = words.join(" ").chars().take(NAME_CHARACTERS).collect();
-    let name = if name.is_empty() { "check".to_owned() } else { name };
+    let name = words.join(" ");
+    free_name(if name.is_empty() { "check" } else { &name }, taken)
+}
+
+/// The beginning of a name; numbered when taken.
+fn free_name(name: &str, taken: &[String]) -> String {
+    let name: String = name.chars().take(NAME_CHARACTERS).collect();
     let is_free = |name: &String| !taken.contains(name);
     let mut numbered = (2_u64..).map(|number| format!("{name} {number}"));
     if is_free(&name) { name } else { numbered.find(is_free).unwrap_or_default() }

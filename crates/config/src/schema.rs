@@ -57,6 +57,10 @@ pub(crate) enum Shape {
     Timeout,
     /// A regular expression.
     Pattern,
+    /// The path of a file, relative to the repository's root.
+    File,
+    /// Patterns of paths, relative to the repository's root; at least one.
+    Paths,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// `[[checks]]`; the keys of one check are those of the table that begin with this key.
@@ -68,7 +72,13 @@ impl Shape {
     pub(crate) const fn is_text(self) -> bool {
         matches!(
             self,
-            Self::Text | Self::Line | Self::Duration | Self::Timeout | Self::Pattern | Self::Choice(_)
+            Self::Text
+                | Self::Line
+                | Self::Duration
+                | Self::Timeout
+                | Self::Pattern
+                | Self::File
+                | Self::Choice(_)
         )
     }
 }
@@ -98,6 +108,11 @@ const KEYS: &[Key] = &[
     acts("checks.run", Shape::Line),
     acts("checks.timeout", Shape::Timeout),
     acts("checks.stdout", Shape::Pattern),
+    acts("checks.file", Shape::File),
+    acts("checks.matches", Shape::Pattern),
+    acts("checks.untouched", Shape::Paths),
+    acts("checks.committed", Shape::Flag),
+    acts("checks.program", Shape::Command),
     acts("protect.paths", Shape::List),
     acts("workspace.mode", Shape::Choice(&["worktree", "in-place"])),
     acts("workspace.base", Shape::Line),

@@ -1,8 +1,10 @@
 //! Reads one value in the shape that its key asks for.
 
 use std::ops::Range;
+use std::path::{Component, Path};
 use std::time::Duration;
 
+use globset::Glob;
 use regex::Regex;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -63,6 +65,8 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
             some => Ok(Value::Duration(some)),
         },
         Shape::Pattern => pattern(value).map(Value::Text),
+        Shape::File => file(value).map(Value::Text),
+        Shape::Paths => paths(value).map(Value::List),
         Shape::Choice(words) => choice(value, words).map(Value::Text),
         Shape::Checks => Err(refuse(value, "write each check as a `[[checks]]` table")),
     }
@@ -158,6 +162,41 @@ fn pattern(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
             let reason = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Err(refuse_content(value, format!("write a regular expression ({reason})")))
         }
+    }
+}
+
+/// A path that stays below the directory it is relative to.
+fn file(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = line(value)?;
+    let mut parts = Path::new(&text).components().filter(|part| *part != Component::CurDir).peekable();
+    if parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(text);
+    }
+    let fix =
+        "name a file by its path from the repository's root, without `..`, such as `\"docs/CHANGES.md\"`";
+    Err(refuse_content(value, fix))
+}
+
+/// Patterns that can be used for paths of the repository.
+fn paths(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
+    const FIX: &str = "name paths from the repository's root, such as `[\"src/**\"]`";
+    let items = value.get_ref().as_array().ok_or_else(|| refuse(value, FIX))?;
+    if items.is_empty() {
+        return Err(refuse_empty(value, FIX));
+    }
+    items.iter().map(path_pattern).collect()
+}
+
+fn path_pattern(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = line(value)?;
+    let inner = text.trim_matches('/');
+    if inner.is_empty() || inner == "." || inner.split('/').any(|part| part == "..") {
+        let fix = "name a path from the repository's root, without `..`, such as `\"src/**\"`";
+        return Err(refuse_content(value, fix));
+    }
+    match Glob::new(inner) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(refuse_content(value, format!("write a pattern of paths ({})", error.kind()))),
     }
 }
 

@@ -262,16 +262,105 @@ fn agents_must_say_what_they_are_and_have_a_proper_name() {
 }
 
 #[test]
-fn checks_need_a_command_and_names_of_their_own() {
+fn checks_need_something_to_check_and_names_of_their_own() {
     assert_messages(&[
         (
             "[[checks]]\nname = \"a\"",
-            "a check without `run` in FILE (line 1, column 1); \
-             add the command, such as `run = \"cargo test\"`",
+            "the check `a` does not say what to check in FILE (line 1, column 1); add one of `run`, `file`, \
+             `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
+        ),
+        (
+            "[[checks]]",
+            "a check does not say what to check in FILE (line 1, column 1); add one of `run`, `file`, \
+             `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
         ),
         (
             "[[checks]]\nname = \"a\"\nrun = \"x\"\n[[checks]]\nrun = \"y\"\nname = \"a\"",
             "two checks with the name `a` in FILE (line 6, column 1); give each check a name of its own",
+        ),
+    ]);
+}
+
+#[test]
+fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
+    assert_messages(&[
+        (
+            "[[checks]]\nname = \"a\"\nrun = \"x\"\nfile = \"y\"",
+            "the check `a` has both `run` and `file` in FILE (line 4, column 1); \
+             write a `[[checks]]` table for each of them",
+        ),
+        (
+            "[[checks]]\nfile = \"y\"\nstdout = \"ok\"",
+            "a check has `stdout` without `run` in FILE (line 3, column 1); \
+             take it out: it goes with `run` only",
+        ),
+        (
+            "[[checks]]\nrun = \"x\"\nmatches = \"ok\"",
+            "a check has `matches` without `file` in FILE (line 3, column 1); \
+             take it out: it goes with `file` only",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\ncommitted = false",
+            "the check `a` has `committed = false` in FILE (line 3, column 1); \
+             write `committed = true`, or leave the check out",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nkind = \"file\"\nfile = \"y\"",
+            "the check `a`: unknown key `checks.kind` in FILE (line 3, column 1); \
+             did you mean `agents.NAME.kind`?",
+        ),
+    ]);
+}
+
+#[test]
+fn paths_and_patterns_of_checks_are_refused_where_they_stand() {
+    let root =
+        "name a file by its path from the repository's root, without `..`, such as `\"docs/CHANGES.md\"`";
+    for path in ["/etc/passwd", "../a", "a/../../b", "."] {
+        assert_eq!(
+            error(&format!("[[checks]]\nname = \"a\"\nfile = \"{path}\"")),
+            format!("the check `a`: `checks.file` cannot be `{path}` in {FILE} (line 3, column 8); {root}")
+        );
+    }
+    let root = "name a path from the repository's root, without `..`, such as `\"src/**\"`";
+    for path in ["../a", "a/../b", "/", "."] {
+        assert_eq!(
+            error(&format!("[[checks]]\nname = \"a\"\nuntouched = [\"src\", \"{path}\"]")),
+            format!(
+                "the check `a`: `checks.untouched` cannot be `{path}` in {FILE} (line 3, column 21); {root}"
+            )
+        );
+    }
+    assert_messages(&[
+        (
+            "[[checks]]\nname = \"a\"\nuntouched = [\"src/[\"]",
+            "the check `a`: `checks.untouched` cannot be `src/[` in FILE (line 3, column 14); \
+             write a pattern of paths (unclosed character class; missing ']')",
+        ),
+        (
+            "[[checks]]\nuntouched = []",
+            "`checks.untouched` cannot be empty in FILE (line 2, column 13); \
+             name paths from the repository's root, such as `[\"src/**\"]`",
+        ),
+        (
+            "[[checks]]\nuntouched = \"src\"",
+            "`checks.untouched` cannot be a string in FILE (line 2, column 13); \
+             name paths from the repository's root, such as `[\"src/**\"]`",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nfile = \"b\"\nmatches = \"(\"",
+            "the check `a`: `checks.matches` cannot be `(` in FILE (line 4, column 11); \
+             write a regular expression (unclosed group)",
+        ),
+        (
+            "[[checks]]\nprogram = []",
+            "`checks.program` cannot be empty in FILE (line 2, column 11); \
+             write the program and its arguments, such as `[\"claude\"]`",
+        ),
+        (
+            "[[checks]]\nprogram = \"judge\"",
+            "`checks.program` cannot be a string in FILE (line 2, column 11); \
+             write an array of strings, such as `[\"…\"]`",
         ),
     ]);
 }

@@ -263,3 +263,41 @@ fn the_sources_of_the_sample_name_its_file() {
         assert!(of_file.contains(&key), "{key} is not in {of_file:?}");
     }
 }
+
+#[test]
+fn every_kind_of_check_is_read() {
+    let text = r#"
+        [[checks]]
+        run = "cargo test"
+        [[checks]]
+        file = "docs/CHANGES.md"
+        matches = "^## 2"
+        timeout = "1m"
+        [[checks]]
+        untouched = ["src/**", "docs"]
+        [[checks]]
+        committed = true
+        [[checks]]
+        program = ["tools/judge", "--strict", "x"]
+        [[checks]]
+        name = "mine"
+        program = ["judge"]
+        [[checks]]
+        committed = true
+    "#;
+    let check = |name: &str, kind| Check { name: name.to_owned(), kind, timeout: Duration::from_secs(1_800) };
+    let file = CheckKind::File { path: "docs/CHANGES.md".to_owned(), matches: Some("^## 2".to_owned()) };
+    let expected = [
+        check("cargo test", CheckKind::Command { run: "cargo test".to_owned(), stdout: None }),
+        Check { timeout: Duration::from_secs(60), ..check("docs/CHANGES.md", file) },
+        check("untouched", CheckKind::Untouched { paths: strings(&["src/**", "docs"]) }),
+        check("committed", CheckKind::Committed),
+        check(
+            "tools/judge --strict x",
+            CheckKind::Program { argv: strings(&["tools/judge", "--strict", "x"]) },
+        ),
+        check("mine", CheckKind::Program { argv: strings(&["judge"]) }),
+        check("committed 2", CheckKind::Committed),
+    ];
+    assert_eq!(load(&[repository(text)]).expect("loads").config.checks, expected);
+}

@@ -100,6 +100,25 @@ pub enum CheckKind {
         /// A pattern that its standard output must also match.
         stdout: Option<String>,
     },
+    /// A regular file that must be there.
+    File {
+        /// Its path, relative to the repository's root.
+        path: String,
+        /// A pattern that its text must also match.
+        matches: Option<String>,
+    },
+    /// Paths that must be as they were in the base.
+    Untouched {
+        /// Their patterns, relative to the repository's root.
+        paths: Vec<String>,
+    },
+    /// All of the agent's work must be in commits of its own.
+    Committed,
+    /// A program that judges: what is to be judged as JSON in, a verdict as JSON out.
+    Program {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
 }
 
 impl Check {
@@ -110,6 +129,18 @@ impl Check {
             CheckKind::Command { run, stdout: Some(pattern) } => {
                 format!("`{run}`, with a line on standard output that matches `{pattern}`")
             }
+            CheckKind::File { path, matches: None } => format!("the file `{path}` exists"),
+            CheckKind::File { path, matches: Some(pattern) } => {
+                format!("the file `{path}` exists and its text matches `{pattern}`")
+            }
+            CheckKind::Untouched { paths } => {
+                format!("nothing is changed, added or deleted under `{}`", paths.join("`, `"))
+            }
+            CheckKind::Committed => {
+                "all work is committed with git, in at least one new commit; nothing is left modified or untracked"
+                    .to_owned()
+            }
+            CheckKind::Program { argv } => format!("the program `{}` accepts the work", argv.join(" ")),
         }
     }
 }
@@ -136,4 +167,67 @@ pub struct Origin {
     pub thread: Option<String>,
     /// Who.
     pub by: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::goal;
+
+    fn check(kind: CheckKind) -> Check {
+        Check { name: "a".into(), kind, timeout: Duration::from_secs(1800) }
+    }
+
+    fn every_kind() -> Vec<CheckKind> {
+        let text = |text: &str| text.to_owned();
+        vec![
+            CheckKind::Command { run: text("make test"), stdout: None },
+            CheckKind::Command { run: text("make test"), stdout: Some(text("^ok$")) },
+            CheckKind::File { path: text("CHANGES.md"), matches: None },
+            CheckKind::File { path: text("CHANGES.md"), matches: Some(text("^## 2")) },
+            CheckKind::Untouched { paths: vec![text("src/**")] },
+            CheckKind::Untouched { paths: vec![text("src/**"), text("docs")] },
+            CheckKind::Committed,
+            CheckKind::Program { argv: vec![text("judge")] },
+            CheckKind::Program { argv: vec![text("judge"), text("--strict")] },
+        ]
+    }
+
+    #[test]
+    fn every_kind_says_in_words_what_must_hold() {
+        let words: Vec<String> = every_kind().into_iter().map(|kind| check(kind).describe()).collect();
+        let expected = [
+            "`make test`",
+            "`make test`, with a line on standard output that matches `^ok$`",
+            "the file `CHANGES.md` exists",
+            "the file `CHANGES.md` exists and its text matches `^## 2`",
+            "nothing is changed, added or deleted under `src/**`",
+            "nothing is changed, added or deleted under `src/**`, `docs`",
+            "all work is committed with git, in at least one new commit; nothing is left modified or untracked",
+            "the program `judge` accepts the work",
+            "the program `judge --strict` accepts the work",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn every_kind_survives_its_stored_form_and_gives_the_list_another_hash() {
+        let mut hashes = std::collections::BTreeSet::new();
+        for kind in every_kind() {
+            let goal = Goal { checks: vec![check(kind)], ..goal() };
+            let stored = serde_json::to_string(&goal).unwrap();
+            assert_eq!(serde_json::from_str::<Goal>(&stored).unwrap(), goal);
+            hashes.insert(goal.checks_hash());
+        }
+        assert_eq!(hashes.len(), every_kind().len());
+    }
+
+    #[test]
+    fn a_command_check_stored_before_there_were_other_kinds_still_reads_and_hashes_the_same() {
+        let stored = r#"[{"name":"a","kind":{"kind":"command","run":"make test","stdout":null},"timeout":{"secs":1800,"nanos":0}}]"#;
+        let checks: Vec<Check> = serde_json::from_str(stored).unwrap();
+        assert_eq!(checks, [check(CheckKind::Command { run: "make test".into(), stdout: None })]);
+        let hash: String = Sha256::digest(stored).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(Goal { checks, ..goal() }.checks_hash(), hash);
+    }
 }

@@ -23,6 +23,7 @@ use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
 use crate::presence::{Presence, is_dead};
+use crate::sweep;
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
@@ -89,7 +90,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine on a state directory; several may share one.
+    /// Starts an engine on a state directory; several may share one. What earlier ones left there for nobody is cleared
+    /// away meanwhile.
     pub fn open(settings: EngineSettings) -> Result<Self, EngineError> {
         let directory = settings.home.engines();
         let failed = |action, path| move |source| EngineError::Home { action, path, source };
@@ -109,6 +111,7 @@ impl Engine {
         });
         let control = Control::serve(&directory, presence.worker(), Arc::clone(&shared))
             .map_err(failed("listen in", directory.clone()))?;
+        shared.tasks.spawn(sweep::run(Arc::clone(&shared)));
         Ok(Self { shared, presence, _control: control })
     }
 

@@ -35,19 +35,24 @@ impl Home {
         self.root.join("towline.db")
     }
 
+    /// What the attempts of all goals leave, by goal.
+    pub(crate) fn attempts(&self) -> PathBuf {
+        self.root.join("attempts")
+    }
+
     /// What an attempt leaves: its launch, its raw bytes, its exit record, the runs of its checks.
     pub fn attempt(&self, goal: GoalId, attempt: AttemptNo) -> PathBuf {
-        self.root.join("attempts").join(goal.to_string()).join(attempt.to_string())
+        self.attempts().join(goal.to_string()).join(attempt.to_string())
     }
 
     /// The logs of the commands that make a workspace ready.
     pub(crate) fn setup_logs(&self, goal: GoalId) -> PathBuf {
-        self.root.join("attempts").join(goal.to_string()).join("setup")
+        self.attempts().join(goal.to_string()).join("setup")
     }
 
     /// The logs of checks on the commit that a goal starts from.
     pub(crate) fn base_checks(&self, goal: GoalId) -> PathBuf {
-        self.root.join("attempts").join(goal.to_string()).join("base")
+        self.attempts().join(goal.to_string()).join("base")
     }
 
     /// Where a goal's agent works. It never changes: agents find their sessions by it.
@@ -55,9 +60,14 @@ impl Home {
         self.root.join("workspaces").join(goal.to_string())
     }
 
+    /// Where the candidates of all goals are checked out, by goal.
+    pub(crate) fn verifications(&self) -> PathBuf {
+        self.root.join("verify")
+    }
+
     /// Where a goal's candidates are checked out to be checked.
     pub(crate) fn verification(&self, goal: GoalId) -> PathBuf {
-        self.root.join("verify").join(goal.to_string())
+        self.verifications().join(goal.to_string())
     }
 
     /// Sockets and locks of living engines.

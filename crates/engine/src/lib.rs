@@ -19,6 +19,7 @@ mod prepare;
 mod presence;
 mod question_file;
 mod sent;
+mod sweep;
 
 pub use clock::{Clock, SystemClock};
 pub use control::{Following, Reply, Request, Wish, ask, follow, is_driven};

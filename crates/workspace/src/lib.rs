@@ -28,5 +28,5 @@ pub use error::WorkspaceError;
 pub use protect::Protect;
 pub use repository::Repository;
 pub use towline_core::Commit;
-pub use verification::{Verification, prune_verifications, verification};
+pub use verification::{Verification, discard_verification, verification};
 pub use workspace::Workspace;

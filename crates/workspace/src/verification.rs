@@ -3,7 +3,7 @@
 //! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Neighbours: `towline-check`
 //! runs commands there; this module only makes and removes the place.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use towline_core::Commit;
 
@@ -67,30 +67,30 @@ pub fn verification(
     Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
 }
 
-/// Removes all verification checkouts below `directory` that were left behind, and returns where they were.
-/// Only for a time when none is in use, like the start of the engine that owns the directory.
-pub fn prune_verifications(repo: &Repository, directory: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
-    let directory = settle(directory);
-    let mut removed = Vec::new();
-    for linked in worktrees::all(repo)? {
-        if linked.path.starts_with(&directory) && linked.mark(MARK)?.is_some() {
-            worktrees::remove(repo, &linked)?;
-            removed.push(linked.path);
-        }
+/// Removes the checkout that was left at `path`, with git's record of it. Files that git has no record of are what is
+/// left of one whose record is gone, so they go as well; a worktree that somebody else made there is left alone. Only
+/// for a time when nobody makes or uses a checkout there.
+pub fn discard_verification(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+    let path = settle(path);
+    match worktrees::find(repo, &path)? {
+        Some(linked) if is_ours(&linked, worktrees::look_at(&path)?)? => worktrees::remove(repo, &linked),
+        Some(_) => Ok(()),
+        None => worktrees::remove_tree(&path),
     }
-    removed.sort();
-    Ok(removed)
+}
+
+/// Without the mark it is ours only when git was killed before the mark could be set, and then there is nothing in it.
+fn is_ours(linked: &Linked, place: Place) -> Result<bool, WorkspaceError> {
+    Ok(place != Place::Taken || linked.mark(MARK)?.is_some())
 }
 
 /// Makes the place free if what is there is ours.
 fn clear(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
     let place = worktrees::look_at(path)?;
-    if let Some(linked) = worktrees::find(repo, path)? {
-        // Without the mark it is ours only when git was killed before the mark could be set, and then there
-        // is nothing in it.
-        if linked.mark(MARK)?.is_some() || place != Place::Taken {
-            return worktrees::remove(repo, &linked);
-        }
+    if let Some(linked) = worktrees::find(repo, path)?
+        && is_ours(&linked, place)?
+    {
+        return worktrees::remove(repo, &linked);
     }
     match place {
         Place::Free => Ok(()),

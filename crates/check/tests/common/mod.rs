@@ -16,7 +16,7 @@ use towline_testkit::scratch::{Home, Project, shim_program};
 use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspacePlan};
 
 /// Longer than anything here takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Bench {
     pub(crate) home: Home,
@@ -67,6 +67,13 @@ impl Bench {
     /// Does what an agent would do to a file.
     pub(crate) fn work(&self, path: &str, text: &str) {
         fs::write(self.workspace().join(path), text).unwrap();
+    }
+
+    /// Commits everything in the workspace, as an agent would.
+    pub(crate) fn commit(&self) {
+        for args in [&["add", "--all"][..], &["commit", "--quiet", "--message", "work"]] {
+            self.project.git([&["-C", self.workspace().to_str().unwrap()], args].concat());
+        }
     }
 
     pub(crate) fn candidate(&self) -> Candidate {

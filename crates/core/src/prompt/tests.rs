@@ -118,6 +118,39 @@ killed
 }
 
 #[test]
+fn a_check_that_is_no_command_says_what_it_wants_and_shows_only_evidence_there_is() {
+    let untouched = crate::CheckKind::Untouched { paths: vec!["api/**".into()] };
+    let kinds = [("api", untouched), ("commits", crate::CheckKind::Committed)];
+    let checks = kinds.map(|(name, kind)| crate::Check { kind, ..check(name, "") }).to_vec();
+    let failed = |name, problem: &str, evidence| crate::CheckResult {
+        exit_code: None,
+        problem: Some(problem.into()),
+        ..red(name, evidence)
+    };
+    let results = vec![
+        failed("api", "1 path is changed", "added: api/b\n"),
+        failed("commits", "there is no new commit", ""),
+    ];
+    let expected = "\
+# Checks that failed on your work
+
+## api
+
+Wanted: nothing is changed, added or deleted under `api/**`
+Result: 1 path is changed
+
+```
+added: api/b
+```
+
+## commits
+
+Wanted: all work is committed with git, in at least one new commit; nothing is left modified or untracked
+Result: there is no new commit";
+    assert_eq!(told_after(Goal { checks, ..goal() }, verdict("t1", results)), expected);
+}
+
+#[test]
 fn evidence_with_fences_of_its_own_stays_inside_longer_ones() {
     let verdict = verdict("t1", vec![red("tests", "expected:\n````md\n```\nfn main() {}\n```\n````\n")]);
     let expected = "\

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use towline_workspace::{
-    Candidate, Commit, Protect, Verification, WorkspaceError, prune_verifications, verification,
+    Candidate, Commit, Protect, Verification, WorkspaceError, discard_verification, verification,
 };
 
 use crate::support::{Project, State, files_below, git, names_below, strings, write};
@@ -105,7 +105,7 @@ fn a_checkout_that_was_cut_off_before_its_first_file_is_made_anew() {
 }
 
 #[test]
-fn what_a_crash_left_is_pruned_and_nothing_else() {
+fn what_a_crash_left_is_discarded_and_nothing_else() {
     let project = Project::new();
     let workspace = project.workspace();
     let users = project.beside("verify/users-own");
@@ -115,16 +115,22 @@ fn what_a_crash_left_is_pruned_and_nothing_else() {
     let make = |name: &str| {
         verification(&repository, &project.beside(name), &project.head(), &[], &project.root).unwrap()
     };
-    let left = [make("verify/a"), make("verify/b")].map(|checkout| checkout.path().to_path_buf());
-    let elsewhere = make("other/c");
-    fs::remove_dir_all(&left[1]).unwrap();
+    let [whole, gone, other] = ["verify/a", "verify/b", "verify/c"].map(make);
+    fs::remove_dir_all(gone.path()).unwrap();
+    let unknown = project.beside("verify/unknown");
+    fs::create_dir_all(unknown.join("target")).unwrap();
+    fs::write(unknown.join("target/built"), "").unwrap();
 
-    let removed = prune_verifications(&repository, &project.beside("verify")).unwrap();
+    for path in [whole.path(), gone.path(), &unknown, &users, &project.beside("verify/never-there")] {
+        discard_verification(&repository, path).unwrap();
+    }
 
-    assert_eq!(removed, left);
-    assert!(!left[0].exists());
-    assert!(users.exists() && workspace.path().exists() && elsewhere.path().exists());
-    assert_eq!(prune_verifications(&repository, &project.beside("verify")).unwrap(), Vec::<PathBuf>::new());
+    assert!(!whole.path().exists() && !unknown.exists());
+    assert!(users.exists() && workspace.path().exists() && other.path().exists());
+    let worktrees = git(&project.root, ["worktree", "list", "--porcelain"]);
+    let listed = |path: &Path| worktrees.contains(path.to_str().unwrap());
+    assert!(!listed(whole.path()) && !listed(gone.path()), "{worktrees}");
+    assert!(listed(other.path()) && listed(&users), "{worktrees}");
 }
 
 #[test]

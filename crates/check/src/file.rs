@@ -1,0 +1,166 @@
+//! The check that a file is there, and that its text matches.
+//!
+//! The candidate is the agent's work, so nothing in it is trusted: a link may lead anywhere, and a file may be of any
+//! size.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use regex::bytes::Regex;
+
+use crate::evidence;
+use crate::finding::Finding;
+
+/// The largest file whose text is searched.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Looks at the file at `path` in the checkout. Without a pattern it is enough that it is there.
+pub(crate) fn look(checkout: &Path, path: &str, pattern: Option<&Regex>) -> Finding {
+    match inside(checkout, path).and_then(|real| compare(&real, path, pattern)) {
+        Ok(finding) => finding,
+        Err(Wrong(problem)) => Finding::not_met(problem),
+    }
+}
+
+/// Why there is no file to look into.
+struct Wrong(String);
+
+/// Where the path leads: to a regular file in the checkout, and nowhere else.
+fn inside(checkout: &Path, path: &str) -> Result<PathBuf, Wrong> {
+    let wrong = |what: &str| Wrong(format!("`{path}` {what}"));
+    let place = checkout.join(path);
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if place.is_symlink() => {
+            wrong("is a link that leads nowhere")
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => wrong("does not exist"),
+        _ => wrong(&format!("cannot be looked at: {error}")),
+    };
+    let real = place.canonicalize().map_err(unreadable)?;
+    if !real.starts_with(checkout.canonicalize().map_err(unreadable)?) {
+        return Err(wrong("leads out of the repository by a link"));
+    }
+    let about = fs::metadata(&real).map_err(unreadable)?;
+    if about.is_dir() {
+        return Err(wrong("is a directory and not a file"));
+    }
+    if !about.is_file() {
+        return Err(wrong("is not a regular file"));
+    }
+    Ok(real)
+}
+
+fn compare(file: &Path, path: &str, pattern: Option<&Regex>) -> Result<Finding, Wrong> {
+    let Some(pattern) = pattern else { return Ok(Finding::met()) };
+    let read = || -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        File::open(file)?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| Wrong(format!("`{path}` cannot be read: {error}")))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(Wrong(format!(
+            "`{path}` is larger than {} MiB, so its text is not searched",
+            MOST_BYTES >> 20
+        )));
+    }
+    if pattern.is_match(&text) {
+        return Ok(Finding::met());
+    }
+    let problem = match text.is_empty() {
+        true => format!("`{path}` is empty and does not match `{pattern}`"),
+        false => format!("the text of `{path}` does not match `{pattern}`; this is its beginning"),
+    };
+    Ok(Finding::not_met(problem).with_evidence(evidence::beginning(&text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::validate::text_pattern;
+
+    /// A checkout with files and links of every kind, and something beside it.
+    fn checkout() -> (tempfile::TempDir, PathBuf) {
+        let scratch = tempfile::tempdir().unwrap();
+        let checkout = scratch.path().join("checkout");
+        fs::create_dir_all(checkout.join("docs")).unwrap();
+        fs::write(checkout.join("docs/a.md"), "# Title\r\n\n## 1.2\nfixed\n").unwrap();
+        fs::write(checkout.join("empty"), "").unwrap();
+        fs::write(scratch.path().join("outside"), "secret").unwrap();
+        symlink("docs/a.md", checkout.join("link")).unwrap();
+        symlink("docs", checkout.join("link-to-directory")).unwrap();
+        symlink("nothing", checkout.join("dangling")).unwrap();
+        symlink("../outside", checkout.join("out")).unwrap();
+        symlink("..", checkout.join("up")).unwrap();
+        (scratch, checkout)
+    }
+
+    fn looked(path: &str, pattern: Option<&str>) -> Finding {
+        let (_scratch, checkout) = checkout();
+        let pattern = pattern.map(|pattern| text_pattern(pattern).unwrap());
+        look(&checkout, path, pattern.as_ref())
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_enough_without_a_pattern() {
+        for path in ["docs/a.md", "./docs/a.md", "empty", "link", "link-to-directory/a.md"] {
+            assert_eq!(looked(path, None), Finding::met(), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_in_the_checkout_is_named() {
+        for (path, problem) in [
+            ("no", "`no` does not exist"),
+            ("docs/no", "`docs/no` does not exist"),
+            ("docs/a.md/no", "`docs/a.md/no` does not exist"),
+            ("docs", "`docs` is a directory and not a file"),
+            ("link-to-directory", "`link-to-directory` is a directory and not a file"),
+            ("dangling", "`dangling` is a link that leads nowhere"),
+            ("out", "`out` leads out of the repository by a link"),
+            ("up/outside", "`up/outside` leads out of the repository by a link"),
+        ] {
+            assert_eq!(looked(path, None), Finding::not_met(problem));
+            assert_eq!(looked(path, Some("secret")), Finding::not_met(problem));
+        }
+    }
+
+    #[test]
+    fn a_pattern_sees_lines_and_the_whole_text() {
+        for pattern in ["Title", "^## 1\\.2$", "^# Title$", "(?s)Title.*fixed", "1\\.2\nfixed", "(?i)FIXED"] {
+            assert_eq!(looked("docs/a.md", Some(pattern)), Finding::met(), "{pattern}");
+        }
+        for pattern in ["^1\\.2", "Title.*fixed", "\\A## 1"] {
+            let problem =
+                format!("the text of `docs/a.md` does not match `{pattern}`; this is its beginning");
+            let expected = Finding::not_met(problem).with_evidence("# Title\n\n## 1.2\nfixed\n".to_owned());
+            assert_eq!(looked("docs/a.md", Some(pattern)), expected);
+        }
+        let empty = Finding::not_met("`empty` is empty and does not match `x`");
+        assert_eq!(looked("empty", Some("x")), empty);
+    }
+
+    #[test]
+    fn a_file_above_the_limit_is_not_searched_and_bytes_that_are_no_text_are() {
+        let (_scratch, checkout) = checkout();
+        let pattern = text_pattern("x").unwrap();
+        let file = File::create(checkout.join("large")).unwrap();
+        file.set_len(MOST_BYTES).unwrap();
+        let found = look(&checkout, "large", Some(&pattern));
+        assert_eq!(
+            found,
+            Finding::not_met("the text of `large` does not match `x`; this is its beginning"),
+            "at the limit it is searched"
+        );
+        file.set_len(MOST_BYTES + 1).unwrap();
+        let too_large = Finding::not_met("`large` is larger than 16 MiB, so its text is not searched");
+        assert_eq!(look(&checkout, "large", Some(&pattern)), too_large);
+        assert_eq!(look(&checkout, "large", None), Finding::met());
+
+        fs::write(checkout.join("bytes"), b"\xff\xfex\0").unwrap();
+        assert_eq!(look(&checkout, "bytes", Some(&pattern)), Finding::met());
+    }
+}

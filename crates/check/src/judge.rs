@@ -1,0 +1,108 @@
+//! One check of any kind: what to run or to look at, and what its end means.
+//!
+//! Neighbours: `verdict` goes through all checks of a goal; `command` runs programs; `file`, `history` and `program`
+//! know their kinds.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use regex::bytes::Regex;
+use towline_core::{Check, CheckKind, CheckResult};
+use towline_workspace::Protect;
+
+use crate::blocking::blocking;
+use crate::command::{Command, Ended, Place, timed_out};
+use crate::finding::Finding;
+use crate::stop::Stop;
+use crate::verdict::CheckRun;
+use crate::{CheckError, file, history, pattern, program, validate};
+
+/// Where a check is judged.
+pub(crate) struct Bench<'a> {
+    /// The whole run.
+    pub(crate) run: &'a CheckRun<'a>,
+    /// The clean checkout.
+    pub(crate) checkout: &'a Path,
+    /// The same for programs.
+    pub(crate) place: &'a Place<'a>,
+}
+
+impl Bench<'_> {
+    /// Judges one check. Whatever is run for it has its files in `run_dir`.
+    pub(crate) async fn judge<F: Future<Output = ()>>(
+        &self,
+        check: &Check,
+        run_dir: PathBuf,
+        stop: &mut Stop<F>,
+    ) -> Result<CheckResult, CheckError> {
+        let started = Instant::now();
+        let finding = match &check.kind {
+            CheckKind::Command { run, stdout } => {
+                let pattern = stdout.as_deref().map(|text| validate::stdout_pattern(check, text));
+                let command = Command::shell(run, run_dir, check.timeout);
+                let ended = self.place.run(command, stop).await?;
+                finding_of_command(&ended, pattern.transpose()?).await?
+            }
+            CheckKind::Program { argv } => {
+                let input = &program::question(self.run, &check.name, self.checkout);
+                let command = Command { argv: argv.clone(), input, run_dir, timeout: check.timeout };
+                program::finding(&self.place.run(command, stop).await?).await?
+            }
+            CheckKind::File { path, matches } => {
+                let pattern = matches.as_deref().map(|text| validate::file_pattern(check, text));
+                let (checkout, path, pattern) =
+                    (self.checkout.to_owned(), path.clone(), pattern.transpose()?);
+                look(check.timeout, stop, move || Ok(file::look(&checkout, &path, pattern.as_ref()))).await?
+            }
+            CheckKind::Untouched { paths } => {
+                let (paths, repository) = (Protect::new(paths)?, self.run.repository.clone());
+                let (base, candidate) = (self.run.goal.workspace.base.clone(), self.run.candidate.clone());
+                look(check.timeout, stop, move || {
+                    Ok(history::untouched(&repository, &paths, &base, &candidate)?)
+                })
+                .await?
+            }
+            CheckKind::Committed => {
+                let repository = self.run.repository.clone();
+                let (base, candidate) = (self.run.goal.workspace.base.clone(), self.run.candidate.clone());
+                look(check.timeout, stop, move || Ok(history::committed(&repository, &base, &candidate)?))
+                    .await?
+            }
+        };
+        Ok(finding.into_result(&check.name, started.elapsed()))
+    }
+}
+
+/// Looks at something without running a program of the user's. What is given up goes on to its end by itself; it
+/// only reads.
+async fn look<F: Future<Output = ()>>(
+    timeout: Duration,
+    stop: &mut Stop<F>,
+    work: impl FnOnce() -> Result<Finding, CheckError> + Send + 'static,
+) -> Result<Finding, CheckError> {
+    if stop.has_come().await {
+        return Err(CheckError::Stopped);
+    }
+    tokio::select! {
+        found = blocking(work) => found,
+        () = stop.wait() => Err(CheckError::Stopped),
+        () = tokio::time::sleep(timeout) => Ok(Finding::not_met(timed_out(timeout))),
+    }
+}
+
+async fn finding_of_command(ended: &Ended, pattern: Option<Regex>) -> Result<Finding, CheckError> {
+    let finding = match (ended.problem(), pattern) {
+        (Some(problem), _) => Finding::not_met(problem),
+        (None, _) if !ended.succeeded() => Finding::not_met_by_exit_code(),
+        (None, None) => Finding::met(),
+        (None, Some(pattern)) => {
+            let problem = format!("its output does not match `{pattern}`");
+            match ended.read_logs(move |dir| pattern::found_in_stdout(dir, &pattern)).await? {
+                true => Finding::met(),
+                false => Finding::not_met(problem),
+            }
+        }
+    };
+    Ok(finding.with_exit_code(ended.exit_code()).with_evidence(ended.evidence().await?))
+}

@@ -1,0 +1,148 @@
+//! Clears away what goals left behind and nobody will come back for: agents that run on unseen, and checkouts of
+//! verdicts that never came.
+//!
+//! It runs beside the goals at the start of every engine. An attempt is only ever taken up again while it is the newest
+//! of a goal that is not settled, and a checkout while its goal is not settled: neither of these is touched here, nor is
+//! anything of a goal that an engine drives, nor any workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use towline_core::{AttemptNo, GoalId, GoalState};
+use towline_process::{
+    ExitRecord, Notice, ProcessError, ProcessId, connect, descendants, end_processes, shim_process,
+};
+use towline_store::{GoalRecord, StoreError};
+use towline_workspace::{Repository, WorkspaceError, discard_verification};
+
+use crate::engine::Shared;
+use crate::home::Home;
+use crate::presence::is_dead;
+
+/// How long a sweep may take. What it does not get to is found by the next one.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How long the end of one agent may take, through its shim and then without it.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sweeps the state directory once. What cannot be cleared away stays: nothing else depends on it.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let _ = timeout(LIMIT, async {
+        end_strays(&shared).await;
+        discard_checkouts(&shared).await;
+    })
+    .await;
+}
+
+/// A run whose shim is alive.
+struct Living {
+    goal: GoalId,
+    attempt: AttemptNo,
+    dir: PathBuf,
+    shim: ProcessId,
+}
+
+async fn end_strays(shared: &Shared) {
+    let home = shared.home.clone();
+    // The goals are looked up after the shims: whatever started a shim was recorded before.
+    for living in spawn_blocking(move || living_shims(&home)).await.unwrap_or_default() {
+        let is_stray = match shared.store.load(living.goal).await {
+            Err(StoreError::NotFound(_)) => true,
+            Err(_) => false,
+            Ok(record) => !is_driven(shared, &record) && !may_be_taken_up(&record.state, living.attempt),
+        };
+        if is_stray {
+            end(&living).await;
+        }
+    }
+}
+
+fn living_shims(home: &Home) -> Vec<Living> {
+    let mut found = Vec::new();
+    for (goal, attempts) in directories::<GoalId>(&home.attempts()) {
+        for (number, dir) in directories::<u32>(&attempts) {
+            let Some(attempt) = AttemptNo::new(number) else { continue };
+            if matches!(ExitRecord::read(&dir), Ok(Some(_))) {
+                continue;
+            }
+            let shim = shim_process(&dir).ok().flatten().filter(|shim| shim.is_running());
+            found.extend(shim.map(|shim| Living { goal, attempt, dir, shim }));
+        }
+    }
+    found
+}
+
+/// The directories below this one that have a name of this kind. Links are not followed.
+fn directories<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf)> {
+    let entries = fs::read_dir(below).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .collect()
+}
+
+/// Whether this engine or another living one drives the goal.
+fn is_driven(shared: &Shared, record: &GoalRecord) -> bool {
+    let engines = shared.home.engines();
+    shared.driven(record.goal.id).is_some()
+        || record.lease.as_ref().is_some_and(|lease| !is_dead(&engines, &lease.worker))
+}
+
+/// Whether somebody may go on with this attempt.
+fn may_be_taken_up(state: &GoalState, attempt: AttemptNo) -> bool {
+    let newest = state.last_attempt().filter(|newest| newest.n == attempt);
+    !state.phase.is_settled() && newest.is_some_and(|newest| newest.ended_at.is_none())
+}
+
+/// Ends a run and waits until nothing of it is left. A shim that does not do it goes with its tree.
+async fn end(living: &Living) {
+    if !matches!(timeout(END_PATIENCE, end_through_shim(&living.dir)).await, Ok(Ok(()))) {
+        let shim = living.shim;
+        let tree = move || {
+            if !shim.is_running() {
+                return Vec::new();
+            }
+            std::iter::once(shim).chain(descendants(shim.pid)).collect()
+        };
+        // What cannot be ended within its time is found again by the next sweep.
+        let _ = spawn_blocking(move || end_processes(tree, END_PATIENCE)).await;
+    }
+}
+
+async fn end_through_shim(dir: &Path) -> Result<(), ProcessError> {
+    let mut shim = connect(dir).await?;
+    shim.kill().await?;
+    while let Notice::Grown { .. } = shim.next().await? {}
+    Ok(())
+}
+
+async fn discard_checkouts(shared: &Shared) {
+    let verifications = shared.home.verifications();
+    let left = spawn_blocking(move || directories::<GoalId>(&verifications)).await.unwrap_or_default();
+    for (goal, dir) in left {
+        if let Ok(record) = shared.store.load(goal).await
+            && record.state.phase.is_settled()
+            && let Some(settled_at) = record.state.settled_at
+            && !is_driven(shared, &record)
+        {
+            // What cannot be removed now stays for the next sweep.
+            let _ =
+                spawn_blocking(move || discard(&record.goal.workspace.repository, &dir, settled_at)).await;
+        }
+    }
+}
+
+/// Removes a checkout that is older than the end of its goal. A newer one belongs to somebody who opened the goal again
+/// in this very moment.
+fn discard(repository: &str, dir: &Path, settled_at: Timestamp) -> Result<(), WorkspaceError> {
+    let changed = fs::metadata(dir).and_then(|about| about.modified()).ok();
+    let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
+    if changed.is_none_or(|changed| changed > settled_at) {
+        return Ok(());
+    }
+    discard_verification(&Repository::discover(Path::new(repository))?, dir)
+}
