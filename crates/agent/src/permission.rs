@@ -234,7 +234,8 @@ fn ordered(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(ordered).collect(),
         Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name.clone(), ordered(value))).collect();
+            let mut fields: Vec<_> =
+                fields.iter().map(|(name, value)| (name.clone(), ordered(value))).collect();
             fields.sort_by(|one, other| one.0.cmp(&other.0));
             fields.into_iter().collect()
         }

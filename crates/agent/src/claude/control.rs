@@ -11,6 +11,7 @@ use super::tools;
 use super::wire::{self, CancelLine, ControlAnswerLine, ControlLine, ControlRequest};
 use crate::permission::{self, BY_RULE, Ruling, Verdict};
 use crate::protocol::Action;
+use crate::text;
 
 /// The tool with which the model asks a person. It arrives as a permission request under every mode, and waits.
 const QUESTION_TOOL: &str = "AskUserQuestion";
@@ -20,6 +21,9 @@ const NOT_READABLE: &str = "This question cannot be shown to anybody. Decide you
 
 const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and your \
                          reasons in your last message.";
+
+/// How many characters of one text of a question are shown.
+const SHOWN: usize = 16 * 1024;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -56,7 +60,7 @@ pub(super) struct Pending {
     /// The id of the tool call.
     call: String,
     input: Box<RawValue>,
-    /// What the model asks, when it is a question.
+    /// What the model asks in its own words, when it is a question: answers go by them.
     questions: Vec<String>,
 }
 
@@ -99,7 +103,11 @@ impl ClaudeProtocol {
         let ruling = self.rules.ruling(tool, &input, self.directory.as_deref());
         if tool == QUESTION_TOOL && self.rules.denying(tool, &input, self.directory.as_deref()).is_none() {
             return match questions(raw) {
-                Some(parts) => self.ask(id, request, About::Choice { parts }),
+                Some(questions) => {
+                    let parts = questions.iter().map(part).collect();
+                    let questions = questions.into_iter().map(|question| question.question).collect();
+                    self.ask(id, request, About::Choice { parts }, questions)
+                }
                 None => {
                     let told = self.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
                     let refusal = self.settle(id, request, Err(NOT_READABLE.to_owned()), BY_RULE, None);
@@ -114,7 +122,7 @@ impl ClaudeProtocol {
             Verdict::Ask => {
                 let call = permission::call(tool, &input);
                 let title = tools::title(tool, &input);
-                self.ask(id, request, About::Permission { call, title, rule })
+                self.ask(id, request, About::Permission { call, title, rule }, Vec::new())
             }
         }
     }
@@ -142,15 +150,17 @@ impl ClaudeProtocol {
     }
 
     /// Leaves a request to a person. Where our answers cannot reach the CLI any more, it waits for none.
-    fn ask(&mut self, id: &str, request: &ControlRequest<'_>, about: About) -> Vec<Action> {
+    fn ask(
+        &mut self,
+        id: &str,
+        request: &ControlRequest<'_>,
+        about: About,
+        questions: Vec<String>,
+    ) -> Vec<Action> {
         let call = wire::text(&request.tool_use_id).to_owned();
         self.put_to_person.insert(call.clone());
         let waits = self.listens();
         if waits {
-            let questions = match &about {
-                About::Choice { parts } => parts.iter().map(|part| part.text.clone()).collect(),
-                About::Permission { .. } => Vec::new(),
-            };
             let tool = wire::text(&request.tool_name).to_owned();
             let input = request.input.unwrap_or(RawValue::NULL).to_owned();
             self.pending.insert(id.to_owned(), Pending { tool, call, input, questions });
@@ -222,14 +232,20 @@ fn not_allowed(tool: &str) -> String {
 }
 
 /// What the model asks; nothing when that cannot be read, or is nothing.
-fn questions(input: &RawValue) -> Option<Vec<Part>> {
+fn questions(input: &RawValue) -> Option<Vec<wire::Question>> {
     let asked: wire::Questions = serde_json::from_str(input.get()).ok()?;
-    let choice = |choice: wire::Choice| Choice { label: choice.label, description: choice.description };
-    let part = |question: wire::Question| Part {
-        text: question.question,
-        options: question.options.into_iter().map(choice).collect(),
-        many: question.many,
+    (!asked.questions.is_empty()).then_some(asked.questions)
+}
+
+fn part(question: &wire::Question) -> Part {
+    let shown = |words: &str| text::head(words, SHOWN).to_owned();
+    let option = |option: &wire::Choice| Choice {
+        label: shown(&option.label),
+        description: shown(&option.description),
     };
-    let parts: Vec<_> = asked.questions.into_iter().map(part).collect();
-    (!parts.is_empty()).then_some(parts)
+    Part {
+        text: shown(&question.question),
+        options: question.options.iter().map(option).collect(),
+        many: question.many,
+    }
 }

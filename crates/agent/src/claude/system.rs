@@ -44,9 +44,10 @@ impl ClaudeProtocol {
         self.directory = wire::owned(init.cwd).or(self.directory.take());
         self.model = wire::owned(init.model).or(self.model.take());
         self.evidence.in_turn = true;
-        let was_told_early = self.compaction.as_mut().is_some_and(|compaction| {
-            std::mem::take(&mut compaction.session_was_told)
-        });
+        let was_told_early = self
+            .compaction
+            .as_mut()
+            .is_some_and(|compaction| std::mem::take(&mut compaction.session_was_told));
         if was_told_early || self.session.as_ref() != Some(&id) {
             actions.extend(self.on_session(id, wire::owned(init.claude_code_version)));
             actions.extend(failed_servers(init.mcp_servers));

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use towline_core::{AgentEvent, ClockLimits, End, LaunchProblem, Role, SessionId, SessionPlan};
+use towline_core::{
+    AgentEvent, Ask, ClockLimits, End, LaunchProblem, MessageNo, Reply, Role, SessionId, SessionLimits,
+    SessionPlan,
+};
 
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
 use crate::settings::{AgentSettings, Kind, Permission};
@@ -24,6 +27,7 @@ fn settings() -> AgentSettings {
         args: vec!["demo.json".into()],
         env: BTreeMap::new(),
         pass_env: vec![],
+        sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
     }
@@ -32,7 +36,16 @@ fn settings() -> AgentSettings {
 fn with_context<T>(session: SessionPlan, use_it: impl FnOnce(&LaunchContext<'_>) -> T) -> T {
     let none = BTreeMap::new();
     let prompt = "fix \"it\"\n";
-    use_it(&LaunchContext { session: &session, prompt, model: None, environment: &none, towline: &none })
+    use_it(&LaunchContext {
+        session: &session,
+        attempt: serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id"),
+        compact: Some("keep the goal"),
+        prompt,
+        permitted: &[],
+        model: None,
+        environment: &none,
+        towline: &none,
+    })
 }
 
 fn protocol() -> Box<dyn Protocol> {
@@ -78,7 +91,14 @@ fn the_prompt_is_one_line_and_nothing_follows_it() {
     let wanted = [Action::Write(b"{\"prompt\":\"fix \\\"it\\\"\\n\"}\n".to_vec()), Action::CloseStdin];
     let mut protocol = protocol();
     assert_eq!(protocol.start(), wanted);
-    assert_eq!(protocol.on_steer(Steer::Interrupt), []);
+    let steers = [
+        Steer::Interrupt,
+        Steer::Tell { message: MessageNo(1), text: "faster".into() },
+        Steer::Answer { request: "q1".into(), reply: Reply::Allowed },
+    ];
+    for steer in steers {
+        assert_eq!(protocol.on_steer(steer), []);
+    }
 }
 
 #[test]
@@ -87,6 +107,11 @@ fn each_line_is_an_event() {
     let message = AgentEvent::Message { role: Role::Assistant, text: "hello".into() };
     let line = serde_json::to_string(&message).expect("serialises");
     assert_eq!(feed(&mut *protocol, &line), [Action::emit(message)]);
+    let asks = r#"{"kind":"asked","request":null,"about":{"about":"choice","parts":
+        [{"text":"Which?","options":[],"many":false}]},"default":"a","patience":null}"#
+        .replace('\n', "");
+    let asked = Ask { default: Some("a".into()), ..Ask::choice("Which?".into(), vec![]) };
+    assert_eq!(feed(&mut *protocol, &asks), [Action::emit(AgentEvent::Asked(asked))]);
     assert_eq!(feed(&mut *protocol, ""), []);
     let unknown = AgentEvent::Unrecognised { what: "not an event".into(), raw: "hello".into(), count: 1 };
     assert_eq!(feed(&mut *protocol, "hello"), [Action::emit(unknown)]);

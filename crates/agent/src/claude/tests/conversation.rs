@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, Decision, End, Outcome, SessionId, SessionStarted, TurnStop};
 
-use super::support::{PROMPT, events, feed, fresh, in_session, protocol, resume, settings, written};
+use super::support::{PROMPT, events, feed, fresh, in_session, message, protocol, resume, settings, written};
 use crate::protocol::{Action, ProcessEnd, Protocol, Steer};
 use crate::settings::{AgentSettings, Permission};
 
@@ -39,11 +39,9 @@ const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"res
 #[test]
 fn the_prompt_follows_the_greeting_and_the_input_stays_open() {
     let actions = protocol(&settings(), &fresh("s")).start();
-    let prompt =
-        json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": PROMPT}]}});
     let greeting = json!({"type": "control_request", "request_id": "towline-initialize",
                           "request": {"subtype": "initialize", "hooks": null}});
-    assert_eq!(written(&actions), [greeting, prompt]);
+    assert_eq!(written(&actions), [greeting, message("prompt", PROMPT)]);
     assert_eq!(actions.len(), 2);
 }
 
@@ -107,21 +105,6 @@ fn a_permission_request_is_answered_by_rule_at_once() {
         assert_eq!(written(&actions), [answer(refusal.unwrap_or(&allow).clone())], "{command}");
         let decision = Decision { tool: "Bash".into(), outcome, by: "rule".into(), rule: Some(rule.into()) };
         assert_eq!(events(&actions), [AgentEvent::Decided(decision)], "{command}");
-    }
-}
-
-#[test]
-fn a_question_is_never_left_waiting_under_any_mode() {
-    for permission in [Permission::Bypass, Permission::Deny] {
-        let settings = AgentSettings { permission, allow: vec!["AskUserQuestion".into()], ..settings() };
-        let input = json!({"questions": [{"question": "Which colour?"}, {"question": "Why?"}]});
-        let actions = feed(&mut *in_session(&settings), &permission_request("AskUserQuestion", input));
-        let replies = written(&actions);
-        assert_eq!(replies[0]["response"]["response"]["behavior"], "deny");
-        let message = replies[0]["response"]["response"]["message"].as_str().expect("a message");
-        assert!(message.starts_with("Nobody can answer now"), "{message}");
-        let told = notice("the agent asked, and was told to decide by itself: Which colour? / Why?");
-        assert_eq!(events(&actions)[0], told);
     }
 }
 

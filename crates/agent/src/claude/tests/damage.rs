@@ -39,7 +39,10 @@ fn assert_no_false_success(recording: &Recording, lines: &[&str], case: usize) {
     let exit = &exits()[case % 3];
     let (_, end) = play(&mut *recording.protocol(), lines, exit);
     if end == End::Completed {
-        assert!(lines.iter().any(|line| is_clean_result(line)), "{}: case {case}", recording.name);
+        // A summary ends with a result, too, but answers no prompt.
+        let wanted = if recording.compacts() { 2 } else { 1 };
+        let results = lines.iter().filter(|line| is_clean_result(line)).count();
+        assert!(results >= wanted, "{}: case {case}", recording.name);
     }
 }
 

@@ -1,8 +1,10 @@
 //! What must hold of the conversation with Claude Code, on recordings of the real thing and on damaged ones.
 
 mod classify;
+mod compaction;
 mod conversation;
 mod damage;
 mod plan;
 mod recordings;
 mod support;
+mod talk;

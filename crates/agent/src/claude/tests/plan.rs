@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use towline_core::SessionPlan;
 
-use super::support::{PROMPT, fresh, resume, settings};
+use super::support::{PROMPT, fresh, launch, resume, settings};
 use crate::protocol::{LaunchContext, LaunchPlan, agent};
 use crate::settings::{AgentSettings, Kind, McpServer, Permission};
 
-const ALWAYS: [&str; 10] = [
+const ALWAYS: [&str; 11] = [
     "claude",
     "-p",
     "--input-format",
@@ -17,6 +17,7 @@ const ALWAYS: [&str; 10] = [
     "stream-json",
     "--verbose",
     "--include-partial-messages",
+    "--replay-user-messages",
     "--permission-prompt-tool",
     "stdio",
 ];
@@ -40,8 +41,7 @@ fn plan(
     towline: &[(&str, &str)],
 ) -> LaunchPlan {
     let (environment, towline) = (variables(environment), variables(towline));
-    let context =
-        LaunchContext { session, prompt: PROMPT, model, environment: &environment, towline: &towline };
+    let context = LaunchContext { model, towline: &towline, ..launch(session, &environment) };
     agent(settings.kind).plan(settings, &context)
 }
 
@@ -101,6 +101,17 @@ fn a_resumed_session_is_started_with_all_that_a_fresh_one_is() {
     let flag = wanted.iter_mut().find(|word| *word == "--session-id").expect("a session");
     *flag = "--resume".to_owned();
     assert_eq!(argv(&full(), &resume("s")), wanted);
+}
+
+#[test]
+fn the_cli_asks_unless_it_may_do_everything() {
+    let mode = |permission| {
+        let argv = argv(&AgentSettings { permission, ..settings() }, &fresh("s"));
+        let flag = argv.iter().position(|word| word == "--permission-mode").expect("a mode");
+        argv[flag + 1].clone()
+    };
+    let modes = [Permission::Bypass, Permission::Ask, Permission::Deny].map(mode);
+    assert_eq!(modes, ["bypassPermissions", "default", "default"]);
 }
 
 #[test]

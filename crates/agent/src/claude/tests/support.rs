@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
-use towline_core::{AgentEvent, ClockLimits, End, SessionId, SessionPlan};
+use serde_json::{Value, json};
+use towline_core::{
+    AgentEvent, AttemptId, ClockLimits, End, MessageNo, Reply, SessionId, SessionLimits, SessionPlan,
+};
 
-use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, agent};
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
 use crate::settings::{AgentSettings, Kind, Permission};
 
 pub(super) const PROMPT: &str = "-p is no flag here: make the tests pass";
@@ -29,6 +31,7 @@ pub(super) fn settings() -> AgentSettings {
         args: vec![],
         env: BTreeMap::new(),
         pass_env: vec![],
+        sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
     }
@@ -42,10 +45,40 @@ pub(super) fn resume(id: &str) -> SessionPlan {
     SessionPlan::Resume(SessionId::new(id))
 }
 
+pub(super) fn attempt() -> AttemptId {
+    serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id")
+}
+
+/// A launch with nothing special about it.
+pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
+    LaunchContext {
+        session,
+        attempt: attempt(),
+        compact: None,
+        prompt: PROMPT,
+        permitted: &[],
+        model: None,
+        environment: none,
+        towline: none,
+    }
+}
+
 pub(super) fn protocol(settings: &AgentSettings, session: &SessionPlan) -> Box<dyn Protocol> {
     let none = BTreeMap::new();
-    let context = LaunchContext { session, prompt: PROMPT, model: None, environment: &none, towline: &none };
-    agent(settings.kind).protocol(settings, &context)
+    agent(settings.kind).protocol(settings, &launch(session, &none))
+}
+
+/// A conversation that goes on with a session, after a summary.
+pub(super) fn compacting(session: &SessionPlan, focus: &str) -> Box<dyn Protocol> {
+    let none = BTreeMap::new();
+    let context = LaunchContext { compact: Some(focus), ..launch(session, &none) };
+    agent(Kind::Claude).protocol(&settings(), &context)
+}
+
+/// What is written to say something to the model.
+pub(super) fn message(name: &str, text: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+           "uuid": attempt().message(name)})
 }
 
 /// A protocol that has sent its prompt and is in its session.
@@ -103,7 +136,7 @@ impl Recording {
         let stderr_tail = beside("stderr").unwrap_or_default();
         Self {
             name: file.file_stem().expect("a name").to_string_lossy().into_owned(),
-            lines: fs::read_to_string(&file).expect("readable").lines().map(str::to_owned).collect(),
+            lines: read(&file).lines().map(str::to_owned).collect(),
             exit: ProcessEnd { code: Some(code), stderr_tail, ..ProcessEnd::default() },
         }
     }
@@ -111,6 +144,24 @@ impl Recording {
     /// What the CLI wrote.
     pub(super) fn output(&self) -> Vec<&str> {
         self.lines.iter().map(String::as_str).filter(|line| !line.starts_with(">> ")).collect()
+    }
+
+    /// What was said and done to it, in the same places as then: what the CLI wrote, and what was wanted of it after
+    /// the first prompt.
+    fn moments(&self) -> Vec<Moment<'_>> {
+        let opening = 2;
+        let mut sent = 0;
+        let mut moments = Vec::new();
+        for line in &self.lines {
+            let Some(written) = line.strip_prefix(">> ") else {
+                moments.push(Moment::Frame(line));
+                continue;
+            };
+            sent += 1;
+            let written = serde_json::from_str(written).expect("JSON went in");
+            moments.extend(steer(&written).filter(|_| sent > opening).map(Moment::Steer));
+        }
+        moments
     }
 
     /// What was written to it.
@@ -129,6 +180,10 @@ impl Recording {
         match self.name.as_str() {
             "resume" | "compact" | "resume_elsewhere" => resume("22222222-2222-4222-8222-222222222222"),
             "resume_bogus" => resume("33333333-3333-4333-8333-333333333333"),
+            "compact_two_way" => resume("aa48ace1-94f1-42c5-83ed-af03547c9dbf"),
+            "compact_not_enough_two_way" => resume("f88647ce-2e67-4687-8076-c17ee4f1264d"),
+            "context_overflow_always" => resume("e30b7e51-100b-4dd5-bafb-e83c75c15a74"),
+            "context_overflow_heals" => resume("309b09a8-eab4-412c-afc6-bc68d101788b"),
             _ => fresh("11111111-1111-4111-8111-111111111111"),
         }
     }
@@ -144,13 +199,68 @@ impl Recording {
         AgentSettings { allow, deny, permission, ..settings() }
     }
 
+    /// Whether it begins with a summary.
+    pub(super) fn compacts(&self) -> bool {
+        self.name.starts_with("compact_")
+    }
+
     pub(super) fn protocol(&self) -> Box<dyn Protocol> {
-        protocol(&self.settings(), &self.session())
+        if self.compacts() {
+            compacting(&self.session(), "keep the goal in mind")
+        } else {
+            protocol(&self.settings(), &self.session())
+        }
     }
 
     pub(super) fn play(&self) -> (Vec<Action>, End) {
-        play(&mut *self.protocol(), &self.output(), &self.exit)
+        let mut protocol = self.protocol();
+        let mut actions = protocol.start();
+        for moment in self.moments() {
+            actions.extend(match moment {
+                Moment::Frame(line) => feed(&mut *protocol, line),
+                Moment::Steer(steer) => protocol.on_steer(steer),
+            });
+        }
+        let (last, end) = protocol.on_exit(&self.exit);
+        actions.extend(last);
+        (actions, end)
     }
+}
+
+enum Moment<'a> {
+    Frame(&'a str),
+    Steer(Steer),
+}
+
+/// A recording in which the message that was sent while the agent worked has the id that we would give it.
+fn read(file: &Path) -> String {
+    let told = attempt().message("tell 1");
+    fs::read_to_string(file).expect("readable").replace("aaaaaaaa-0000-4000-8000-000000000002", &told)
+}
+
+/// What must have been wanted for this to be written; nothing for what follows from the conversation itself.
+fn steer(written: &Value) -> Option<Steer> {
+    if written["request"]["subtype"] == "interrupt" {
+        return Some(Steer::Interrupt);
+    }
+    if let (Some(_), Some(text)) =
+        (written["uuid"].as_str(), written["message"]["content"][0]["text"].as_str())
+    {
+        return Some(Steer::Tell { message: MessageNo(1), text: text.to_owned() });
+    }
+    let response = &written["response"];
+    let request = response["request_id"].as_str()?.to_owned();
+    let input = &response["response"]["updatedInput"];
+    let reply = match (response["response"]["behavior"].as_str()?, input["questions"].as_array()) {
+        ("allow", Some(questions)) => {
+            let text = |question: &Value| question["question"].as_str().expect("a question").to_owned();
+            let answer = |question| input["answers"][text(question)].as_str().expect("an answer").to_owned();
+            Reply::Chosen { answers: questions.iter().map(answer).collect() }
+        }
+        ("allow", None) => Reply::Allowed,
+        _ => Reply::Denied { message: response["response"]["message"].as_str()?.to_owned() },
+    };
+    Some(Steer::Answer { request, reply })
 }
 
 /// The whole conversation: all that the protocol wants done, and the end.
