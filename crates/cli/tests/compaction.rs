@@ -54,7 +54,8 @@ fn a_context_at_its_threshold_is_summarised_for_no_turn_and_the_goal_goes_on() {
 
     let summaries = model.turns().iter().filter(|turn| turn.prompt_text().contains(SUMMARY_REQUEST)).count();
     assert_eq!(summaries, 1);
-    let focus = model.turns().iter().any(|turn| turn.prompt_text().contains("you go on with the goal right after"));
+    let focus =
+        model.turns().iter().any(|turn| turn.prompt_text().contains("you go on with the goal right after"));
     assert!(focus, "the summary was not told what to keep");
     // What the summary cost is counted.
     let reported = model.reported_usage();
@@ -79,9 +80,12 @@ fn a_summary_that_does_not_come_about_is_noticed_and_the_goal_goes_on() {
 fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
     let too_long = || Reply::error(400, "prompt is too long: 210000 tokens > 200000 maximum");
     let model = ModelServer::start([
-        Rule::when(Matcher::prompt_contains(SUMMARY_REQUEST).and(Matcher::any_text_contains("you go on with the goal")))
-            .reply(Reply::text("<summary>It wrote the wrong word.</summary>"))
-            .also_side_requests(),
+        Rule::when(
+            Matcher::prompt_contains(SUMMARY_REQUEST)
+                .and(Matcher::any_text_contains("you go on with the goal")),
+        )
+        .reply(Reply::text("<summary>It wrote the wrong word.</summary>"))
+        .also_side_requests(),
         // The agent's own attempt at a summary fails as well.
         Rule::when(Matcher::prompt_contains(SUMMARY_REQUEST)).reply(too_long()).also_side_requests(),
         Rule::when(Matcher::any_text_contains("It wrote the wrong word"))
@@ -98,6 +102,7 @@ fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
     let sessions = of_attempts(&report, "session");
     assert!(sessions.iter().all(|session| *session == sessions[0]), "{sessions:?}");
     assert_eq!(events_of(&desk, &report, "compacted").len(), 1);
-    let last = model.turns().iter().filter(|turn| turn.prompt_text().contains("# Checks that failed")).count();
+    let last =
+        model.turns().iter().filter(|turn| turn.prompt_text().contains("# Checks that failed")).count();
     assert!(last >= 2, "the same prompt was not told again");
 }

@@ -138,7 +138,10 @@ fn a_permission_that_a_person_gives_lets_the_agent_go_on_and_one_refused_is_told
     let goal = desk.only_goal();
     let blocked = desk.wait_for_phase(&goal, "blocked");
     assert_eq!(blocked["question"]["kind"], "permission", "{blocked}");
-    assert!(blocked["question"]["question"].as_str().expect("a text").contains("echo blue > door"), "{blocked}");
+    assert!(
+        blocked["question"]["question"].as_str().expect("a text").contains("echo blue > door"),
+        "{blocked}"
+    );
 
     let unclear = desk.towline(["answer", &goal, "perhaps"]);
     assert_eq!(unclear.code, Some(2), "{unclear:?}");
@@ -175,7 +178,10 @@ fn a_tool_that_is_denied_needs_a_person_who_is_told_the_tool_and_the_rule() {
         let ran = finish(paint(&desk));
         assert_eq!(ran.code, Some(4), "{ran:?}");
         let report = ran.json();
-        assert_eq!((&report["phase"], &report["attempts"][0]["end"]), (&json!("escalated"), &json!("permission-denied")));
+        assert_eq!(
+            (&report["phase"], &report["attempts"][0]["end"]),
+            (&json!("escalated"), &json!("permission-denied"))
+        );
         let reason = report["reason"].as_str().expect("a reason");
         assert!(reason.contains("the tool Bash") && reason.contains(&format!("(rule: {rule})")), "{reason}");
         assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1));

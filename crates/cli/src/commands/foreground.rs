@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Event, Goal, Seq};
+use towline_core::{AgentName, Event, Goal, Phase, Seq};
 use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
@@ -164,9 +164,16 @@ impl Screen {
 
     fn show(&mut self, event: &towline_core::Envelope) {
         match self {
-            Self::Story(live) => live.show(event),
+            Self::Story(live) => return live.show(event),
             Self::Events => output::print(output::json_line(event)),
             Self::Silent => {}
+        }
+        // Whoever waits for the end of a run should know what it waits for.
+        if let Event::PhaseChanged { phase: Phase::Blocked { .. } } = &event.event {
+            let goal = event.goal.short();
+            output::say(format_args!(
+                "waiting for an answer; see `towline questions`, then: towline answer {goal} …"
+            ));
         }
     }
 

@@ -284,11 +284,8 @@ impl Stepper<'_> {
     }
 }
 
-/// Whether a person's answer is what the goal waits for after this end. Where the agent cannot work at all, or the
-/// operator has ended it, an answer is of no use.
+/// Whether a person's answer is what the goal waits for after this end. Where the agent cannot work at all, an answer
+/// is of no use.
 const fn answers_help(end: &End) -> bool {
-    !matches!(
-        end,
-        End::Auth { .. } | End::SpawnFailed { .. } | End::Declined { .. } | End::Cancelled | End::OverBudget
-    )
+    !matches!(end, End::Auth { .. } | End::SpawnFailed { .. } | End::Declined { .. })
 }

@@ -82,16 +82,15 @@ impl Stepper<'_> {
         if !fits {
             return Err(Illegal::NotAsked { question: n });
         }
+        if matches!(self.before, Phase::Escalated { .. }) {
+            self.reopen(&[])?;
+        }
         self.close(n, reply, by);
-        match self.before.clone() {
+        match self.before {
             Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
-                self.wait_or_run(attempt)
+                self.wait_or_run(attempt);
             }
-            Phase::Blocked { attempt: None, .. } => self.wait_for_answers(),
-            Phase::Escalated { .. } => {
-                self.reopen(&[])?;
-                self.wait_for_answers();
-            }
+            Phase::Blocked { attempt: None, .. } | Phase::Escalated { .. } => self.wait_for_answers(),
             _ => {}
         }
         Ok(())
