@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use towline_agent::{AgentSettings, Kind, McpServer, Permission};
-use towline_core::{AgentName, ClockLimits};
+use towline_core::{AgentName, ClockLimits, SessionLimits};
 
 use crate::convert::Config;
 use crate::error::{ConfigError, Warning, WarningKind, did_you_mean};
@@ -131,7 +131,11 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         settings.report(format!("`agents.{name}` has no `command`"), place, fix);
         return None;
     };
-    let permission = read_permission(settings, name);
+    let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
+        Some("bypass") => Permission::Bypass,
+        Some("ask") => Permission::Ask,
+        _ => Permission::Deny,
+    };
     let mcp = read_mcp(settings, name);
     let list = |key| settings.get(&["agents", name, key]).unwrap_or_default();
     let time = |key| settings.get(&["agents", name, key]).unwrap_or_default();
@@ -139,7 +143,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         kind,
         command,
         model: settings.get(&["agents", name, "model"]),
-        permission: permission?,
+        permission,
         allow: list("allow"),
         deny: list("deny"),
         system_append: settings.get(&["agents", name, "system_append"]),
@@ -149,6 +153,11 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         args: list("args"),
         env: read_env(settings, name),
         pass_env: list("pass_env"),
+        sessions: SessionLimits {
+            context_threshold: settings.get(&["agents", name, "context_threshold"]).unwrap_or_default(),
+            idle: time("session_idle_limit"),
+            age: time("session_age_limit"),
+        },
         clocks: ClockLimits {
             startup: time("startup_timeout"),
             idle: time("idle_timeout"),
@@ -156,20 +165,6 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         },
         stop_grace: time("stop_grace"),
     })
-}
-
-fn read_permission(settings: &mut Settings, name: &str) -> Option<Permission> {
-    let key = ["agents", name, "permission"];
-    match settings.get::<String>(&key).as_deref() {
-        Some("bypass") => Some(Permission::Bypass),
-        Some("deny") => Some(Permission::Deny),
-        _ => {
-            let place = settings.place(&key)?.clone();
-            let what = format!("`agents.{name}.permission` cannot be `ask`");
-            settings.report(what, place, "this version has `bypass` and `deny`: use one of them".to_owned());
-            None
-        }
-    }
 }
 
 fn read_mcp(settings: &mut Settings, name: &str) -> BTreeMap<String, McpServer> {

@@ -16,7 +16,7 @@ const DEFAULTS: &str = include_str!("defaults.toml");
 const AGENT_DEFAULTS: &str = include_str!("agent_defaults.toml");
 
 /// A checked configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The agents for goals that name none, in order. Each is in `agents`.
     pub agents_in_order: Vec<AgentName>,
@@ -46,7 +46,7 @@ pub struct WorkspaceConfig {
 }
 
 /// A configuration, and how it came about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,

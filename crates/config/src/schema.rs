@@ -41,7 +41,7 @@ pub(crate) enum Shape {
     SmallCount,
     /// An amount of money.
     Dollars,
-    /// A number from 0 to 1.
+    /// A number above 0 and up to 1.
     Share,
     /// Any string.
     Text,
@@ -136,9 +136,9 @@ const KEYS: &[Key] = &[
     acts("agents.*.idle_timeout", Shape::Timeout),
     acts("agents.*.turn_timeout", Shape::Timeout),
     acts("agents.*.stop_grace", Shape::Duration),
-    not_yet("agents.*.context_threshold", Shape::Share),
-    not_yet("agents.*.session_idle_limit", Shape::Duration),
-    not_yet("agents.*.session_age_limit", Shape::Duration),
+    acts("agents.*.context_threshold", Shape::Share),
+    acts("agents.*.session_idle_limit", Shape::Duration),
+    acts("agents.*.session_age_limit", Shape::Duration),
     not_yet("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
     not_yet("agents.*.base_url", Shape::Line),
     not_yet("notify.command", Shape::Line),

@@ -19,8 +19,7 @@ pub(crate) enum Value {
     Flag(bool),
     Count(u64),
     Dollars(MicroUsd),
-    /// Only checked: no key that acts has this shape.
-    Share,
+    Share(f64),
     Text(String),
     List(Vec<String>),
     Duration(Duration),
@@ -52,9 +51,9 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
             .map(Value::Dollars)
             .ok_or_else(|| refuse_number(value, "write an amount of dollars from 0, such as `2.50`")),
         Shape::Share => number(inner)
-            .filter(|number| (0.0..=1.0).contains(number))
-            .map(|_| Value::Share)
-            .ok_or_else(|| refuse_number(value, "write a number from 0 to 1, such as `0.7`")),
+            .filter(|number| *number > 0.0 && *number <= 1.0)
+            .map(Value::Share)
+            .ok_or_else(|| refuse_number(value, "write a number above 0 and up to 1, such as `0.7`")),
         Shape::Text => text(value).map(Value::Text),
         Shape::Line => line(value).map(Value::Text),
         Shape::List => list(value).map(Value::List),
@@ -233,6 +232,7 @@ from_value! {
     bool: Flag,
     u64: Count,
     MicroUsd: Dollars,
+    f64: Share,
     String: Text,
     Vec<String>: List,
     Duration: Duration,

@@ -4,6 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{FILE, error, loaded, repository, repository_name};
+use towline_agent::Permission;
 use towline_config::{ConfigError, WarningKind, load};
 
 /// A table of files and the messages about them.
@@ -165,6 +166,39 @@ fn whatever_must_finish_needs_time_but_a_stop_may_be_immediate() {
 }
 
 #[test]
+fn a_part_of_the_context_is_above_nothing_and_at_most_all() {
+    let threshold = |value: &str| format!("agents.claude.context_threshold = {value}");
+    for value in ["0", "0.0", "-0.5", "1.5", "2", "nan", "inf"] {
+        let expected = format!(
+            "`agents.claude.context_threshold` cannot be `{value}` in FILE (line 1, column 35); \
+             write a number above 0 and up to 1, such as `0.7`"
+        );
+        assert_messages(&[(&threshold(value), &expected)]);
+    }
+    for (value, wanted) in [("1", 1.0), ("1.0", 1.0), ("0.001", 0.001)] {
+        let settings = &loaded(&threshold(value)).config.agents["claude"];
+        assert_eq!(settings.sessions.context_threshold, wanted);
+    }
+}
+
+#[test]
+fn limits_of_sessions_are_durations() {
+    for key in ["session_idle_limit", "session_age_limit"] {
+        let message = error(&format!("agents.claude.{key} = \"soon\""));
+        assert!(message.starts_with(&format!("`agents.claude.{key}` cannot be `soon`")), "{message}");
+    }
+}
+
+#[test]
+fn every_permission_is_taken() {
+    let permission = |word: &str| {
+        loaded(&format!("agents.claude.permission = \"{word}\"")).config.agents["claude"].permission
+    };
+    let all = [Permission::Bypass, Permission::Ask, Permission::Deny];
+    assert_eq!(["bypass", "ask", "deny"].map(permission), all);
+}
+
+#[test]
 fn values_of_keys_without_effect_are_checked_all_the_same() {
     for (text, key) in [
         ("defaults.max_parallel = \"x\"", "defaults.max_parallel"),
@@ -172,9 +206,6 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
         ("notify.command = 1", "notify.command"),
         ("notify.webhook = 1", "notify.webhook"),
         ("agents.claude.account = 1", "agents.claude.account"),
-        ("agents.claude.context_threshold = 1.5", "agents.claude.context_threshold"),
-        ("agents.claude.session_idle_limit = \"x\"", "agents.claude.session_idle_limit"),
-        ("agents.claude.session_age_limit = \"x\"", "agents.claude.session_age_limit"),
         ("agents.claude.provider = \"x\"", "agents.claude.provider"),
         ("agents.claude.base_url = 1", "agents.claude.base_url"),
     ] {
@@ -186,11 +217,6 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
 #[test]
 fn what_this_version_does_not_have_is_refused_with_what_it_has() {
     assert_messages(&[
-        (
-            "agents.claude.permission = \"ask\"",
-            "`agents.claude.permission` cannot be `ask` in FILE (line 1, column 15); \
-             this version has `bypass` and `deny`: use one of them",
-        ),
         (
             "[workspace]\nmode = \"in-place\"",
             "`workspace.mode` cannot be `in-place` in FILE (line 2, column 1); \

@@ -155,8 +155,8 @@ fn a_wrong_value_is_an_error_even_if_a_later_layer_replaces_it() {
 
 #[test]
 fn a_later_layer_can_replace_what_this_version_does_not_have() {
-    let below = user("workspace.mode = \"in-place\"\nagents.claude.permission = \"ask\"");
-    let above = repository("workspace.mode = \"worktree\"\nagents.claude.permission = \"deny\"");
+    let below = user("workspace.mode = \"in-place\"");
+    let above = repository("workspace.mode = \"worktree\"");
     assert!(load(&[below, above]).is_ok());
 }
 

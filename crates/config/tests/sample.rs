@@ -8,13 +8,15 @@ use std::time::Duration;
 use support::{at, error, flags, repository, repository_name};
 use towline_agent::{AgentSettings, Kind, McpServer, Permission};
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
-use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, Tokens};
+use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens};
 
 const SAMPLE: &str = include_str!("sample.toml");
 
 fn strings(items: &[&str]) -> Vec<String> {
     items.iter().map(|&item| item.to_owned()).collect()
 }
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 fn sample_agent() -> AgentSettings {
     AgentSettings {
@@ -31,6 +33,7 @@ fn sample_agent() -> AgentSettings {
         args: vec![],
         env: BTreeMap::from([("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned())]),
         pass_env: strings(&["MY_PROXY_TOKEN"]),
+        sessions: SessionLimits { context_threshold: 0.7, idle: DAY, age: DAY * 30 },
         clocks: ClockLimits {
             startup: Duration::from_secs(60),
             idle: Duration::from_secs(600),
@@ -96,9 +99,6 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     };
     let expected = vec![
         unused("agents.claude.account", 47),
-        unused("agents.claude.context_threshold", 52),
-        unused("agents.claude.session_age_limit", 54),
-        unused("agents.claude.session_idle_limit", 53),
         skipped("agents.gemini", 57, "acp"),
         skipped("agents.local", 61, "builtin"),
         unused("budget.day.usd", 16),
@@ -109,7 +109,7 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     assert_eq!(loaded.warnings, expected);
     let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
-        [said[4].as_str(), said[9].as_str()],
+        [said[1].as_str(), said[6].as_str()],
         [
             "`agents.gemini` is skipped: this version drives agents of the kinds claude and script, not `acp`; \
              \
@@ -155,6 +155,9 @@ fn every_key_changes_what_it_is_for() {
         idle_timeout = "10s"
         turn_timeout = "11s"
         stop_grace = "12s"
+        context_threshold = 0.13
+        session_idle_limit = "14s"
+        session_age_limit = "15s"
     "#;
     let one = AgentSettings {
         kind: Kind::Script,
@@ -170,6 +173,11 @@ fn every_key_changes_what_it_is_for() {
         args: strings(&["l"]),
         env: BTreeMap::from([("m".to_owned(), String::new())]),
         pass_env: strings(&["n"]),
+        sessions: SessionLimits {
+            context_threshold: 0.13,
+            idle: Duration::from_secs(14),
+            age: Duration::from_secs(15),
+        },
         clocks: ClockLimits {
             startup: Duration::from_secs(9),
             idle: Duration::from_secs(10),
@@ -231,9 +239,12 @@ fn without_any_layer_the_defaults_hold() {
     };
     let sources = [
         "agents.claude.command",
+        "agents.claude.context_threshold",
         "agents.claude.idle_timeout",
         "agents.claude.kind",
         "agents.claude.permission",
+        "agents.claude.session_age_limit",
+        "agents.claude.session_idle_limit",
         "agents.claude.startup_timeout",
         "agents.claude.stop_grace",
         "agents.claude.turn_timeout",
