@@ -243,13 +243,17 @@ fn ordered(value: &Value) -> Value {
     }
 }
 
-/// The narrowest rule a person would sensibly write to allow such calls.
+/// The narrowest rule a person would sensibly write to allow such calls. Of a command line that is several commands, no
+/// pattern speaks for all: it is allowed as it stands.
 fn would_allow(tool: &str, input: &Value) -> String {
-    let program =
-        input.get("command").and_then(Value::as_str).and_then(|command| command.split_whitespace().next());
-    match program {
-        Some(program) if tool == "Bash" => format!("Bash({program} *)"),
-        _ => tool.to_owned(),
+    let command = input.get("command").and_then(Value::as_str).map(str::trim).filter(|_| tool == "Bash");
+    match command {
+        Some(command) if command.contains(SHELL_JOINTS) => format!("Bash({command})"),
+        Some(command) => match command.split_whitespace().next() {
+            Some(program) => format!("Bash({program} *)"),
+            None => tool.to_owned(),
+        },
+        None => tool.to_owned(),
     }
 }
 
@@ -369,5 +373,20 @@ mod tests {
         for other in others {
             assert_ne!(one, hash(other), "{other}");
         }
+    }
+
+    #[test]
+    fn the_rule_that_is_suggested_would_allow_the_call() {
+        for (command, wanted) in [
+            ("npm test", "Bash(npm *)"),
+            ("echo a > b", "Bash(echo a > b)"),
+            ("cd x && make", "Bash(cd x && make)"),
+        ] {
+            let input = json!({ "command": command });
+            let suggested = would_allow("Bash", &input);
+            assert_eq!(suggested, wanted);
+            assert!(rule(&suggested, "Bash", &input, Reading::Strict), "{suggested}");
+        }
+        assert_eq!(would_allow("WebFetch", &json!({"url": "x"})), "WebFetch");
     }
 }

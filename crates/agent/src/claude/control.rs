@@ -202,11 +202,10 @@ impl ClaudeProtocol {
         Ok(told.into_iter().chain(self.close_if_due()).collect())
     }
 
-    /// A call that has its result waits for no answer.
-    pub(super) fn withdraw(&mut self, call: &str) -> Option<Action> {
-        let request = self.pending.iter().find(|(_, pending)| pending.call == call)?.0.clone();
-        self.pending.remove(&request);
-        Some(Action::emit(AgentEvent::Withdrawn { request }))
+    /// A call that has its result waits for no answer: whoever reads the conversation again sees the result, but not
+    /// the answer that went before it.
+    pub(super) fn forget_request(&mut self, call: &str) {
+        self.pending.retain(|_, pending| pending.call != call);
     }
 
     pub(super) fn on_control_answer(&mut self, line: ControlAnswerLine<'_>) -> Reading {

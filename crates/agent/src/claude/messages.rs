@@ -101,7 +101,7 @@ impl ClaudeProtocol {
             match block.kind.as_str() {
                 "tool_result" => {
                     actions.push(below(parent, self.on_tool_result(&block, line.tool_use_result)));
-                    actions.extend(self.withdraw(wire::text(&block.tool_use_id)));
+                    self.forget_request(wire::text(&block.tool_use_id));
                     actions.extend(self.close_if_due());
                 }
                 // The task that a subagent was given. In the main thread it is an echo of what went in, or the
