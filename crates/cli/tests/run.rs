@@ -318,7 +318,7 @@ fn a_tree_that_lost_its_shim_is_gone_before_the_next_attempt_starts() {
     let goal = desk.only_goal();
     wait_for(LIMIT, "the goal to sleep", || desk.show(&goal)["phase"] == "sleeping");
     assert!(!processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 987")));
-    assert_eq!(desk.show(&goal)["attempts"][0]["end"], "crashed");
+    assert_eq!(desk.show(&goal)["attempts"][0]["end"], "lost");
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
     assert_eq!(finish(towline).code, Some(130));
 }

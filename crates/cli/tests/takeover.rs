@@ -128,7 +128,7 @@ result false null 'Done.'
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["lost", "completed"]);
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
     assert_nothing_is_left(&desk);
 }

@@ -171,7 +171,7 @@ fn a_tool_that_is_denied_needs_a_person_who_is_told_the_tool_and_the_rule() {
     ]);
     for (settings, rule) in [
         ("permission = \"deny\"", "Bash(echo blue > door)"),
-        ("permission = \"bypass\"\ndeny = [\"Bash\"]", "Bash"),
+        ("permission = \"bypass\"\ndeny = [\"Bash(echo *)\"]", "Bash(echo *)"),
     ] {
         let desk = Desk::with_claude(&model);
         desk.agent_settings(settings);

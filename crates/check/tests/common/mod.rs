@@ -151,6 +151,7 @@ fn goal(repository: &Repository) -> Goal {
         },
         briefing: false,
         red_first: false,
+        sessions: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "test".into(), thread: None, by: None },

@@ -108,6 +108,12 @@ impl Story {
     fn agent(&mut self, event: &AgentEvent) -> Vec<String> {
         let paint = self.paint;
         match event {
+            // Told a second time once it is known on which model it runs.
+            AgentEvent::SessionStarted(session)
+                if session.model.is_none() && session.agent_version.is_none() =>
+            {
+                Vec::new()
+            }
             AgentEvent::SessionStarted(session) => {
                 let model =
                     session.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();

@@ -43,6 +43,7 @@ pub(crate) fn goal(number: u64) -> Goal {
         },
         briefing: true,
         red_first: false,
+        sessions: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },
@@ -80,7 +81,9 @@ pub(crate) fn launch(goal: GoalId, number: u32, prompt: &str) -> Effect {
         agent: AgentName::new("scripted"),
         model: None,
         session: SessionPlan::Fresh(id.fresh_session()),
+        compact: None,
         prompt: prompt.to_owned(),
+        permitted: Vec::new(),
     })
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
-    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase, RawRef,
-    Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
-    Verdict, Work, WorkspaceBinding,
+    AgentEvent, AgentName, Ask, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
+    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase, Question,
+    QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus,
+    ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
@@ -156,6 +156,14 @@ fn rich_state(goal: &Goal) -> GoalState {
         session: Some(binding("s")),
         attempts: vec![first, attempt(goal.id, 2, 3, None)],
         candidate: Some(Commit::new("c")),
+        questions: vec![Question {
+            n: QuestionNo(1),
+            attempt: AttemptNo::FIRST,
+            ask: Ask::choice("Which?".to_owned(), vec!["a".to_owned()]),
+            asked_at: at(1),
+            deadline: Some(at(2)),
+            closed: None,
+        }],
         ..GoalState::new(goal)
     }
 }
@@ -166,6 +174,7 @@ fn rich_phases() -> Vec<Phase> {
         Phase::Failed { reason: FailureReason::Budget { axis: Axis::Usd } },
         Phase::Limited { until: at(500), guessed: true },
         Phase::Sleeping { until: jiff::Timestamp::MAX, reason: "tired".to_owned() },
+        Phase::Blocked { question: QuestionNo(1), attempt: Some(AttemptNo::FIRST), until: Some(at(9)) },
         Phase::Escalated { reason: EscalationReason::NoProgress { times: 3 } },
         Phase::Done,
     ]
