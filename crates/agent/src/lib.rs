@@ -4,8 +4,11 @@
 //! tests on recordings run the same code. Neighbours: the engine feeds it from the process shim and carries out
 //! its actions. Nothing here starts a process, sleeps, or reads files or the environment.
 
+mod acp;
 mod claude;
+mod codex;
 mod environment;
+mod jsonrpc;
 mod permission;
 mod protocol;
 mod script;

@@ -22,6 +22,8 @@ pub trait Agent: Send + Sync {
 pub fn agent(kind: Kind) -> &'static dyn Agent {
     match kind {
         Kind::Claude => &crate::claude::Claude,
+        Kind::Codex => &crate::codex::Codex,
+        Kind::Acp => &crate::acp::Acp,
         Kind::Script => &crate::script::Script,
     }
 }
@@ -31,6 +33,8 @@ pub fn agent(kind: Kind) -> &'static dyn Agent {
 pub struct LaunchContext<'a> {
     /// The conversation to start or to go on with.
     pub session: &'a SessionPlan,
+    /// Where the agent works.
+    pub directory: &'a str,
     /// The attempt's id, from which ids of single messages are made.
     pub attempt: AttemptId,
     /// Before the prompt, the conversation is to be summarised with this in mind.

@@ -11,18 +11,24 @@ use towline_core::{ClockLimits, SessionLimits};
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex, by its app server.
+    Codex,
+    /// Any agent that speaks the Agent Client Protocol.
+    Acp,
     /// The scripted agent inside the binary.
     Script,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Claude, Self::Script];
+    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Acp, Self::Script];
 
     /// The name used in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Acp => "acp",
             Self::Script => "script",
         }
     }

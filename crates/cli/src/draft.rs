@@ -124,7 +124,8 @@ fn must_be_installed(context: &Context, name: &AgentName, settings: &AgentSettin
         towline_agent::Kind::Claude => {
             "install Claude Code (`npm install -g @anthropic-ai/claude-code`), or set"
         }
-        towline_agent::Kind::Script => "set",
+        towline_agent::Kind::Codex => "install Codex (`npm install -g @openai/codex`), or set",
+        towline_agent::Kind::Acp | towline_agent::Kind::Script => "set",
     };
     Err(Failure::usage(format!("agent `{name}`: the program `{program}` was not found"))
         .hint(format!("{how} `command` in [agents.{name}] of towline.toml")))

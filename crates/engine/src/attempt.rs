@@ -166,6 +166,7 @@ impl<'a> Conversation<'a> {
         ]);
         let context = LaunchContext {
             session: &job.launch.session,
+            directory: workspace,
             attempt: job.launch.id,
             compact: job.launch.compact.as_deref(),
             prompt: &job.launch.prompt,

@@ -37,6 +37,7 @@ fn with_context<T>(session: SessionPlan, use_it: impl FnOnce(&LaunchContext<'_>)
     let none = BTreeMap::new();
     let prompt = "fix \"it\"\n";
     use_it(&LaunchContext {
+        directory: "/workspace",
         session: &session,
         attempt: serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id"),
         compact: Some("keep the goal"),

@@ -52,6 +52,7 @@ pub(super) fn attempt() -> AttemptId {
 /// A launch with nothing special about it.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
     LaunchContext {
+        directory: "/workspace",
         session,
         attempt: attempt(),
         compact: None,
