@@ -1,6 +1,7 @@
 //! Installs what the tests need and is not in the repository: the agent CLIs, pinned by `agents/package-lock.json`.
 //!
-//! The install scripts of the packages are not run: the native binaries are in their platform packages.
+//! The install scripts of the packages are not run: the native binaries are in their platform packages. Npm installs the
+//! packages of this platform only, so the binary that is there is the right one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,15 @@ const LOCK: &str = "package-lock.json";
 /// Holds a copy of the lock file that the installed packages belong to.
 const STAMP: &str = "installed-package-lock.json";
 
+/// The agents by name, and what the tests start of each: a native binary, or a script for node. A `*` stands for what
+/// depends on the platform.
+const CLIS: [(&str, &str); 4] = [
+    ("Claude Code", "node_modules/@anthropic-ai/claude-code-*/claude"),
+    ("Codex", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
+    ("Gemini CLI", "node_modules/@google/gemini-cli/bundle/gemini.js"),
+    ("opencode", "node_modules/opencode-*/bin/opencode"),
+];
+
 /// Makes sure that the pinned agent CLIs are installed; does nothing when they are.
 pub(crate) fn install(places: &Places) -> Result<()> {
     let source = places.root.join("agents");
@@ -24,7 +34,7 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     let _exclusive = wait_for_turn(&places.agents)?;
 
     if fs::read(places.agents.join(STAMP)).is_ok_and(|stamp| stamp == lock)
-        && claude(&places.agents).is_some()
+        && missing(&places.agents).is_empty()
     {
         say(&format!("agents: up to date in {}", places.agents.display()));
         return Ok(());
@@ -45,11 +55,16 @@ pub(crate) fn install(places: &Places) -> Result<()> {
             places.agents.display()
         );
     }
-    let Some(claude) = claude(&places.agents) else {
-        bail!("npm installed no Claude Code binary for this platform below {}", places.agents.display());
-    };
+    let missing = missing(&places.agents);
+    if !missing.is_empty() {
+        bail!(
+            "npm installed no {} for this platform below {}; the tests run where all pinned agents do",
+            missing.join(", no "),
+            places.agents.display()
+        );
+    }
     write(&places.agents.join(STAMP), &lock)?;
-    say(&format!("agents: installed {}", claude.display()));
+    say(&format!("agents: installed {}", CLIS.map(|(name, _)| name).join(", ")));
     Ok(())
 }
 
@@ -68,14 +83,25 @@ fn require(program: &str, fix: &str, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The native binary from the platform package that npm chose.
-fn claude(agents: &Path) -> Option<PathBuf> {
-    let packages = fs::read_dir(agents.join("node_modules/@anthropic-ai")).ok()?;
-    let mut binaries = packages
+/// The agents that are not installed.
+fn missing(agents: &Path) -> Vec<&'static str> {
+    CLIS.into_iter().filter(|(_, program)| find(agents, program).is_none()).map(|(name, _)| name).collect()
+}
+
+/// The file below `folder` that a path leads to, in which a folder's name may have one `*`.
+fn find(folder: &Path, path: &str) -> Option<PathBuf> {
+    let Some((first, rest)) = path.split_once('/') else {
+        return Some(folder.join(path)).filter(|file| file.is_file());
+    };
+    let Some((start, end)) = first.split_once('*') else {
+        return find(&folder.join(first), rest);
+    };
+    let fits = |name: &str| name.len() >= first.len() - 1 && name.starts_with(start) && name.ends_with(end);
+    fs::read_dir(folder)
+        .ok()?
         .filter_map(Result::ok)
-        .filter(|package| package.file_name().to_string_lossy().starts_with("claude-code-"))
-        .map(|package| package.path().join("claude"));
-    binaries.find(|binary| binary.is_file())
+        .filter(|entry| fits(&entry.file_name().to_string_lossy()))
+        .find_map(|entry| find(&entry.path(), rest))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

@@ -7,12 +7,18 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Installs a file where the agent's binary would be, and writes down how it was asked to.
+/// Installs a file where each agent's program would be, and writes down how it was asked to.
 const PRETENDING_NPM: &str = r#"#!/bin/sh
 [ "$1" = ci ] || exit 0
 echo "$@" >> npm.log
-mkdir -p node_modules/@anthropic-ai/claude-code-some-platform
-: > node_modules/@anthropic-ai/claude-code-some-platform/claude
+for program in @anthropic-ai/claude-code-some-platform/claude \
+    @openai/codex-some-platform/vendor/some-triple/bin/codex \
+    @google/gemini-cli/bundle/gemini.js \
+    opencode-some-platform/bin/opencode
+do
+    mkdir -p "node_modules/${program%/*}"
+    : > "node_modules/$program"
+done
 "#;
 
 /// A machine with the programs in `bin` and an empty target folder.
@@ -104,7 +110,10 @@ fn agents_are_installed_once_and_again_when_the_lock_or_the_binary_changes() {
     assert_eq!([setup(), setup()], [2, 2]);
     fs::remove_dir_all(machine.agents().join("node_modules")).expect("removed");
     assert_eq!([setup(), setup()], [3, 3]);
-    assert_eq!(machine.installs(), [install; 3]);
+    fs::remove_file(machine.agents().join("node_modules/@google/gemini-cli/bundle/gemini.js"))
+        .expect("removed");
+    assert_eq!([setup(), setup()], [4, 4]);
+    assert_eq!(machine.installs(), [install; 4]);
 }
 
 #[test]
@@ -124,10 +133,18 @@ fn an_install_that_fails_is_tried_again_the_next_time() {
 }
 
 #[test]
-fn a_platform_without_a_binary_is_an_error() {
-    let machine = Machine::new("no-binary").with_npm("#!/bin/sh\nexit 0\n");
-    let error = error_of(&machine.xtask(&["setup"]));
-    assert!(error.contains("no Claude Code binary for this platform"), "{error}");
+fn a_platform_without_an_agent_is_an_error_that_names_all_that_are_missing() {
+    let nothing = Machine::new("no-binary").with_npm("#!/bin/sh\nexit 0\n");
+    let error = error_of(&nothing.xtask(&["setup"]));
+    assert!(
+        error.contains("no Claude Code, no Codex, no Gemini CLI, no opencode for this platform"),
+        "{error}"
+    );
+
+    let without_opencode = PRETENDING_NPM.replace("bin/opencode", "bin/other");
+    let one = Machine::new("one-missing").with_npm(&without_opencode);
+    let error = error_of(&one.xtask(&["setup"]));
+    assert!(error.contains("npm installed no opencode for this platform"), "{error}");
 }
 
 #[test]
