@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentEvent, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId, Outcome,
-    Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
+    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId,
+    Outcome, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -118,6 +118,18 @@ pub enum Event {
         /// What it left in the workspace.
         #[serde(default)]
         work: Work,
+        /// What is changed in the workspace, in short; only where another agent may have to know.
+        #[serde(default)]
+        changes: String,
+    },
+    /// Another agent goes on with the work.
+    HandedOver {
+        /// The one that cannot.
+        from: AgentName,
+        /// The one that does.
+        to: AgentName,
+        /// How the last attempt of the first one ended.
+        why: String,
     },
     /// One of our clocks ran out.
     ClockRanOut {
@@ -198,6 +210,7 @@ impl Event {
             Self::AttemptStarted => "attempt_started",
             Self::Agent { .. } => "agent",
             Self::AttemptEnded { .. } => "attempt_ended",
+            Self::HandedOver { .. } => "handed_over",
             Self::ClockRanOut { .. } => "clock_ran_out",
             Self::CheckStarted { .. } => "check_started",
             Self::CheckFinished { .. } => "check_finished",

@@ -200,12 +200,12 @@ pub(crate) fn turn_ended(text: &str) -> Event {
 
 /// The attempt ended so.
 pub(crate) fn ended(end: End) -> Event {
-    Event::AttemptEnded { end, exit: exit(), work: Work::Nothing }
+    Event::AttemptEnded { end, exit: exit(), work: Work::Nothing, changes: String::new() }
 }
 
 /// The attempt ended so, and left work that no verdict speaks about.
 pub(crate) fn ended_with_work(end: End) -> Event {
-    Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked }
+    Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked, changes: String::new() }
 }
 
 /// How its process ended.
@@ -314,6 +314,12 @@ impl Story {
     /// A goal that waits for an answer and has nothing running.
     pub(crate) fn blocked() -> Self {
         Self::working(goal()).after(&[asked(ask()), ended(End::Completed)])
+    }
+
+    /// The goal with two agents, whose first works in the session `s1`.
+    pub(crate) fn of_two_agents() -> Self {
+        let agents = vec![AgentName::new("claude"), AgentName::new("codex")];
+        Self::working(Goal { agents, ..goal() })
     }
 
     /// A goal that needs a person.

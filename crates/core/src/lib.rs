@@ -37,12 +37,12 @@ pub use goal::{Check, CheckKind, Goal, Origin, SessionLimits, WorkspaceSpec};
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;
-pub use prompt::{Briefing, Conversation, Prompt, Section};
+pub use prompt::{Briefing, Conversation, Handover, Prompt, Section};
 pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
     Part, Question, QuestionNo, Reply, Telling, ToolCall,
 };
-pub use state::{Attempt, ContextState, GoalState, SessionBinding, WorkspaceBinding};
+pub use state::{Attempt, ContextState, GoalState, SessionBinding, Unavailable, WorkspaceBinding};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Tokens, Usage};
 pub use verdict::{CheckResult, Verdict};

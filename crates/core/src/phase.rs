@@ -113,6 +113,8 @@ pub enum EscalationReason {
         /// What it said.
         message: String,
     },
+    /// No agent that the goal names can go on.
+    NoAgent,
     /// The agent cannot be started.
     SpawnFailed {
         /// What was in the way, with the fix.
@@ -156,6 +158,7 @@ impl fmt::Display for EscalationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auth { agent, message } => write!(f, "agent `{agent}` is not signed in ({message})"),
+            Self::NoAgent => f.write_str("no agent that the goal names can go on"),
             Self::SpawnFailed { problem } => write!(f, "the agent cannot be started: {problem}"),
             Self::NeverStarted { message } => {
                 write!(f, "the agent ended several times before it began to work: {message}")

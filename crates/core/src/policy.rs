@@ -20,6 +20,10 @@ impl Policy {
     pub const COMPACTION_FOCUS: &'static str = "Keep the goal, how it is checked, what was tried and why it failed, \
                                                 what the operator said, and what is still to be done; you go on with \
                                                 the goal right after this.";
+    /// Bad endings in a row after which another agent goes on, where the goal lists one.
+    pub const ERRORS_BEFORE_HANDOVER: u32 = 3;
+    /// How long an agent that failed so often is left alone.
+    pub const FAILING_AGENT_PAUSE: Duration = Duration::from_secs(15 * 60);
     /// Attempts in a row that may die before they have a session.
     pub const FAILED_STARTS: u32 = 3;
     /// Verdicts in a row on the same files with the same failures.

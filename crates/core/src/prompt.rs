@@ -23,6 +23,8 @@ pub enum Section {
     Goal(String),
     /// How it will be checked: names, and what must hold.
     Checks(Vec<(String, String)>),
+    /// Another agent worked on the goal before.
+    Handover(Handover),
     /// What the operator said.
     OperatorMessages(Vec<String>),
     /// What was asked, and the answers.
@@ -38,6 +40,18 @@ pub enum Section {
     /// Protected paths that were put back.
     Restored(Vec<String>),
 }
+
+/// What another agent did before this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handover {
+    /// Each of its attempts: how it ended, and its last words.
+    pub attempts: Vec<(String, String)>,
+    /// What is changed in the directory, in short.
+    pub changes: String,
+}
+
+/// How much of an earlier agent's last words is handed over.
+const LAST_WORDS: usize = 2_000;
 
 /// The text that explains unattended work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +103,8 @@ impl Prompt {
 pub enum Conversation {
     /// It knows nothing.
     New,
+    /// It knows nothing, and another agent worked before it.
+    HandedOver,
     /// It goes on with the session that has heard everything up to the last attempt.
     Resumed,
 }
@@ -99,6 +115,9 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     let mut sections = said(state, conversation);
     let Some(last) = last_told(state) else { return sections };
     match (&last.verdict, &last.end) {
+        _ if conversation == Conversation::HandedOver => {
+            sections.insert(0, Section::Handover(Handover::of(state)));
+        }
         (None, Some(End::Completed | End::PermissionDenied { .. })) => sections.push(Section::OpenedAgain),
         (_, Some(End::Slept { reason, .. })) => sections.push(Section::WokenUp(reason.clone())),
         (_, Some(End::Asked)) => {}
@@ -108,7 +127,7 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
         _ => {}
     }
     let verdict = match conversation {
-        Conversation::New => state.last_verdict(),
+        Conversation::New | Conversation::HandedOver => state.last_verdict(),
         Conversation::Resumed => last.verdict.as_ref(),
     };
     if let Some(verdict) = verdict {
@@ -123,7 +142,7 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
 
 /// What people said. A new conversation hears all of it again.
 fn said(state: &GoalState, conversation: Conversation) -> Vec<Section> {
-    let is_news = |telling: Telling| conversation == Conversation::New || telling == Telling::Waiting;
+    let is_news = |telling: Telling| conversation != Conversation::Resumed || telling == Telling::Waiting;
     let messages = state.messages.iter().filter(|message| is_news(message.telling));
     let messages: Vec<String> = messages.map(|message| message.text.clone()).collect();
     let last = last_told(state).map(|attempt| attempt.n);
@@ -155,6 +174,44 @@ fn wanted_of(checks: &[Check], name: &str) -> String {
     format!("{label}: {}\n", check.describe())
 }
 
+impl Handover {
+    fn of(state: &GoalState) -> Self {
+        let worked = state.attempts.iter().filter(|attempt| attempt.turns > 0);
+        let attempts = worked.map(|attempt| {
+            let end = attempt.end.as_ref().map_or("unknown", End::name).replace('-', " ");
+            (end, tail(attempt.text.trim(), LAST_WORDS).to_owned())
+        });
+        let changes = state.last_attempt().map(|attempt| attempt.changes.clone()).unwrap_or_default();
+        Self { attempts: attempts.collect(), changes }
+    }
+
+    fn render(&self) -> String {
+        let mut text = "# What was done before\n\nAnother agent worked on this goal in this directory and cannot go on. \
+                        Its work is still here: look at it, keep what is good, and finish what is missing."
+            .to_owned();
+        for (number, (end, words)) in (1..).zip(&self.attempts) {
+            text.push_str(&format!("\n\nTurn {number} ended: {end}."));
+            if !words.is_empty() {
+                let quoted: Vec<String> = words.lines().map(|line| format!("> {line}")).collect();
+                text.push_str(&format!(" Its last words:\n{}", quoted.join("\n")));
+            }
+        }
+        if !self.changes.is_empty() {
+            text.push_str(&format!("\n\nChanged so far:\n\n```\n{}\n```", self.changes.trim_end()));
+        }
+        text
+    }
+}
+
+/// The end of a text, at most so many bytes of it.
+fn tail(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
 impl Section {
     fn render(&self) -> String {
         match self {
@@ -165,6 +222,7 @@ impl Section {
                     checks.iter().map(|(name, wanted)| format!("- {name}: {wanted}")).collect();
                 format!("# How it will be checked\n\n{}", lines.join("\n"))
             }
+            Self::Handover(handover) => handover.render(),
             Self::OperatorMessages(messages) => {
                 format!("# From the operator\n\n{}", messages.join("\n\n"))
             }

@@ -1,5 +1,7 @@
 //! What has become of a goal so far: the fold of its log.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,20 @@ pub struct GoalState {
     /// How the conversation fills the model's context.
     #[serde(default)]
     pub context: ContextState,
+    /// Agents that cannot go on for now, or until the operator has done something about it.
+    #[serde(default)]
+    pub unavailable: BTreeMap<AgentName, Unavailable>,
+}
+
+/// Why an agent cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unavailable {
+    /// How its last attempt ended.
+    pub end: String,
+    /// Until when; for good, as far as we can tell, when nobody knows.
+    pub until: Option<Timestamp>,
+    /// Whether that time is a guess of ours.
+    pub guessed: bool,
 }
 
 /// How the conversation fills the model's context.
@@ -84,6 +100,15 @@ impl GoalState {
             questions: Vec::new(),
             messages: Vec::new(),
             context: ContextState::default(),
+            unavailable: BTreeMap::new(),
+        }
+    }
+
+    /// Whether this agent can go on now.
+    pub fn is_available(&self, agent: &AgentName, now: Timestamp) -> bool {
+        match self.unavailable.get(agent) {
+            Some(unavailable) => unavailable.until.is_some_and(|until| until <= now),
+            None => true,
         }
     }
 
@@ -242,6 +267,9 @@ pub struct Attempt {
     pub decisions: Vec<Decision>,
     /// What Towline found when it checked the work.
     pub verdict: Option<Verdict>,
+    /// What was changed in the workspace when it ended, in short; only where another agent may have to know.
+    #[serde(default)]
+    pub changes: String,
     /// Frames that were not understood.
     pub unrecognised: u64,
     /// Whether it counts against the budget of attempts.
@@ -278,6 +306,7 @@ impl Attempt {
             context: None,
             decisions: Vec::new(),
             verdict: None,
+            changes: String::new(),
             unrecognised: 0,
             counts: true,
             read_to: 0,

@@ -5,6 +5,7 @@
 //! `observe`, what follows an attempt's end in `aftermath`, and what people and agents say to each other in `talk`.
 
 mod aftermath;
+mod handover;
 mod observe;
 mod talk;
 #[cfg(test)]
@@ -237,13 +238,12 @@ impl Stepper<'_> {
                 self.stop_if_needed(attempt);
             }
             Event::ClockRanOut { clock } => self.stop(Runs::Agent(attempt), why_of(*clock)),
-            Event::AttemptEnded { end: found, exit, work } => {
+            Event::AttemptEnded { end: found, exit, work, changes } => {
                 self.settle(launch_key(attempt));
                 let end = self.name_end(found, *work);
-                self.record_end(end.clone(), exit.clone(), *work);
+                self.record_end(end.clone(), exit, *work, changes);
                 if end != *found {
-                    let (end, exit) = (end.clone(), exit.clone());
-                    self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit, work: *work }));
+                    self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
                 }
                 self.after_end(attempt, &end);
             }
@@ -280,10 +280,10 @@ impl Stepper<'_> {
             (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
-            (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left }) => {
-                let (end, exit) = (end_of(&stopping.why, end), exit.clone());
-                self.record_end(end.clone(), exit.clone(), *left);
-                self.moved.recorded_as = Some(Box::new(Event::AttemptEnded { end, exit, work: *left }));
+            (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
+                let end = end_of(&stopping.why, end);
+                self.record_end(end.clone(), exit, *left, changes);
+                self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
                 self.after_stop(work, &stopping.why);
             }
             (Runs::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
@@ -357,6 +357,7 @@ impl Stepper<'_> {
         reopened.same_failure_in_row = 0;
         reopened.denials_in_row = 0;
         reopened.context = crate::ContextState::default();
+        reopened.unavailable.clear();
         reopened.taken_up_at = self.without_the_wait();
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });
@@ -383,12 +384,13 @@ impl Stepper<'_> {
         self.moved.effects.push(Effect::Stop { work: work.key() });
     }
 
-    fn record_end(&mut self, end: End, exit: crate::Exit, work: crate::Work) {
+    fn record_end(&mut self, end: End, exit: &crate::Exit, work: crate::Work, changes: &str) {
         let now = self.now;
         if let Some(attempt) = self.state.attempts.last_mut() {
             attempt.ended_at = Some(now);
-            attempt.exit = Some(exit);
+            attempt.exit = Some(exit.clone());
             attempt.work = work;
+            changes.clone_into(&mut attempt.changes);
             attempt.end = Some(end.clone());
             let attempt = attempt.n;
             self.take_back_untold(attempt, &end);
@@ -421,6 +423,15 @@ impl Stepper<'_> {
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }
     }
+}
+
+/// The same event with another end.
+fn with_end(event: &Event, end: &End) -> Event {
+    let mut event = event.clone();
+    if let Event::AttemptEnded { end: found, .. } = &mut event {
+        found.clone_from(end);
+    }
+    event
 }
 
 /// Why a tree is ended when this clock runs out.

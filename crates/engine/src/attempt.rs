@@ -21,7 +21,7 @@ use towline_process::{
     Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, OutputTimes, SpawnErrorKind, Stream, spawn,
 };
 
-use crate::checks::left_work;
+use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::home::make_private;
@@ -74,7 +74,8 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, reins: Re
             let goal = job.goal.id;
             Link::end(&shared.home.attempt(goal, job.launch.attempt), goal).await;
             let end = End::SpawnFailed { problem };
-            line.tell_own(Event::AttemptEnded { end, exit: Exit::default(), work: Work::Nothing }).await
+            let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
+            line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
         }
     };
 }
@@ -238,7 +239,14 @@ impl<'a> Conversation<'a> {
         };
         let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
         let question = question_file::read(&self.dir).map(|event| Event::Agent { event });
-        let news = question.into_iter().chain([Event::AttemptEnded { end, exit, work }]);
+        // Another agent can only know by this what was done.
+        let changes = match &job.workspace {
+            Some(workspace) if job.goal.agents.len() > 1 => {
+                changes(job.goal.clone(), workspace.clone()).await
+            }
+            _ => String::new(),
+        };
+        let news = question.into_iter().chain([Event::AttemptEnded { end, exit, work, changes }]);
         // Together, so that no question is lost between the two.
         self.line.tell(news.map(|event| own(self.line.stamp(), event)).collect()).await
     }

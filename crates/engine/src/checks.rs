@@ -12,6 +12,9 @@ use crate::engine::Shared;
 use crate::news::{Newsline, StopLevel};
 use crate::prepare::stopped;
 
+/// How much of a list of changes is handed over.
+const LONGEST_CHANGES: usize = 4 * 1024;
+
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
@@ -100,20 +103,34 @@ pub(crate) async fn left_work(
     if before.is_some_and(|tree| tree != candidate.tree) { Work::Unchecked } else { Work::Nothing }
 }
 
+/// What is changed in the workspace, in short; nothing where that cannot be told.
+pub(crate) async fn changes(goal: Goal, binding: WorkspaceBinding) -> String {
+    let stat = tokio::task::spawn_blocking(move || {
+        let (_, workspace) = open(&goal, &binding)?;
+        workspace.diff_stat(None)
+    });
+    let stat = stat.await.ok().and_then(Result::ok).map(|stat| stat.to_string()).unwrap_or_default();
+    match stat.char_indices().nth(LONGEST_CHANGES) {
+        Some((end, _)) => format!("{} …", &stat[..end]),
+        None => stat,
+    }
+}
+
+fn open(goal: &Goal, binding: &WorkspaceBinding) -> Result<(Repository, Workspace), WorkspaceError> {
+    let repository = Repository::discover(Path::new(&goal.workspace.repository))?;
+    let id = goal.id.to_string();
+    let workspace =
+        Workspace::open(&repository, &id, Path::new(&binding.path), &binding.branch, &binding.base)?;
+    Ok((repository, workspace))
+}
+
 async fn candidate(
     goal: Goal,
     binding: WorkspaceBinding,
     attempt: AttemptNo,
 ) -> Result<(Repository, Candidate), CheckError> {
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
-        let repository = Repository::discover(Path::new(&goal.workspace.repository))?;
-        let workspace = Workspace::open(
-            &repository,
-            &goal.id.to_string(),
-            Path::new(&binding.path),
-            &binding.branch,
-            &binding.base,
-        )?;
+        let (repository, workspace) = open(&goal, &binding)?;
         let protect = Protect::new(&goal.protect)?;
         let candidate = workspace.candidate(attempt.get(), &protect)?;
         Ok((repository, candidate))

@@ -51,6 +51,10 @@ impl Story {
             Event::PhaseChanged { phase } => self.phase(phase, envelope.goal),
             Event::Agent { event } => self.agent(event),
             Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
+            Event::HandedOver { from, to, why } => {
+                let why = why.replace('-', " ");
+                vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
+            }
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
             Event::CheckStarted { .. } if std::mem::take(&mut self.preparing) => {
                 vec![paint.bold("checks before any work: they must fail")]

@@ -1,5 +1,6 @@
 //! What follows when an attempt, a verdict or a stop is over.
 
+use super::handover::Choice;
 use super::{Runs, Stepper};
 use crate::clock::later;
 use crate::prompt::Conversation;
@@ -14,15 +15,19 @@ impl Stepper<'_> {
         if let Some(axis) = self.state.spent_axis(self.now) {
             return self.fail(FailureReason::Budget { axis });
         }
-        let Some(agent) = self.goal.agents.first().cloned() else {
-            return self
-                .escalate(EscalationReason::SpawnFailed { problem: "the goal names no agent".to_owned() });
+        let agent = match self.choose_agent() {
+            Choice::Agent(agent) => agent,
+            Choice::Wait(limited) => return self.state.phase = limited,
+            Choice::Nobody => return self.escalate(EscalationReason::NoAgent),
         };
+        self.state.unavailable.remove(&agent);
+        let is_handover = self.hand_over(&agent);
         let n = AttemptNo::after(self.state.attempts.len());
         let id = AttemptId::of(self.goal.id, n);
         self.forget_worn_out_session();
         let (session, conversation) = match self.resumable(&agent) {
             Some(native_id) => (SessionPlan::Resume(native_id), Conversation::Resumed),
+            None if is_handover => (SessionPlan::Fresh(id.fresh_session()), Conversation::HandedOver),
             None => (SessionPlan::Fresh(id.fresh_session()), Conversation::New),
         };
         let compact = (conversation == Conversation::Resumed && self.is_to_be_compacted())
@@ -134,12 +139,16 @@ impl Stepper<'_> {
                 if let Some(last) = self.state.attempts.last_mut() {
                     last.limit_until = Some(until);
                 }
-                self.state.phase = Phase::Limited { until, guessed };
+                if !self.give_up_on_agent(end, Some(until), guessed) {
+                    self.wait_or_escalate(EscalationReason::NoAgent);
+                }
             }
-            End::Auth { message } => self.escalate_auth(message),
+            End::Auth { message } => self.after_refused_login(message),
             End::SpawnFailed { problem } => {
                 self.spend_no_attempt();
-                self.escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
+                if !self.give_up_on_agent(end, None, false) {
+                    self.wait_or_escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
+                }
             }
             End::Declined { message } => {
                 self.escalate(EscalationReason::Declined { message: message.clone() })
@@ -185,7 +194,7 @@ impl Stepper<'_> {
         self.settle_stop(work);
         match why {
             StopWhy::Cancel => self.state.phase = Phase::Cancelled,
-            StopWhy::Auth { message } => self.escalate_auth(message),
+            StopWhy::Auth { message } => self.after_refused_login(message),
             StopWhy::Budget { axis } => self.fail(FailureReason::Budget { axis: *axis }),
             StopWhy::Clock { .. } | StopWhy::Asked => {
                 let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
@@ -245,10 +254,12 @@ impl Stepper<'_> {
     fn after_failed_start(&mut self, message: &str, end: &End) {
         self.spend_no_attempt();
         self.state.failed_starts_in_row += 1;
-        if self.state.failed_starts_in_row >= Policy::FAILED_STARTS {
-            self.escalate(EscalationReason::NeverStarted { message: message.to_owned() });
-        } else {
+        if self.state.failed_starts_in_row < Policy::FAILED_STARTS {
             self.pause_after_error(end);
+        } else if self.give_up_on_agent(end, None, false) {
+            self.state.failed_starts_in_row = 0;
+        } else {
+            self.wait_or_escalate(EscalationReason::NeverStarted { message: message.to_owned() });
         }
     }
 
@@ -258,15 +269,22 @@ impl Stepper<'_> {
         if let Some(axis) = self.state.spent_axis(self.now) {
             return self.fail(FailureReason::Budget { axis });
         }
+        if self.hand_over_after_errors(end) {
+            return;
+        }
         let until = later(self.now, Policy::backoff(self.state.errors_in_row));
         let reason = format!("the agent ended badly: {}", end.name().replace('-', " "));
         self.state.phase = Phase::Sleeping { until, reason };
     }
 
-    fn escalate_auth(&mut self, message: &str) {
+    fn after_refused_login(&mut self, message: &str) {
         self.spend_no_attempt();
-        let agent = self.state.last_attempt().map_or_else(String::new, |attempt| attempt.agent.to_string());
-        self.escalate(EscalationReason::Auth { agent, message: message.to_owned() });
+        let message = message.to_owned();
+        if !self.give_up_on_agent(&End::Auth { message: message.clone() }, None, false) {
+            let agent =
+                self.state.last_attempt().map_or_else(String::new, |attempt| attempt.agent.to_string());
+            self.wait_or_escalate(EscalationReason::Auth { agent, message });
+        }
     }
 
     fn spend_no_attempt(&mut self) {

@@ -234,6 +234,7 @@ fn rich_events(round: u32) -> Vec<NewEvent> {
     let own = [
         Event::VerdictReached { verdict: verdict() },
         Event::AttemptEnded {
+            changes: "a +1 -0".to_owned(),
             end: End::RateLimited { until: Some(at(8)) },
             exit: Exit::default(),
             work: Work::Unchecked,

@@ -244,7 +244,7 @@ fn a_failed_setup_fails_the_goal_with_its_words() {
 #[test]
 fn a_goal_that_names_no_agent_needs_a_person() {
     let mut story = Story::preparing(crate::Goal { agents: vec![], ..goal() });
-    let reason = EscalationReason::SpawnFailed { problem: "the goal names no agent".into() };
+    let reason = EscalationReason::NoAgent;
     assert_eq!(story.tell(prepared()), moved_to(Phase::Escalated { reason }, &["prepare/1"]));
 }
 

@@ -6,6 +6,7 @@ mod budgets;
 mod each;
 mod endings;
 mod fencing;
+mod handover;
 mod life;
 mod news;
 mod properties;

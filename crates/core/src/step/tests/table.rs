@@ -2,7 +2,7 @@
 
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
-use crate::{AgentEvent, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping};
+use crate::{AgentEvent, AgentName, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping};
 
 /// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
 ///
@@ -18,6 +18,7 @@ prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -   
 attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
 agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
 attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale
+handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
 clock_ran_out   stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale
 check_started   stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
 check_finished  stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
@@ -55,6 +56,7 @@ some_of_each! { events: Event, by Event {
     Event::AttemptStarted => Event::AttemptStarted;
     Event::Agent { .. } => agent(AgentEvent::Thought { text: "hm".into() });
     Event::AttemptEnded { .. } => ended(End::Completed);
+    Event::HandedOver { .. } => Event::HandedOver { from: AgentName::new("a"), to: AgentName::new("b"), why: "auth".into() };
     Event::ClockRanOut { .. } => ran_out(Clock::Idle);
     Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into() };
     Event::CheckFinished { .. } => Event::CheckFinished { result: green("tests") };
