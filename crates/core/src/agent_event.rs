@@ -2,6 +2,8 @@
 //!
 //! Agent protocols produce these from raw bytes; the engine stores them; nothing here says what follows.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +84,25 @@ pub enum AgentEvent {
     Withdrawn {
         /// Its own id of the request.
         request: String,
+    },
+    /// The agent wants to wait once its turn has ended.
+    SleepAsked {
+        /// How long.
+        duration: Duration,
+        /// What for.
+        reason: String,
+    },
+    /// How far the agent says that it is.
+    Progress {
+        /// In words.
+        text: String,
+        /// Out of a hundred.
+        percent: Option<u8>,
+    },
+    /// The agent claims that the goal is reached. Only the checks say whether it is.
+    Submitted {
+        /// What it says that it did.
+        summary: String,
     },
     /// A message of the operator's has reached the model.
     Heard {

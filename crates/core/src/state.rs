@@ -1,6 +1,7 @@
 //! What has become of a goal so far: the fold of its log.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -263,6 +264,9 @@ pub struct Attempt {
     pub usage: Usage,
     /// Tokens in the model's context after the last message, and how many fit.
     pub context: Option<(Tokens, Option<Tokens>)>,
+    /// How long it wants to wait once its turn has ended, and what for.
+    #[serde(default)]
+    pub sleep: Option<(Duration, String)>,
     /// Permission requests and their answers.
     pub decisions: Vec<Decision>,
     /// What Towline found when it checked the work.
@@ -304,6 +308,7 @@ impl Attempt {
             text: String::new(),
             usage: Usage::default(),
             context: None,
+            sleep: None,
             decisions: Vec::new(),
             verdict: None,
             changes: String::new(),

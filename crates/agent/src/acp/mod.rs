@@ -1,21 +1,26 @@
-//! Acp.
+//! Agents that speak the Agent Client Protocol: JSON-RPC on lines, one process per attempt.
+//!
+//! `plan` says what to start, `protocol` holds the conversation with the help of one module per concern, and
+//! `classify` says what its end means. All of it is the protocol's; what a known program does in its own way is in
+//! `preset` alone. Files and terminals are the agent's own business: we offer neither, and refuse when asked.
 
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
-use crate::settings::AgentSettings;
+mod agent;
+mod classify;
+mod elicitation;
+mod input;
+mod opening;
+mod permission;
+mod plan;
+mod preset;
+mod protocol;
+mod speech;
+mod tools;
+mod turn;
+mod updates;
+mod usage;
+mod wire;
 
-/// Acp.
-pub(crate) struct Acp;
+#[cfg(test)]
+mod tests;
 
-impl Agent for Acp {
-    fn plan(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> LaunchPlan {
-        unimplemented!()
-    }
-
-    fn protocol(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> Box<dyn Protocol> {
-        unimplemented!()
-    }
-
-    fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
-        unimplemented!()
-    }
-}
+pub(crate) use agent::Acp;

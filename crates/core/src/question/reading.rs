@@ -98,7 +98,8 @@ impl Ask {
         Self::from_value(value)
     }
 
-    fn from_value(value: Value) -> Result<Self, BadQuestion> {
+    /// Reads a question as agents give it to a tool.
+    pub fn from_value(value: Value) -> Result<Self, BadQuestion> {
         let written = WrittenQuestion::deserialize(value)
             .map_err(|error| BadQuestion::NotUnderstood(error.to_string()))?;
         if written.question.trim().is_empty() {
@@ -123,7 +124,8 @@ impl LastWords {
         }
     }
 
-    fn sleep(value: Value) -> Result<Self, BadQuestion> {
+    /// Reads a wish to wait as agents give it to a tool: `{"seconds": …, "reason": …}`.
+    pub fn sleep(value: Value) -> Result<Self, BadQuestion> {
         let written = WrittenSleep::deserialize(value)
             .map_err(|error| BadQuestion::NotUnderstood(error.to_string()))?;
         let seconds = Duration::try_from_secs_f64(written.seconds);

@@ -39,6 +39,9 @@ impl Stepper<'_> {
                 });
             }
             AgentEvent::NotCompacted { .. } => self.state.context.not_compacted_in_row += 1,
+            AgentEvent::SleepAsked { duration, reason } => {
+                self.with_attempt(|attempt| attempt.sleep = Some((*duration, reason.clone())));
+            }
             AgentEvent::Asked(ask) => self.ask(ask),
             // What we end lets go of everything it waited for; its questions stand all the same.
             AgentEvent::Withdrawn { .. } if matches!(self.before, Phase::Stopping(_)) => {}

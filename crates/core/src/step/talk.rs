@@ -250,7 +250,7 @@ impl Stepper<'_> {
                 self.moved.events.push(Event::Agent { event: crate::AgentEvent::Asked(ask.clone()) });
                 self.ask(&ask);
             }
-            Some(Ok(LastWords::Sleep { duration, reason })) if self.state.open_question().is_none() => {
+            Some(Ok(LastWords::Sleep { duration, reason })) if !self.waits_for_answer() => {
                 return End::Slept { duration, reason };
             }
             Some(Err(bad)) => {
@@ -259,13 +259,26 @@ impl Stepper<'_> {
             }
             _ => {}
         }
-        if self.state.open_question().is_some() {
+        if self.waits_for_answer() {
             return End::Asked;
+        }
+        if let Some((duration, reason)) = self.state.last_attempt().and_then(|attempt| attempt.sleep.clone())
+        {
+            return End::Slept { duration, reason };
         }
         match (work, self.denial()) {
             (Work::Nothing, Some((tool, rule))) => End::PermissionDenied { tool, rule },
             _ => End::Completed,
         }
+    }
+
+    /// Whether the agent ended its turn for an answer: one that is still to come, or that came while it was ending.
+    fn waits_for_answer(&self) -> bool {
+        let last = self.state.last_attempt().map(|attempt| attempt.n);
+        self.state.questions.iter().any(|question| {
+            let untold = question.answer().is_some_and(|(_, telling)| telling == Telling::Waiting);
+            question.is_open() || (untold && Some(question.attempt) == last)
+        })
     }
 
     /// The last tool of the attempt that was denied by a rule; a person who denies knows what they do.

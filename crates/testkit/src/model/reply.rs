@@ -21,8 +21,24 @@ pub struct Reply {
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Message(Message),
-    Error { status: StatusCode, message: String },
+    Error(ErrorReply),
     Silence,
+}
+
+/// An HTTP error, whose body each API words in its own way.
+#[derive(Debug, Clone)]
+pub(super) struct ErrorReply {
+    pub(super) status: ErrorStatus,
+    pub(super) message: String,
+    /// The API's word for the error, when it is not the one that goes with the status.
+    pub(super) code: Option<String>,
+}
+
+/// The status of an error, which for one of them differs between the APIs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ErrorStatus {
+    Is(StatusCode),
+    Overloaded,
 }
 
 /// A message of the assistant, and how much of its stream is sent.
@@ -73,13 +89,13 @@ impl Reply {
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status)
             .unwrap_or_else(|_| panic!("a scripted reply has the status {status}, which is none of HTTP's"));
-        Self::of(Kind::Error { status, message: message.into() })
+        Self::failing(ErrorStatus::Is(status), message)
     }
 
     /// 401: the key is not accepted.
     #[must_use]
     pub fn unauthorized() -> Self {
-        Self::error(401, "scripted: invalid x-api-key")
+        Self::error(401, "scripted: invalid API key")
     }
 
     /// 429: a limit is reached. Add `retry-after` and the other headers with [`Reply::header`].
@@ -94,16 +110,29 @@ impl Reply {
         Self::error(500, "scripted: internal server error")
     }
 
-    /// 529: the API is overloaded.
+    /// The API is overloaded: 529 with Anthropic, 503 elsewhere.
     #[must_use]
     pub fn overloaded() -> Self {
-        Self::error(529, "scripted: overloaded")
+        Self::failing(ErrorStatus::Overloaded, "scripted: overloaded")
     }
 
     /// No byte of an answer, with the connection kept open.
     #[must_use]
     pub fn silence() -> Self {
         Self::of(Kind::Silence)
+    }
+
+    /// Has an error say this in the place where its API says what kind it is, such as `insufficient_quota`.
+    ///
+    /// # Panics
+    /// On a reply that is not an error.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        match &mut self.kind {
+            Kind::Error(error) => error.code = Some(code.into()),
+            other => panic!("Reply::code is for errors, and this reply is {other:?}"),
+        }
+        self
     }
 
     /// Puts a text block before the tool calls.
@@ -173,6 +202,10 @@ impl Reply {
 
     fn message(text: Option<String>, tools: Vec<ToolCall>) -> Self {
         Self::of(Kind::Message(Message { text, tools, usage: Usage::DEFAULT_REPLY, cut_after: None }))
+    }
+
+    fn failing(status: ErrorStatus, message: impl Into<String>) -> Self {
+        Self::of(Kind::Error(ErrorReply { status, message: message.into(), code: None }))
     }
 
     fn of(kind: Kind) -> Self {

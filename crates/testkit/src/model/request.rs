@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Usage;
+use super::conversation::{Said, Speaker};
+use super::{Usage, WireFormat};
 
 /// One request as it arrived, and what it was told about its usage.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Request {
     pub method: String,
     /// The path without its query.
     pub path: String,
+    /// The API that a message was asked of; none for token counts, lists of models and unknown paths.
+    pub format: Option<WireFormat>,
     /// What stood after the `?`, or nothing.
     pub query: String,
     /// Header names in lower case, with their values.
@@ -42,45 +45,35 @@ pub struct ToolResult {
 }
 
 impl Request {
-    /// All text blocks of the last user message. Agents put reminders of their own around the prompt.
+    /// All text of the last user message: of all that the user's side said since the model last spoke, in formats
+    /// that make several messages of it. Agents put reminders of their own around the prompt.
     #[must_use]
     pub fn prompt_text(&self) -> String {
-        self.last_user_blocks().iter().filter_map(|block| text_block(block)).collect::<Vec<_>>().join("\n")
+        self.last_of_user().map(|said| join(said.texts())).unwrap_or_default()
     }
 
     /// All text of all messages, tool results included, the system prompt not.
     #[must_use]
     pub fn all_text(&self) -> String {
-        let mut texts = Vec::new();
-        for message in self.messages() {
-            for block in blocks(&message["content"]) {
-                match block["type"].as_str() {
-                    Some("tool_result") => texts.push(joined_text(&block["content"])),
-                    _ => texts.extend(text_block(&block).map(str::to_owned)),
-                }
-            }
-        }
-        texts.join("\n")
+        join(self.conversation().iter().flat_map(Said::all_texts))
     }
 
     /// Whether the model may call tools: so it is with a real turn, and not with titles and other side requests.
     #[must_use]
     pub fn has_tools(&self) -> bool {
-        self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+        self.format.is_some_and(|format| format.wire().has_tools(&self.body))
     }
 
     /// The tool results in the last user message.
     #[must_use]
     pub fn tool_results(&self) -> Vec<ToolResult> {
-        self.last_user_blocks()
-            .iter()
-            .filter(|block| block["type"] == "tool_result")
-            .map(|block| ToolResult {
-                tool_use_id: block["tool_use_id"].as_str().unwrap_or_default().to_owned(),
-                text: joined_text(&block["content"]),
-                is_error: block["is_error"].as_bool().unwrap_or(false),
-            })
-            .collect()
+        self.last_of_user().map(|said| said.tool_results().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The model that was asked, if the request names one.
+    #[must_use]
+    pub fn model(&self) -> Option<String> {
+        self.format?.wire().model(&self.path, &self.body)
     }
 
     /// The value of a header, whose name is given in lower case.
@@ -89,39 +82,21 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it asks for a message, rather than for a token count or something unknown.
-    pub(super) fn asks_for_message(&self) -> bool {
-        self.method == "POST" && self.path == "/v1/messages"
-    }
-
     /// Whether it belongs to a real turn.
-    pub(super) fn is_turn(&self) -> bool {
+    #[must_use]
+    pub fn is_turn(&self) -> bool {
         self.turn.is_some()
     }
 
-    fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+    fn conversation(&self) -> Vec<Said> {
+        self.format.map(|format| format.wire().conversation(&self.body)).unwrap_or_default()
     }
 
-    fn last_user_blocks(&self) -> Vec<Value> {
-        let last = self.messages().iter().rev().find(|message| message["role"] == "user");
-        last.map(|message| blocks(&message["content"])).unwrap_or_default()
-    }
-}
-
-/// Content is a list of blocks, or one string that stands for a text block.
-fn blocks(content: &Value) -> Vec<Value> {
-    match content {
-        Value::Array(blocks) => blocks.clone(),
-        Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
-        _ => Vec::new(),
+    fn last_of_user(&self) -> Option<Said> {
+        self.conversation().into_iter().rev().find(|said| said.by == Speaker::User)
     }
 }
 
-fn text_block(block: &Value) -> Option<&str> {
-    if block["type"] == "text" { block["text"].as_str() } else { None }
-}
-
-fn joined_text(content: &Value) -> String {
-    blocks(content).iter().filter_map(text_block).collect::<Vec<_>>().join("\n")
+fn join<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    texts.collect::<Vec<_>>().join("\n")
 }

@@ -12,16 +12,16 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use axum::serve::ListenerExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::reply::{Kind, Message};
+use super::reply::{ErrorReply, ErrorStatus, Kind};
 use super::script::Playing;
-use super::wire::{self, Names, StreamEvent};
-use super::{Reply, Request, Script, Usage};
+use super::wire::{self, Names, StreamEvent, Wire};
+use super::{Reply, Request, Script, Usage, WireFormat};
 
 /// A larger request is refused with 413, as the real API does with its own limit.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
@@ -29,7 +29,7 @@ const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 /// Past this many bytes the log keeps requests without their bodies.
 const MAX_LOG_BYTES: usize = 512 * 1024 * 1024;
 
-/// A scripted Messages API on a free port of 127.0.0.1. It stops, and breaks off its connections, when dropped.
+/// Scripted model APIs on a free port of 127.0.0.1. It stops, and breaks off its connections, when dropped.
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
@@ -166,18 +166,21 @@ impl Shared {
     fn record(&self, parts: &Parts, body: &Bytes) -> Request {
         let parsed = serde_json::from_slice(body).unwrap_or(Value::Null);
         let mut state = self.lock();
+        let path = parts.uri.path();
+        let posted = parts.method == Method::POST;
         let mut request = Request {
             number: state.log.len() + 1,
             turn: None,
             method: parts.method.to_string(),
-            path: parts.uri.path().to_owned(),
+            path: path.to_owned(),
+            format: WireFormat::of_path(path).filter(|_| posted),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             headers: headers_of(parts),
             body: Arc::new(parsed),
             at: self.started.elapsed(),
             reported: Usage::default(),
         };
-        if request.asks_for_message() && request.has_tools() {
+        if request.has_tools() {
             request.turn = Some(state.log.iter().filter(|earlier| earlier.is_turn()).count() + 1);
         }
         state.log_bytes = state.log_bytes.saturating_add(body.len());
@@ -191,13 +194,13 @@ impl Shared {
     }
 
     /// Decides the answer, and names it so that the result of its tools is known again.
-    fn choose(&self, request: &Request) -> (Reply, Names) {
+    fn choose(&self, request: &Request, wire: &dyn Wire) -> (Reply, Names) {
         let mut state = self.lock();
         let chosen = state.playing.choose(request);
-        let model = request.body["model"].as_str().unwrap_or("scripted-model");
+        let model = request.model().unwrap_or_else(|| "scripted-model".into());
         let names = match &chosen.reply.kind {
-            Kind::Message(message) => Names::new(request.number, message, model),
-            Kind::Error { .. } | Kind::Silence => Names::default(),
+            Kind::Message(message) => Names::new(wire, request.number, message, model),
+            Kind::Error(_) | Kind::Silence => Names::default(),
         };
         state.playing.made_calls(&chosen, &names.tool_ids);
         (chosen.reply, names)
@@ -234,39 +237,50 @@ async fn answer(State(shared): State<Arc<Shared>>, request: axum::extract::Reque
     let (parts, body) = request.into_parts();
     // Too long, or the client went away in the middle of it and reads no answer.
     let Ok(body) = axum::body::to_bytes(body, MAX_REQUEST_BYTES).await else {
-        shared.record(&parts, &Bytes::new());
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than the scripted model takes");
+        let request = shared.record(&parts, &Bytes::new());
+        let message = "the request is larger than the scripted model takes";
+        return refusal(&request, StatusCode::PAYLOAD_TOO_LARGE, message);
     };
     let request = shared.record(&parts, &body);
-    match (request.method.as_str(), request.path.as_str()) {
-        ("POST", "/v1/messages") => {
-            let (reply, names) = shared.choose(&request);
-            deliver(shared, &request, reply, names).await
-        }
-        // Four bytes to a token is near enough: nothing that is tested depends on this count.
-        ("POST", "/v1/messages/count_tokens") => {
-            json_response(StatusCode::OK, &json!({"input_tokens": body.len() / 4}))
-        }
-        (method, path) => {
-            error(StatusCode::NOT_FOUND, &format!("the scripted model does not serve {method} {path}"))
-        }
+    if let Some(format) = request.format {
+        let (reply, names) = shared.choose(&request, format.wire());
+        return deliver(shared, &request, format.wire(), reply, &names).await;
     }
+    let known = match request.method.as_str() {
+        "POST" => wire::token_count(&request.path, body.len()),
+        "GET" => wire::model_list(&request.path),
+        _ => None,
+    };
+    known.map_or_else(
+        || {
+            let asked = format!("{} {}", request.method, request.path);
+            refusal(&request, StatusCode::NOT_FOUND, &format!("the scripted model does not serve {asked}"))
+        },
+        |known| json_response(StatusCode::OK, &known),
+    )
 }
 
-async fn deliver(shared: Arc<Shared>, request: &Request, reply: Reply, names: Names) -> Response {
+async fn deliver(
+    shared: Arc<Shared>,
+    request: &Request,
+    wire: &'static dyn Wire,
+    reply: Reply,
+    names: &Names,
+) -> Response {
     let mut response = match reply.kind {
         Kind::Silence => std::future::pending().await,
-        Kind::Error { status, message } => {
+        Kind::Error(reported) => {
             pause(reply.delay).await;
-            error(status, &message)
+            error(wire, &reported, &reply.headers)
         }
-        Kind::Message(message) if request.body["stream"] == true => {
-            streamed(shared, request.number, &message, &names, reply.delay)
+        Kind::Message(message) if wire.wants_stream(&request.path, &request.body) => {
+            let events = wire.stream_events(&message, names, &request.body);
+            streamed(shared, request.number, events, message.cut_after, reply.delay)
         }
         Kind::Message(message) => {
             pause(reply.delay).await;
-            shared.report(request.number, message.usage);
-            json_response(StatusCode::OK, &wire::whole_message(&message, &names))
+            shared.report(request.number, wire.reportable(message.usage));
+            json_response(StatusCode::OK, &wire.whole_message(&message, names))
         }
     };
     response.headers_mut().extend(reply.headers);
@@ -303,7 +317,7 @@ impl Sending {
             if let Some(usage) = event.reports {
                 self.shared.report(self.number, usage);
             }
-            event.frame()
+            event.frame
         }))
     }
 }
@@ -311,12 +325,12 @@ impl Sending {
 fn streamed(
     shared: Arc<Shared>,
     number: usize,
-    message: &Message,
-    names: &Names,
+    events: Vec<StreamEvent>,
+    cut_after: Option<usize>,
     delay: Duration,
 ) -> Response {
-    let mut events: VecDeque<_> = wire::stream_events(message, names).into_iter().map(Ok).collect();
-    if let Some(sent) = message.cut_after {
+    let mut events: VecDeque<_> = events.into_iter().map(Ok).collect();
+    if let Some(sent) = cut_after {
         events.truncate(sent);
         events.push_back(Err(io::Error::other("cut by the script")));
     }
@@ -329,8 +343,21 @@ fn streamed(
     response
 }
 
-fn error(status: StatusCode, message: &str) -> Response {
-    json_response(status, &wire::error_body(status.as_u16(), message))
+/// An error that no script asked for.
+fn refusal(request: &Request, status: StatusCode, message: &str) -> Response {
+    let wire = WireFormat::of_errors_at(&request.path).wire();
+    let reported = ErrorReply { status: ErrorStatus::Is(status), message: message.to_owned(), code: None };
+    error(wire, &reported, &HeaderMap::new())
+}
+
+fn error(wire: &dyn Wire, error: &ErrorReply, headers: &HeaderMap) -> Response {
+    let status = match error.status {
+        ErrorStatus::Is(status) => status,
+        ErrorStatus::Overloaded => {
+            StatusCode::from_u16(wire.overloaded()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+        }
+    };
+    json_response(status, &wire.error_body(status.as_u16(), error, headers))
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response {

@@ -1,9 +1,9 @@
-//! Token counts as the Messages API reports them.
+//! Token counts, in the four kinds that the APIs tell apart.
 
 use std::iter::Sum;
 use std::ops::Add;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The tokens of one answer, or a total of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ impl Usage {
     /// What a reply reports when its script says nothing else.
     pub const DEFAULT_REPLY: Self = Self { input: 100, output: 20, cache_read: 50, cache_creation: 0 };
 
-    /// Reads the four counts of an API or agent `usage` object; a missing count is zero.
+    /// Reads the four counts of an Anthropic `usage` object, which Claude Code prints too; a missing count is zero.
     #[must_use]
     pub fn from_json(usage: &Value) -> Self {
         let count = |field: &str| usage[field].as_u64().unwrap_or(0);
@@ -34,14 +34,15 @@ impl Usage {
         }
     }
 
-    /// The counts as the API's `usage` object.
-    pub(super) fn to_json(self) -> Value {
-        json!({
-            "input_tokens": self.input,
-            "output_tokens": self.output,
-            "cache_read_input_tokens": self.cache_read,
-            "cache_creation_input_tokens": self.cache_creation,
-        })
+    /// All input tokens, whatever the cache did with them.
+    #[must_use]
+    pub fn all_input(&self) -> u64 {
+        self.input + self.cache_read + self.cache_creation
+    }
+
+    /// The same counts for someone who cannot tell what was written to the cache from other input.
+    pub(super) fn without_cache_writes(self) -> Self {
+        Self { input: self.input + self.cache_creation, cache_creation: 0, ..self }
     }
 }
 

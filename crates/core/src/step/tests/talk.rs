@@ -344,3 +344,23 @@ fn a_goal_that_is_done_before_it_heard_the_operator_says_so() {
     let unheard = "done before the agent heard this: use the small one".to_owned();
     assert_eq!(moved.events, [Event::Notice { text: unheard }, now_in(Phase::Done)]);
 }
+
+#[test]
+fn an_answer_that_comes_before_the_asking_turn_has_ended_is_the_next_prompt() {
+    let mut story = Story::working(goal()).after(&[asked(ask())]);
+    assert_eq!(story.state.phase, blocked_on(1, Some(1)));
+    story.tell(answered(1, "blue"));
+    assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
+    let moved = story.tell(ended(End::Completed));
+    assert_eq!(moved.recorded_as, Some(Box::new(ended(End::Asked))));
+    assert_eq!(story.state.phase, Phase::Queued);
+    assert_eq!(story.go_on().prompt, "# Answers to what you asked\n\n- Which colour?\n  blue");
+}
+
+#[test]
+fn an_agent_that_asked_to_wait_by_a_tool_sleeps_when_its_turn_has_ended() {
+    let sleep = AgentEvent::SleepAsked { duration: Duration::from_secs(60), reason: "CI".into() };
+    let mut story = Story::working(goal()).after(&[agent(sleep), turn_ended("I wait.")]);
+    story.tell(ended(End::Completed));
+    assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
+}
