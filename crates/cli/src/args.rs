@@ -57,6 +57,11 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Open an ended goal again and go on with it
     Retry(Retry),
+    /// Towline's own tools for an agent, as an MCP server on standard input and output
+    ///
+    /// Agents that Towline starts are given it: `ask`, `sleep`, `progress` and `submit`, each for the agent's own goal, as
+    /// long as its attempt lives.
+    Mcp,
     /// The scripted agent
     #[command(hide = true)]
     Script(Script),

@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod foreground;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod mcp;
 pub(crate) mod questions;
 pub(crate) mod retry;
 pub(crate) mod run;

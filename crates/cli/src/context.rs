@@ -104,7 +104,9 @@ impl Context {
         let shim = ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] };
         let environment = self.environment.clone();
         let clock = Arc::new(SystemClock);
-        Ok(Engine::open(EngineSettings { home, store, clock, agents, shim, environment, slots: 1 })?)
+        let tools = vec![self.program.display().to_string(), "mcp".to_owned()];
+        let settings = EngineSettings { home, store, clock, agents, shim, environment, tools, slots: 1 };
+        Ok(Engine::open(settings)?)
     }
 
     fn home_path(&self) -> Result<PathBuf, Failure> {

@@ -56,6 +56,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Tell(tell) => commands::tell::run(&context, tell).await,
             Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
+            Command::Mcp => commands::mcp::run(&context).await,
             Command::Script(script) => commands::script::run(script),
         }
     })

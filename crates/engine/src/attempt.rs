@@ -12,7 +12,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use towline_agent::{Action, AgentSettings, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
+use towline_agent::{
+    Action, AgentSettings, Frame, LaunchContext, McpServer, ProcessEnd, Protocol, Steer, agent,
+};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
     Outcome, RawRef, Source, Work, WorkspaceBinding,
@@ -40,6 +42,11 @@ const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long an agent that closed its output may take to end.
 const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
+/// The name under which agents are given Towline's own tools.
+const TOOLS: &str = "towline";
+/// The variables by which those tools find the engine, and prove for whom they speak.
+const API_VARIABLE: &str = "TOWLINE_API";
+const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
 
@@ -158,12 +165,15 @@ impl<'a> Conversation<'a> {
         let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
             message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
         })?;
+        let settings = &with_tools(settings, &shared.tools);
         let goal = job.goal.id;
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.as_str()).unwrap_or_default();
         let dir = shared.home.attempt(goal, job.launch.attempt);
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
+            (API_VARIABLE.to_owned(), format!("unix:{}", shared.home.engines().display())),
+            (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
         ]);
         let context = LaunchContext {
             session: &job.launch.session,
@@ -450,6 +460,17 @@ impl<'a> Conversation<'a> {
             self.clocks.heard(self.shared.clock.now());
         }
     }
+}
+
+/// The agent's settings with Towline's own tools: a server by its side that is always permitted, unless the settings have
+/// one by that name.
+fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
+    let mut settings = settings.clone();
+    if !tools.is_empty() && !settings.mcp.contains_key(TOOLS) {
+        settings.mcp.insert(TOOLS.to_owned(), McpServer { command: tools.to_vec() });
+        settings.allow.push(format!("mcp__{TOOLS}"));
+    }
+    settings
 }
 
 /// Starts the agent under a shim of its own.

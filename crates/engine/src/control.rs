@@ -14,12 +14,13 @@ use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use towline_core::{Answerer, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
+use towline_core::{AgentEvent, Answerer, Ask, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
 use towline_store::{GoalRecord, Store, StoreError, WorkerName};
 
-use crate::engine::Shared;
+use crate::driver::Order;
+use crate::engine::{Driven, Shared};
 use crate::handle::{Events, Steerer};
 use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
@@ -40,11 +41,62 @@ pub enum Request {
         /// What.
         wish: Wish,
     },
+    /// Take in what the agent of a living attempt says.
+    Word {
+        /// The goal it works on.
+        goal: GoalId,
+        /// What proves that it is that agent.
+        token: String,
+        /// What it says.
+        word: AgentWord,
+    },
     /// Say when a goal's log has grown.
     Follow {
         /// Which one.
         goal: GoalId,
     },
+}
+
+/// What an agent may say by Towline's tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "word", rename_all = "snake_case")]
+pub enum AgentWord {
+    /// Only a person can answer this.
+    Ask {
+        /// What.
+        ask: Ask,
+    },
+    /// It wants to wait once its turn has ended.
+    Sleep {
+        /// How long.
+        duration: Duration,
+        /// What for.
+        reason: String,
+    },
+    /// How far it is.
+    Progress {
+        /// In words.
+        text: String,
+        /// Out of a hundred.
+        percent: Option<u8>,
+    },
+    /// It claims that the goal is reached.
+    Submit {
+        /// What it did.
+        summary: String,
+    },
+}
+
+impl From<AgentWord> for AgentEvent {
+    fn from(word: AgentWord) -> Self {
+        match word {
+            // Nobody waits for the answer alive: a tool that did would be cut off.
+            AgentWord::Ask { ask } => Self::Asked(Ask { request: None, ..ask }),
+            AgentWord::Sleep { duration, reason } => Self::SleepAsked { duration, reason },
+            AgentWord::Progress { text, percent } => Self::Progress { text, percent },
+            AgentWord::Submit { summary } => Self::Submitted { summary },
+        }
+    }
 }
 
 /// What an operator may wish for a goal that is being driven.
@@ -169,12 +221,29 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
             };
             let _ = send(&mut writing, &reply).await;
         }
+        Request::Word { goal, token, word } => {
+            let reply = match shared.driven(goal) {
+                Some(driven) => hear(&driven, token, word).await,
+                None => Reply::NotDriven,
+            };
+            let _ = send(&mut writing, &reply).await;
+        }
         Request::Follow { goal } => match shared.driven(goal) {
             Some(driven) => follow_log(&mut writing, driven.last_seq).await,
             None => {
                 let _ = send(&mut writing, &Reply::NotDriven).await;
             }
         },
+    }
+}
+
+async fn hear(driven: &Driven, token: String, word: AgentWord) -> Reply {
+    let (done, heard) = oneshot::channel();
+    let order = Order::Word { token, event: word.into(), done };
+    match (driven.orders.send(order).await, heard.await) {
+        (Ok(()), Ok(true)) => Reply::Accepted,
+        (Ok(()), Ok(false)) => Reply::Refused { why: "this attempt is over".to_owned() },
+        _ => Reply::NotDriven,
     }
 }
 
@@ -192,6 +261,28 @@ async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Seriali
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     writing.write_all(&line).await
+}
+
+/// Says something for the agent of an attempt to whichever of the engines in `directory` drives its goal; no answer when
+/// none does.
+pub async fn speak_for_agent(
+    directory: &Path,
+    goal: GoalId,
+    token: &str,
+    word: &AgentWord,
+) -> io::Result<Option<Reply>> {
+    let request = Request::Word { goal, token: token.to_owned(), word: word.clone() };
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.ends_with(".sock")) else { continue };
+        let Some(stream) = connect(directory, name)? else { continue };
+        match exchange(stream, &request).await {
+            Ok(Some(Reply::NotDriven) | None) => {}
+            Err(error) if is_gone(&error) => {}
+            other => return other,
+        }
+    }
+    Ok(None)
 }
 
 /// Asks the engine that drives this goal; no answer when none does.
@@ -275,8 +366,12 @@ async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream
     if is_dead(&directory, &lease.worker) {
         return Ok(None);
     }
-    // The address is used up within the first poll, while the handle on the directory is open.
-    let socket = through_directory(&directory, &socket_name(&lease.worker), |path| {
+    connect(&directory, &socket_name(&lease.worker))
+}
+
+/// A connection to the engine behind this socket, if it listens.
+fn connect(directory: &Path, name: &str) -> io::Result<Option<UnixStream>> {
+    let socket = through_directory(directory, name, |path| {
         let socket = std::os::unix::net::UnixStream::connect(path)?;
         socket.set_nonblocking(true)?;
         Ok(socket)

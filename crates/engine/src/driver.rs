@@ -36,6 +36,15 @@ pub(crate) enum Order {
         /// Told once it is recorded, or refused.
         done: oneshot::Sender<Result<(), Illegal>>,
     },
+    /// The agent of an attempt says something by another way than its output.
+    Word {
+        /// What proves that it is that agent.
+        token: String,
+        /// What it says.
+        event: AgentEvent,
+        /// Told once it is recorded; not when nobody with this token is alive.
+        done: oneshot::Sender<bool>,
+    },
     /// End whatever still runs at once.
     Kill,
 }
@@ -192,6 +201,11 @@ impl Driver {
                     // Whoever wished may be gone by now.
                     let _ = done.send(outcome);
                 }
+                Beat::Order(Order::Word { token, event, done }) => {
+                    let spoken = self.hear(&token, event).await?;
+                    // Whoever spoke may be gone by now.
+                    let _ = done.send(spoken);
+                }
                 Beat::Order(Order::Kill) => self.raise_stop(StopLevel::Kill),
                 Beat::Slot(permit) => {
                     self.slot = Some(permit);
@@ -230,6 +244,18 @@ impl Driver {
                 Err(_) => Beat::ExecutorLost,
             },
         }
+    }
+
+    /// Takes in what the living agent says, if it is that agent.
+    async fn hear(&mut self, token: &str, event: AgentEvent) -> Result<bool, EngineError> {
+        let living = self.state.phase.living_attempt().and_then(|attempt| self.state.attempt(attempt));
+        let Some(attempt) = living.filter(|attempt| self.shared.secret.fits(attempt.id, token)) else {
+            return Ok(false);
+        };
+        let stamp = Stamp { generation: self.lease.generation, attempt: Some(attempt.n) };
+        let event = Event::Agent { event };
+        self.take_in(vec![Incoming { source: Source::Agent, ..own(stamp, event) }]).await?;
+        Ok(true)
     }
 
     /// Does what the operator wishes, or says why not; nothing has happened then.

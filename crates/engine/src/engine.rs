@@ -24,6 +24,7 @@ use crate::home::Home;
 use crate::news::own;
 use crate::presence::{Presence, is_dead};
 use crate::sweep;
+use crate::token::Secret;
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
@@ -42,6 +43,8 @@ pub struct EngineSettings {
     pub shim: ShimProgram,
     /// The environment that agents and checks are given their part of.
     pub environment: BTreeMap<String, String>,
+    /// The program that gives agents Towline's own tools, as an MCP server on its standard input and output.
+    pub tools: Vec<String>,
     /// Goals that may hold a slot at the same time.
     pub slots: usize,
 }
@@ -54,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     pub(crate) shim: ShimProgram,
     pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) secret: Secret,
     pub(crate) slots: Arc<Semaphore>,
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the drivers, so that none outlives the engine unseen.
@@ -98,6 +103,8 @@ impl Engine {
         let worker = WorkerName(Uuid::now_v7().simple().to_string());
         let presence = Presence::announce(&directory, worker)
             .map_err(failed("announce the engine in", directory.clone()))?;
+        let path = settings.home.secret();
+        let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
         let shared = Arc::new(Shared {
             home: settings.home,
             store: settings.store,
@@ -105,6 +112,8 @@ impl Engine {
             agents: settings.agents,
             shim: settings.shim,
             environment: settings.environment,
+            tools: settings.tools,
+            secret,
             slots: Arc::new(Semaphore::new(settings.slots)),
             driven: Mutex::default(),
             tasks: TaskTracker::new(),

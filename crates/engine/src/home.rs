@@ -70,6 +70,11 @@ impl Home {
         self.verifications().join(goal.to_string())
     }
 
+    /// The secret that attempts' tokens follow from.
+    pub(crate) fn secret(&self) -> PathBuf {
+        self.root.join("token")
+    }
+
     /// Sockets and locks of living engines.
     pub(crate) fn engines(&self) -> PathBuf {
         self.root.join("engines")

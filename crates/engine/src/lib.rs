@@ -20,9 +20,10 @@ mod presence;
 mod question_file;
 mod sent;
 mod sweep;
+mod token;
 
 pub use clock::{Clock, SystemClock};
-pub use control::{Following, Reply, Request, Wish, ask, follow, is_driven};
+pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
 pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
 pub use handle::{Events, Handle, Steerer, Stopper};

@@ -149,6 +149,15 @@ impl Story {
                 vec![paint.warn(&format!("  the conversation was not summarised: {}", printable(reason)))]
             }
             AgentEvent::Asked(ask) => question_lines(ask).iter().map(|line| paint.warn(line)).collect(),
+            AgentEvent::SleepAsked { duration, reason } => {
+                let reason = printable(reason);
+                vec![paint.dim(&format!("  wants to wait for {}: {reason}", show_duration(*duration)))]
+            }
+            AgentEvent::Progress { text, percent } => {
+                let percent = percent.map(|percent| format!("{percent}% ")).unwrap_or_default();
+                vec![format!("  {} {percent}{}", paint.dim("…"), printable(text))]
+            }
+            AgentEvent::Submitted { summary } => indented(summary, &format!("  {} ", paint.dim("claims:"))),
             AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
             AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
