@@ -16,5 +16,5 @@ mod settings;
 mod text;
 mod unrecognised;
 
-pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer, agent};
+pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent};
 pub use settings::{AgentSettings, Kind, McpServer, Permission};

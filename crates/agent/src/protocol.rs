@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_core::{AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionPlan, ToolCall};
+use towline_core::{AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall};
 
 use crate::settings::{AgentSettings, Kind};
 
@@ -16,6 +16,21 @@ pub trait Agent: Send + Sync {
 
     /// The command that signs a person in, for when the credentials are refused.
     fn sign_in_hint(&self, settings: &AgentSettings) -> String;
+
+    /// Whether a conversation can be gone on with in another process. Whoever composes a prompt has to know: one that
+    /// only says what is new is of no use to a new conversation.
+    fn resuming(&self, _settings: &AgentSettings) -> Resuming {
+        Resuming::Possible
+    }
+}
+
+/// Whether conversations outlive the agent's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resuming {
+    /// As far as is known before it has been asked.
+    Possible,
+    /// Each process begins anew.
+    Never,
 }
 
 /// The agent of this kind.
@@ -62,6 +77,14 @@ pub struct LaunchPlan {
 
 /// A conversation with a running agent.
 pub trait Protocol: Send {
+    /// A line that the agent was sent before this reading of its output began, in the order of then. Told before the
+    /// [start](Self::start): what the operator said, and which answers were given, is nowhere else.
+    fn recall(&mut self, _sent: &[u8]) {}
+
+    /// What a conversation that is gone on with had cost in all of its attempts before. Told before the
+    /// [start](Self::start), for agents that report only the sum.
+    fn cost_before(&mut self, _cost: MicroUsd) {}
+
     /// What to write as soon as the process runs.
     fn start(&mut self) -> Vec<Action>;
 

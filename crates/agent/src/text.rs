@@ -1,7 +1,12 @@
 //! Cutting text down to what an event may hold. The whole of it stays on disk with the attempt.
 
+use serde_json::Value;
+
 /// How much of a tool's output an event keeps.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
+
+/// How much of one string in a tool's input an event keeps: an edit may carry a whole file.
+const INPUT_TEXT: usize = 4 * 1024;
 
 /// How much of a frame that is not understood an event keeps.
 const RAW_HEAD: usize = 500;
@@ -34,6 +39,21 @@ pub(crate) fn one_line(text: &str) -> String {
 /// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].
 pub(crate) fn raw_head(line: &str) -> String {
     head(line, RAW_HEAD).to_owned()
+}
+
+/// A tool's input with its long strings cut.
+pub(crate) fn clipped(input: Value) -> Value {
+    match input {
+        Value::String(text) if text.len() > INPUT_TEXT => {
+            let kept = head(&text, INPUT_TEXT);
+            Value::String(format!("{kept} … ({} bytes in all)", text.len()))
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(clipped).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(name, value)| (name, clipped(value))).collect())
+        }
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@ use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
 
 use crate::text;
 
-/// How much of one string in a tool's input an event keeps: an edit may carry a whole file.
-const INPUT_TEXT: usize = 4 * 1024;
-
 /// A call that has begun; its result names it by id only.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -31,7 +28,7 @@ impl Call {
     }
 
     pub(super) fn begun(&self, id: &str, input: Value) -> AgentEvent {
-        AgentEvent::Tool(ToolUse { input: Some(clipped(input)), ..self.state(id, ToolStatus::Running) })
+        AgentEvent::Tool(ToolUse { input: Some(text::clipped(input)), ..self.state(id, ToolStatus::Running) })
     }
 
     pub(super) fn ended(&self, id: &str, status: ToolStatus, output: &str) -> AgentEvent {
@@ -113,20 +110,6 @@ fn paths(input: &Value) -> Vec<String> {
 /// A failed command's result begins with its exit code.
 fn exit_code(output: &str) -> Option<i32> {
     output.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
-}
-
-fn clipped(input: Value) -> Value {
-    match input {
-        Value::String(text) if text.len() > INPUT_TEXT => {
-            let kept = text::head(&text, INPUT_TEXT);
-            Value::String(format!("{kept} … ({} bytes in all)", text.len()))
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(clipped).collect()),
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().map(|(name, value)| (name, clipped(value))).collect())
-        }
-        other => other,
-    }
 }
 
 #[cfg(test)]

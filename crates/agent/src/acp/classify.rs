@@ -1,0 +1,259 @@
+//! What an end means: one pure function over all the evidence.
+//!
+//! Codes decide where there are codes; words only where the agent has nothing else to say, and then the words of
+//! recordings. What is not understood is a crash, never a success.
+
+use towline_core::{End, Refusal, TurnStop};
+
+use super::opening::Way;
+use crate::jsonrpc::RpcError;
+use crate::protocol::ProcessEnd;
+use crate::text;
+
+/// The protocol's code for an agent that nobody has signed in to.
+const AUTH_REQUIRED: i64 = -32_000;
+
+/// How much of stderr a message quotes.
+const STDERR_QUOTE: usize = 500;
+
+/// What providers say about credentials and accounts that only a person can mend.
+const AUTH_WORDS: [&str; 8] = [
+    "incorrect api key",
+    "invalid api key",
+    "api key not valid",
+    "invalid x-api-key",
+    "invalid authentication",
+    "unauthorized",
+    "exceeded your current quota",
+    "credit balance is too low",
+];
+
+const LIMIT_WORDS: [&str; 3] = ["rate limit", "too many requests", "rate_limit"];
+
+const OVERFLOW_WORDS: [&str; 4] = [
+    "maximum context length",
+    "exceeds the maximum number of tokens",
+    "prompt is too long",
+    "context_length_exceeded",
+];
+
+const SERVER_WORDS: [&str; 9] = [
+    "the server had an error",
+    "internal server error",
+    "overloaded",
+    "service unavailable",
+    "bad gateway",
+    "gateway timeout",
+    "unable to connect",
+    "cannot connect",
+    "fetch failed",
+];
+
+/// Everything that says how an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Evidence {
+    /// Whether a session came up.
+    pub(super) session_started: bool,
+    /// Whether the agent was in the middle of a turn.
+    pub(super) in_turn: bool,
+    /// The last end of a turn, or why there was none.
+    pub(super) outcome: Option<Outcome>,
+    /// How the process ended.
+    pub(super) exit: ProcessEnd,
+}
+
+/// What came of a prompt, or of getting as far as one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Outcome {
+    /// The agent stopped, and said why.
+    Stopped {
+        /// The protocol's word for it.
+        reason: String,
+        /// Its last message.
+        text: String,
+    },
+    /// The agent stopped without a reason.
+    Nameless {
+        /// Its last message.
+        text: String,
+    },
+    /// The agent says that it is done, and there is nothing that it did.
+    Empty {
+        /// Its last message.
+        text: String,
+    },
+    /// A request of ours was refused.
+    Failed(Failed),
+}
+
+/// A request of ours that was refused.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Failed {
+    /// Before there was a session, or on the way to the prompt.
+    Opening {
+        /// What was asked for.
+        what: &'static str,
+        /// The refusal.
+        error: RpcError,
+    },
+    /// The session itself.
+    Session {
+        /// How it was to come up.
+        way: Way,
+        /// The refusal.
+        error: RpcError,
+    },
+    /// The agent has no model at all.
+    NoModel,
+    /// A prompt.
+    Prompt {
+        /// The refusal.
+        error: RpcError,
+        /// The last message before it.
+        text: String,
+    },
+}
+
+impl Outcome {
+    /// Why the turn stopped.
+    pub(super) fn stop(&self) -> TurnStop {
+        let failed = |status, reason: &str| TurnStop::Failed { status, reason: reason.to_owned() };
+        match self {
+            Self::Stopped { reason, .. } if reason == "end_turn" => TurnStop::Done,
+            Self::Stopped { reason, .. } if reason == "cancelled" => TurnStop::Interrupted,
+            Self::Stopped { reason, .. } => failed(None, reason),
+            Self::Nameless { .. } => failed(None, "no stop reason"),
+            Self::Empty { .. } => failed(None, "an empty turn"),
+            Self::Failed(Failed::NoModel) => failed(None, "no model"),
+            Self::Failed(
+                Failed::Prompt { error, .. } | Failed::Session { error, .. } | Failed::Opening { error, .. },
+            ) => {
+                let status = status(error).or(matches!(meaning(error), Meaning::Auth).then_some(401));
+                failed(status, &format!("error {}", error.code))
+            }
+        }
+    }
+
+    /// The last words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Stopped { text, .. } | Self::Nameless { text } | Self::Empty { text } => text.clone(),
+            Self::Failed(Failed::Prompt { error, text }) if text.is_empty() => words(error),
+            Self::Failed(Failed::Prompt { text, .. }) => text.clone(),
+            Self::Failed(Failed::Session { error, .. } | Failed::Opening { error, .. }) => words(error),
+            Self::Failed(Failed::NoModel) => String::new(),
+        }
+    }
+}
+
+/// What the end means.
+pub(super) fn classify(evidence: &Evidence) -> End {
+    if let Some(problem) = &evidence.exit.spawn {
+        return End::SpawnFailed { problem: problem.clone() };
+    }
+    match &evidence.outcome {
+        Some(outcome) if !evidence.in_turn => with_outcome(outcome),
+        _ => End::Crashed { message: how_it_ended(&evidence.exit) },
+    }
+}
+
+fn with_outcome(outcome: &Outcome) -> End {
+    match outcome {
+        Outcome::Stopped { reason, text } => match reason.as_str() {
+            "end_turn" => End::Completed,
+            "max_turn_requests" => End::MaxTurns,
+            "refusal" => End::Declined { message: text.clone() },
+            "cancelled" => End::Crashed { message: "the turn was interrupted".to_owned() },
+            "max_tokens" => {
+                End::Crashed { message: "the model's answer reached its limit of tokens".to_owned() }
+            }
+            unknown => End::Crashed { message: format!("the turn stopped for an unknown reason: {unknown}") },
+        },
+        Outcome::Nameless { .. } => End::Crashed { message: "the turn stopped without a reason".to_owned() },
+        Outcome::Empty { .. } => End::Crashed {
+            message:
+                "the turn ended without a whole answer: the model's answer was empty, blocked or cut off"
+                    .to_owned(),
+        },
+        Outcome::Failed(Failed::NoModel) => {
+            End::Auth { message: "the agent has no model: no provider is signed in to".to_owned() }
+        }
+        Outcome::Failed(Failed::Session { way: Way::Load | Way::Resume, error })
+            if meaning(error) != Meaning::Auth =>
+        {
+            End::ResumeRefused { why: Refusal::NotFound }
+        }
+        Outcome::Failed(Failed::Session { error, .. }) => failed("the session could not be opened", error),
+        Outcome::Failed(Failed::Opening { what, error }) => failed(&format!("{what} failed"), error),
+        Outcome::Failed(Failed::Prompt { error, .. }) => failed("the prompt failed", error),
+    }
+}
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Auth,
+    Limit,
+    Overflow,
+    Server,
+    Unknown,
+}
+
+fn failed(what: &str, error: &RpcError) -> End {
+    let message = words(error);
+    match meaning(error) {
+        Meaning::Auth => End::Auth { message },
+        Meaning::Limit => End::RateLimited { until: None },
+        Meaning::Overflow => End::ContextOverflow,
+        Meaning::Server => End::ServerError { status: status(error), message },
+        Meaning::Unknown => End::Crashed { message: format!("{what}: {message}") },
+    }
+}
+
+/// Agents that pass the provider's status on use it as the code.
+fn status(error: &RpcError) -> Option<u16> {
+    u16::try_from(error.code).ok().filter(|code| (400..600).contains(code))
+}
+
+fn meaning(error: &RpcError) -> Meaning {
+    let spoken = words(error).to_lowercase();
+    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
+    let name = error.data.get("errorName").and_then(serde_json::Value::as_str);
+    match (status(error), name) {
+        _ if error.code == AUTH_REQUIRED => Meaning::Auth,
+        (Some(401..=403), _) | (_, Some("ProviderAuthError")) => Meaning::Auth,
+        (Some(429), _) => Meaning::Limit,
+        (Some(413), _) | (_, Some("ContextOverflowError")) => Meaning::Overflow,
+        (Some(408 | 500..=599), _) => Meaning::Server,
+        _ if says(&OVERFLOW_WORDS) => Meaning::Overflow,
+        _ if says(&LIMIT_WORDS) => Meaning::Limit,
+        _ if says(&AUTH_WORDS) => Meaning::Auth,
+        _ if says(&SERVER_WORDS) => Meaning::Server,
+        _ => Meaning::Unknown,
+    }
+}
+
+/// What a refusal says, without the words that say nothing.
+fn words(error: &RpcError) -> String {
+    let inner: Option<serde_json::Value> = serde_json::from_str(&error.message).ok();
+    let quoted = inner.as_ref().and_then(|inner| inner.pointer("/error/message")?.as_str());
+    let details = ["/details", "/message"].iter().find_map(|field| error.data.pointer(field)?.as_str());
+    let message = quoted.unwrap_or_else(|| {
+        let bare = error.message.strip_prefix("Internal error").unwrap_or(&error.message);
+        bare.trim_start_matches(':').trim()
+    });
+    let parts: Vec<_> =
+        [message, details.unwrap_or_default()].into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { format!("error {}", error.code) } else { parts.join(": ") }
+}
+
+fn how_it_ended(exit: &ProcessEnd) -> String {
+    let how = match (exit.code, exit.signal) {
+        (_, Some(signal)) => format!("ended by signal {signal}"),
+        (Some(code), None) => format!("exit code {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    let message = format!("{how} without an answer to the prompt");
+    if stderr.is_empty() { message } else { format!("{message}: {stderr}") }
+}

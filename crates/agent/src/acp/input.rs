@@ -1,0 +1,104 @@
+//! What is said to the model: the prompt, and the operator's words.
+//!
+//! The protocol has no way to say something to a model at work: a second prompt ends the first for some agents and
+//! loses it for others. So the operator's words wait for the end of the turn and are the next prompt of the same
+//! process. They have reached the model when it works on them.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde::Deserialize;
+use serde_json::json;
+use towline_core::{AgentEvent, MessageNo};
+
+use super::protocol::{AcpProtocol, Purpose, Stage};
+use super::turn::Whose;
+use crate::protocol::Action;
+
+/// The operator's words.
+#[derive(Debug, Default)]
+pub(super) struct Tells {
+    said: BTreeSet<MessageNo>,
+    waiting: VecDeque<(MessageNo, String)>,
+}
+
+impl AcpProtocol {
+    pub(super) fn on_tell(&mut self, message: MessageNo, text: String) {
+        if self.listens() && self.tells.said.insert(message) {
+            self.tells.waiting.push_back((message, text));
+        }
+    }
+
+    /// Sends the prompt.
+    pub(super) fn send_prompt(&mut self) -> Vec<Action> {
+        let text = std::mem::take(&mut self.prompt);
+        self.stage = Stage::Prompted;
+        let mut blocks = Vec::new();
+        if let Some(more) = self.system_append.take() {
+            blocks.push(json!({"type": "text", "text": more}));
+        }
+        blocks.push(json!({"type": "text", "text": text}));
+        self.begin_turn(Whose::Prompt);
+        let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
+        actions.extend(self.say("prompt", Purpose::Prompt, &blocks));
+        actions
+    }
+
+    /// Sends the operator's next words, when there are some and somebody to hear them.
+    pub(super) fn send_next_tell(&mut self) -> Option<Action> {
+        if !self.listens() {
+            return None;
+        }
+        let (message, text) = self.tells.waiting.pop_front()?;
+        self.begin_turn(Whose::Tell(message));
+        let blocks = [json!({"type": "text", "text": text})];
+        self.say(&name(message), Purpose::Tell(message), &blocks)
+    }
+
+    /// Says something to the model.
+    pub(super) fn say(&mut self, id: &str, purpose: Purpose, blocks: &[serde_json::Value]) -> Option<Action> {
+        let session = self.session.clone()?;
+        let params = json!({"sessionId": session.as_str(), "prompt": blocks});
+        self.request(id, purpose, "session/prompt", params)
+    }
+
+    /// What the agent was sent before: the operator's words among it are to be sent again in their place, where
+    /// whoever writes sees that they were; answers among it are answered.
+    pub(super) fn recall(&mut self, line: &[u8]) {
+        let Ok(sent) = serde_json::from_slice::<Sent<'_>>(line) else { return };
+        let Some(id) = sent.id else { return };
+        if sent.method.is_none() {
+            self.answered.insert(id.get().to_owned());
+            return;
+        }
+        let number = serde_json::from_str::<String>(id.get()).ok();
+        let number = number.as_deref().and_then(|id| id.strip_prefix("tell-")?.parse().ok());
+        let text = sent.params.and_then(|params| params.prompt.into_iter().next()).map(|block| block.text);
+        if let (Some(number), Some(text)) = (number, text) {
+            self.on_tell(MessageNo(number), text);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Sent<'a> {
+    #[serde(borrow)]
+    id: Option<&'a serde_json::value::RawValue>,
+    method: Option<String>,
+    params: Option<SentParams>,
+}
+
+#[derive(Deserialize)]
+struct SentParams {
+    #[serde(default)]
+    prompt: Vec<SentBlock>,
+}
+
+#[derive(Deserialize)]
+struct SentBlock {
+    #[serde(default)]
+    text: String,
+}
+
+fn name(message: MessageNo) -> String {
+    format!("tell-{message}")
+}

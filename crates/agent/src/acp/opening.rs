@@ -1,0 +1,249 @@
+//! How a conversation begins: what both sides can do, the session, its model and its mode, and then the prompt.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
+
+use super::classify::Failed;
+use super::preset::{Need, Preset};
+use super::protocol::{AcpProtocol, Purpose, Stage, notice};
+use super::wire::{self, read};
+use crate::jsonrpc::RpcError;
+use crate::protocol::{Action, Resuming};
+
+/// The version of the protocol that we speak.
+const VERSION: u64 = 1;
+
+/// How a session comes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A new one.
+    New,
+    /// An earlier one, which is shown again.
+    Load,
+    /// An earlier one, as it is.
+    Resume,
+}
+
+/// What is still to be set before the prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preparation {
+    Model,
+    Mode,
+}
+
+impl AcpProtocol {
+    /// What we say first. We offer no files and no terminals: agents have their own.
+    pub(super) fn hello(&mut self) -> Option<Action> {
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {
+                "fs": {"readTextFile": false, "writeTextFile": false},
+                "terminal": false,
+                "elicitation": {"form": {}},
+            },
+            "clientInfo": {"name": "towline", "title": "Towline", "version": env!("CARGO_PKG_VERSION")},
+        });
+        self.request("initialize", Purpose::Initialize, "initialize", params)
+    }
+
+    pub(super) fn on_initialized(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+        let hello = match answer {
+            Ok(raw) => read::<wire::Initialized>(raw).unwrap_or_default(),
+            Err(error) => return self.give_up(Failed::Opening { what: "initialize", error }),
+        };
+        if hello.protocol_version != VERSION {
+            let message = format!(
+                "the agent speaks version {} of the protocol, and Towline version {VERSION}; \
+                 use a version of the agent that speaks it, too",
+                hello.protocol_version
+            );
+            let error = RpcError { message, ..RpcError::default() };
+            return self.give_up(Failed::Opening { what: "initialize", error });
+        }
+        self.agent_version = hello.agent_info.version;
+        let capabilities = hello.agent_capabilities;
+        let can_resume = self.preset.resuming() == Resuming::Possible;
+        let way = match &self.asked {
+            SessionPlan::Resume(_) if can_resume && capabilities.session_capabilities.resume.is_some() => {
+                Way::Resume
+            }
+            SessionPlan::Resume(_) if can_resume && capabilities.load_session => Way::Load,
+            _ => Way::New,
+        };
+        self.open_session(way).into_iter().collect()
+    }
+
+    fn open_session(&mut self, way: Way) -> Option<Action> {
+        let mut params = json!({"cwd": self.directory, "mcpServers": self.mcp_servers});
+        let method = match way {
+            Way::New => "session/new",
+            Way::Load => "session/load",
+            Way::Resume => "session/resume",
+        };
+        if let (Way::Load | Way::Resume, SessionPlan::Resume(id)) = (way, &self.asked) {
+            params["sessionId"] = id.as_str().into();
+        }
+        self.request("session", Purpose::Session(way), method, params)
+    }
+
+    pub(super) fn on_session(&mut self, way: Way, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+        let session = match answer {
+            Ok(raw) => read::<wire::Session>(raw).unwrap_or_default(),
+            Err(error) => return self.give_up(Failed::Session { way, error }),
+        };
+        let asked = match &self.asked {
+            SessionPlan::Resume(id) => Some(id.clone()),
+            SessionPlan::Fresh(_) => None,
+        };
+        let id = match (way, &session.session_id, &asked) {
+            (Way::Load | Way::Resume, None, Some(asked)) => asked.clone(),
+            (_, Some(id), _) => SessionId::new(id),
+            (_, None, _) => {
+                let error = RpcError { message: "the session has no id".to_owned(), ..RpcError::default() };
+                return self.give_up(Failed::Session { way: Way::New, error });
+            }
+        };
+        let resumed = way != Way::New && asked.as_ref() == Some(&id);
+        if resumed {
+            self.usage.goes_on(self.cost_before);
+            self.system_append = None;
+        }
+        self.session = Some(id.clone());
+        self.evidence.session_started = true;
+        let model = current_model(&session);
+        self.model.clone_from(&model);
+        let started = SessionStarted {
+            native_id: id.clone(),
+            resumed,
+            model,
+            agent_version: self.agent_version.take(),
+        };
+        let mut actions = vec![Action::emit(AgentEvent::SessionStarted(started))];
+        if let Some(asked) = asked.filter(|_| !resumed) {
+            let words = format!("the agent did not resume session {asked}: it started session {id} instead");
+            actions.push(notice(words));
+        }
+        actions.extend(std::mem::take(&mut self.unused_settings).into_iter().map(notice));
+        if self.preset == Preset::Opencode && knows_no_model(&session) {
+            actions.extend(self.give_up(Failed::NoModel));
+            return actions;
+        }
+        self.prepare(&session);
+        actions.extend(self.next_preparation());
+        actions
+    }
+
+    /// Finds out what is not yet as the settings want it.
+    fn prepare(&mut self, session: &wire::Session) {
+        self.model_option = model_option(session).map(|option| option.id.clone());
+        let wants_model = self.wanted_model.is_some() && self.wanted_model != self.model;
+        let is_in_mode =
+            self.mode.is_none_or(|mode| session.modes.current_mode_id.as_deref() == Some(mode.id));
+        // Gemini CLI was told by its arguments.
+        if wants_model && self.preset != Preset::Gemini {
+            self.preparations.push_back(Preparation::Model);
+        }
+        if !is_in_mode {
+            self.preparations.push_back(Preparation::Mode);
+        }
+    }
+
+    fn next_preparation(&mut self) -> Vec<Action> {
+        let Some(session) = self.session.clone() else { return Vec::new() };
+        let session = session.as_str();
+        let request = match self.preparations.pop_front() {
+            None => return self.compact_or_prompt(),
+            Some(Preparation::Model) => {
+                let model = self.wanted_model.clone().unwrap_or_default();
+                let purpose = Purpose::Prepared(Preparation::Model);
+                match self.model_option.clone() {
+                    Some(option) => {
+                        let params = json!({"sessionId": session, "configId": option, "value": model});
+                        self.request("model", purpose, "session/set_config_option", params)
+                    }
+                    None => {
+                        let params = json!({"sessionId": session, "modelId": model});
+                        self.request("model", purpose, "session/set_model", params)
+                    }
+                }
+            }
+            Some(Preparation::Mode) => {
+                let mode = self.mode.map(|mode| mode.id).unwrap_or_default();
+                let params = json!({"sessionId": session, "modeId": mode});
+                self.request("mode", Purpose::Prepared(Preparation::Mode), "session/set_mode", params)
+            }
+        };
+        request.into_iter().collect()
+    }
+
+    pub(super) fn on_prepared(
+        &mut self,
+        what: Preparation,
+        answer: Result<&RawValue, RpcError>,
+    ) -> Vec<Action> {
+        let mode_need = self.mode.map(|mode| mode.need);
+        match (what, answer) {
+            (Preparation::Model, Ok(_)) => {
+                self.model.clone_from(&self.wanted_model);
+                self.next_preparation()
+            }
+            (Preparation::Mode, Ok(_)) => self.next_preparation(),
+            (Preparation::Mode, Err(error)) if mode_need == Some(Need::Wanted) => {
+                let words = format!("the agent refused its mode: {}", error.message);
+                [notice(words)].into_iter().chain(self.next_preparation()).collect()
+            }
+            (Preparation::Mode, Err(error)) => {
+                self.give_up(Failed::Opening { what: "session/set_mode", error })
+            }
+            (Preparation::Model, Err(error)) => {
+                self.give_up(Failed::Opening { what: "the choice of the model", error })
+            }
+        }
+    }
+
+    fn compact_or_prompt(&mut self) -> Vec<Action> {
+        let Some(focus) = self.compact.take() else { return self.send_prompt() };
+        let known = self.preset == Preset::Opencode || self.commands.iter().any(|name| name == "compact");
+        if !known {
+            let reason = "the agent has no command that summarises its conversation".to_owned();
+            let told = Action::emit(AgentEvent::NotCompacted { reason });
+            return [told].into_iter().chain(self.send_prompt()).collect();
+        }
+        self.stage = Stage::Compacting;
+        let command = format!("/compact {focus}");
+        let block = json!({"type": "text", "text": command.trim_end()});
+        self.say("compact", Purpose::Compact, &[block]).into_iter().collect()
+    }
+
+    /// The turn that was to bring a summary is over: now comes the prompt.
+    pub(super) fn on_compacted(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+        let done = answer.map(|raw| read::<wire::Prompted>(raw).unwrap_or_default());
+        let event = match done {
+            Ok(done) if done.stop_reason.as_deref() == Some("end_turn") => {
+                let after = self.usage.context_used();
+                AgentEvent::Compacted { before: None, after }
+            }
+            Ok(done) => {
+                let reason = done.stop_reason.unwrap_or_else(|| "it ended without a reason".to_owned());
+                AgentEvent::NotCompacted { reason }
+            }
+            Err(error) => AgentEvent::NotCompacted { reason: error.message },
+        };
+        [Action::emit(event)].into_iter().chain(self.send_prompt()).collect()
+    }
+}
+
+fn model_option(session: &wire::Session) -> Option<&wire::ConfigOption> {
+    session.config_options.iter().find(|option| option.category.as_deref() == Some("model"))
+}
+
+fn current_model(session: &wire::Session) -> Option<String> {
+    let chosen = model_option(session).and_then(|option| option.current_value.clone());
+    session.models.current_model_id.clone().or(chosen)
+}
+
+/// Whether there is a choice of models with nothing to choose from: no provider is signed in to.
+fn knows_no_model(session: &wire::Session) -> bool {
+    model_option(session).is_some_and(|option| option.options.as_ref().is_some_and(Vec::is_empty))
+}

@@ -1,0 +1,105 @@
+//! What to start: one builder for fresh and resumed sessions. What can be said over the protocol is said there; these
+//! are the few things that cannot.
+
+use std::collections::BTreeMap;
+
+use super::preset::{Preset, asks};
+use crate::environment::{Extra, environment};
+use crate::protocol::LaunchContext;
+use crate::settings::AgentSettings;
+
+/// What a Gemini CLI sets for the processes below it.
+const OUTER_GEMINI: [&str; 2] = ["GEMINI_CLI", "GEMINI_CLI_IDE_SERVER_PORT"];
+
+/// What an opencode sets for the processes below it, and what belongs to its server.
+const OUTER_OPENCODE: [&str; 6] = [
+    "OPENCODE",
+    "OPENCODE_PID",
+    "OPENCODE_CLIENT",
+    "OPENCODE_SERVER_PASSWORD",
+    "OPENCODE_SERVER_USERNAME",
+    "OPENCODE_WORKSPACE_ID",
+];
+
+/// The keys of the providers that opencode looks for.
+const PROVIDER_KEYS: [&str; 13] = [
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENROUTER_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "XAI_API_KEY",
+    "TOGETHER_API_KEY",
+    "MOONSHOT_API_KEY",
+];
+
+/// Program and arguments. The prompt is never among them: it goes by standard input.
+pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    let has = |words: &[&str]| settings.command.iter().any(|word| words.contains(&word.as_str()));
+    match Preset::of(settings) {
+        Preset::Gemini => {
+            if !has(&["--acp", "--experimental-acp"]) {
+                argv.push("--acp".to_owned());
+            }
+            if let Some(model) = context.model.or(settings.model.as_deref()) {
+                argv.extend(["--model".to_owned(), model.to_owned()]);
+            }
+            argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
+        }
+        Preset::Opencode => {
+            if !has(&["acp"]) {
+                argv.push("acp".to_owned());
+            }
+            argv.extend(["--cwd".to_owned(), context.directory.to_owned()]);
+        }
+        Preset::Plain => {}
+    }
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+/// The whole environment.
+pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
+    let preset = Preset::of(settings);
+    let mut env = environment(settings, context, &extra(preset));
+    let mut default = |name: &str, value: &str| {
+        env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    };
+    match preset {
+        Preset::Gemini => {
+            // Otherwise it runs itself a second time, and signals do not reach the one that works.
+            default("GEMINI_CLI_NO_RELAUNCH", "true");
+            default("GEMINI_CLI_TRUST_WORKSPACE", "true");
+        }
+        Preset::Opencode => {
+            default("OPENCODE_DISABLE_AUTOUPDATE", "1");
+            // It asks about nothing unless it is told to.
+            if asks(settings) {
+                default("OPENCODE_PERMISSION", r#"{"*":"ask"}"#);
+            }
+        }
+        Preset::Plain => {}
+    }
+    env
+}
+
+fn extra(preset: Preset) -> Extra {
+    match preset {
+        Preset::Gemini => {
+            Extra { prefixes: vec!["GEMINI_", "GOOGLE_"], except: OUTER_GEMINI.to_vec(), ..Extra::default() }
+        }
+        Preset::Opencode => Extra {
+            names: PROVIDER_KEYS.to_vec(),
+            prefixes: vec!["OPENCODE_"],
+            except: OUTER_OPENCODE.to_vec(),
+            ..Extra::default()
+        },
+        Preset::Plain => Extra::default(),
+    }
+}

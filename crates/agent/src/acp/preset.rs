@@ -1,0 +1,86 @@
+//! What is known about programs beyond the protocol, by the program's name. Any other program gets nothing but the
+//! protocol itself.
+
+use std::path::Path;
+
+use crate::protocol::Resuming;
+use crate::settings::{AgentSettings, Permission};
+
+/// A program that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preset {
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// Any other.
+    Plain,
+}
+
+/// A permission mode of the agent's own that fits the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    /// The agent's name for it.
+    pub(super) id: &'static str,
+    /// Whether the settings do not hold without it.
+    pub(super) need: Need,
+}
+
+/// How much depends on something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It goes without.
+    Wanted,
+    /// It does not go without.
+    Required,
+}
+
+impl Preset {
+    /// By the first word of the command.
+    pub(super) fn of(settings: &AgentSettings) -> Self {
+        let program = settings.command.first().and_then(|program| Path::new(program).file_stem());
+        match program.and_then(|name| name.to_str()) {
+            Some("gemini") => Self::Gemini,
+            Some("opencode") => Self::Opencode,
+            _ => Self::Plain,
+        }
+    }
+
+    /// Whether its conversations outlive the process. Gemini CLI advertises `session/load`, but does not keep what
+    /// is said over ACP under the session's id, so there is nothing to load.
+    pub(super) const fn resuming(self) -> Resuming {
+        match self {
+            Self::Gemini => Resuming::Never,
+            Self::Opencode | Self::Plain => Resuming::Possible,
+        }
+    }
+
+    /// The mode that fits the settings. Without a deny list, nothing is left to be asked about under bypass; with
+    /// one, or with a person to be asked, every call must be asked about.
+    pub(super) fn mode(self, settings: &AgentSettings) -> Option<Mode> {
+        match self {
+            Self::Gemini if asks(settings) => Some(Mode { id: "default", need: Need::Required }),
+            Self::Gemini => Some(Mode { id: "yolo", need: Need::Wanted }),
+            Self::Opencode | Self::Plain => None,
+        }
+    }
+
+    /// The command that signs a person in.
+    pub(super) fn sign_in_hint(self, settings: &AgentSettings) -> String {
+        let program = settings.command.first().map_or("", String::as_str);
+        match self {
+            Self::Gemini => {
+                format!(
+                    "run `{program}` and choose how to sign in, or set GEMINI_API_KEY and choose it there once"
+                )
+            }
+            Self::Opencode => format!("run `{program} auth login`, or set the key of its provider"),
+            Self::Plain => format!("run `{program}` and sign in there"),
+        }
+    }
+}
+
+/// Whether the agent has to ask before it uses its tools.
+pub(super) fn asks(settings: &AgentSettings) -> bool {
+    settings.permission != Permission::Bypass || !settings.deny.is_empty()
+}

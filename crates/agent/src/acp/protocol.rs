@@ -1,0 +1,306 @@
+//! The conversation: what to write, and which module reads which line.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use serde_json::{Value, json};
+use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
+
+use super::classify::{Evidence, Failed, Outcome, classify};
+use super::input::Tells;
+use super::opening::{Preparation, Way};
+use super::preset::{Mode, Preset};
+use super::requests::Pending;
+use super::speech::Speech;
+use super::tools::Call;
+use super::turn::Turn;
+use super::usage::UsageLedger;
+use crate::jsonrpc::{self, Incoming, Peer, RpcError};
+use crate::permission::Rules;
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
+use crate::settings::{AgentSettings, McpServer};
+use crate::unrecognised::Unrecognised;
+
+/// A line that this version does not understand, by the name to count it under.
+pub(super) struct Unknown(pub(super) String);
+
+/// What a line asks for, unless it is not understood.
+pub(super) type Reading = Result<Vec<Action>, Unknown>;
+
+/// What a request of ours was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Initialize,
+    Session(Way),
+    Prepared(Preparation),
+    Compact,
+    Prompt,
+    Tell(towline_core::MessageNo),
+}
+
+/// How far the conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// What comes is not ours: the past, shown again, or how the session comes up.
+    Opening,
+    /// The conversation is being summarised.
+    Compacting,
+    /// The prompt was sent.
+    Prompted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stdin {
+    Open,
+    Closed,
+}
+
+/// The state of one conversation.
+pub(super) struct AcpProtocol {
+    pub(super) preset: Preset,
+    pub(super) asked: SessionPlan,
+    pub(super) directory: String,
+    pub(super) prompt: String,
+    pub(super) compact: Option<String>,
+    /// What a new session is told before its prompt.
+    pub(super) system_append: Option<String>,
+    pub(super) wanted_model: Option<String>,
+    pub(super) mode: Option<Mode>,
+    /// The MCP servers as the agent is given them, and their names.
+    pub(super) mcp_servers: Value,
+    pub(super) servers: Vec<String>,
+    /// Words about settings that cannot be passed on.
+    pub(super) unused_settings: Vec<String>,
+    pub(super) rules: Rules,
+    peer: Peer<Purpose>,
+    pub(super) stage: Stage,
+    stdin: Stdin,
+    pub(super) agent_version: Option<String>,
+    pub(super) session: Option<SessionId>,
+    pub(super) model: Option<String>,
+    /// The agent's name for the choice of its model, where it is one of its options.
+    pub(super) model_option: Option<String>,
+    pub(super) preparations: VecDeque<Preparation>,
+    /// Slash commands that the agent has.
+    pub(super) commands: Vec<String>,
+    pub(super) tells: Tells,
+    pub(super) turn: Turn,
+    pub(super) speech: Speech,
+    /// Tool calls of this turn, by id.
+    pub(super) calls: HashMap<String, Call>,
+    /// Ids of tool calls that were denied.
+    pub(super) denied: HashSet<String>,
+    /// Requests that wait for a person, by id.
+    pub(super) pending: BTreeMap<String, Pending>,
+    /// Requests that were answered before this reading of the conversation began.
+    pub(super) answered: HashSet<String>,
+    /// What the session had cost before, when somebody knows.
+    pub(super) cost_before: Option<MicroUsd>,
+    pub(super) usage: UsageLedger,
+    pub(super) evidence: Evidence,
+    unrecognised: Unrecognised,
+}
+
+impl AcpProtocol {
+    pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
+        let preset = Preset::of(settings);
+        Self {
+            preset,
+            asked: context.session.clone(),
+            directory: context.directory.to_owned(),
+            prompt: context.prompt.to_owned(),
+            compact: context.compact.map(str::to_owned),
+            system_append: settings.system_append.clone(),
+            wanted_model: context.model.map(str::to_owned).or_else(|| settings.model.clone()),
+            mode: preset.mode(settings),
+            mcp_servers: settings.mcp.iter().map(server).collect(),
+            servers: settings.mcp.keys().cloned().collect(),
+            unused_settings: unused(settings, preset),
+            rules: Rules::of(settings, context.permitted),
+            peer: Peer::default(),
+            stage: Stage::Opening,
+            stdin: Stdin::Open,
+            agent_version: None,
+            session: None,
+            model: None,
+            model_option: None,
+            preparations: VecDeque::new(),
+            commands: Vec::new(),
+            tells: Tells::default(),
+            turn: Turn::default(),
+            speech: Speech::default(),
+            calls: HashMap::new(),
+            denied: HashSet::new(),
+            pending: BTreeMap::new(),
+            answered: HashSet::new(),
+            cost_before: None,
+            usage: UsageLedger::new(),
+            evidence: Evidence::default(),
+            unrecognised: Unrecognised::default(),
+        }
+    }
+
+    fn read(&mut self, line: &str) -> Reading {
+        match self.peer.read(line) {
+            Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
+            Some(Incoming::Request(request)) => self.on_request(&request),
+            Some(Incoming::Notification { method: "session/update", params }) => self.on_update(params),
+            Some(Incoming::Notification { method: "$/cancel_request", params }) => {
+                self.on_cancelled_request(params)
+            }
+            Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
+            Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
+            Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
+            None => {
+                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+                Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()))
+            }
+        }
+    }
+
+    fn on_reply(
+        &mut self,
+        purpose: Purpose,
+        result: Result<&serde_json::value::RawValue, RpcError>,
+    ) -> Vec<Action> {
+        match purpose {
+            Purpose::Initialize => self.on_initialized(result),
+            Purpose::Session(way) => self.on_session(way, result),
+            Purpose::Prepared(what) => self.on_prepared(what, result),
+            Purpose::Compact => self.on_compacted(result),
+            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(result),
+        }
+    }
+
+    /// There will be no turn.
+    pub(super) fn give_up(&mut self, failed: Failed) -> Vec<Action> {
+        self.evidence.outcome = Some(Outcome::Failed(failed));
+        self.close_stdin().into_iter().collect()
+    }
+
+    /// Takes note of what is not understood.
+    pub(super) fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
+        self.unrecognised.note(what, raw).into_iter().collect()
+    }
+
+    /// Closes the agent's input, once.
+    pub(super) fn close_stdin(&mut self) -> Option<Action> {
+        let was = std::mem::replace(&mut self.stdin, Stdin::Closed);
+        (was == Stdin::Open).then_some(Action::CloseStdin)
+    }
+
+    /// Whether what we write reaches the agent.
+    pub(super) fn listens(&self) -> bool {
+        self.stdin == Stdin::Open
+    }
+
+    /// Writes a line, as long as the agent listens.
+    pub(super) fn write(&self, line: Vec<u8>) -> Option<Action> {
+        self.listens().then_some(Action::Write(line))
+    }
+
+    /// Asks for something, as long as the agent listens.
+    pub(super) fn request(
+        &mut self,
+        id: &str,
+        purpose: Purpose,
+        method: &str,
+        params: Value,
+    ) -> Option<Action> {
+        if !self.listens() {
+            return None;
+        }
+        Some(Action::Write(self.peer.request(id, purpose, method, params)))
+    }
+
+    /// Asks the agent to end its turn. One that has no turn yet is not given one.
+    fn interrupt(&mut self) -> Vec<Action> {
+        if !self.evidence.in_turn {
+            return self.close_stdin().into_iter().collect();
+        }
+        let session = self.session.as_ref().map(SessionId::as_str).unwrap_or_default();
+        let cancel = jsonrpc::notification("session/cancel", json!({"sessionId": session}));
+        self.write(cancel).into_iter().chain(self.cancel_requests()).collect()
+    }
+}
+
+impl Protocol for AcpProtocol {
+    fn recall(&mut self, sent: &[u8]) {
+        Self::recall(self, sent);
+    }
+
+    fn cost_before(&mut self, cost: MicroUsd) {
+        self.cost_before = Some(cost);
+    }
+
+    fn start(&mut self) -> Vec<Action> {
+        self.hello().into_iter().collect()
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+        let line = match frame {
+            Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
+            Frame::TooLong { length } => {
+                let raw = format!("a line of {length} bytes");
+                return self.unknown("too long".to_owned(), &raw);
+            }
+        };
+        if line.is_empty() {
+            return Vec::new();
+        }
+        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
+    }
+
+    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
+        match steer {
+            Steer::Interrupt => self.interrupt(),
+            Steer::Tell { message, text } => {
+                self.on_tell(message, text);
+                Vec::new()
+            }
+            Steer::Answer { request, reply } => self.on_answer(&request, reply),
+        }
+    }
+
+    fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
+        self.evidence.exit = exit.clone();
+        self.stdin = Stdin::Closed;
+        let mut actions: Vec<_> = self.speech.over().into_iter().map(Action::emit).collect();
+        actions.extend(self.unrecognised.rest());
+        let end = classify(&self.evidence);
+        let odd_exit = match (exit.code, exit.signal) {
+            (_, Some(signal)) => Some(format!("ended by signal {signal}")),
+            (Some(0), None) => None,
+            (Some(code), None) => Some(format!("exited with code {code}")),
+            (None, None) => Some("ended in an unknown way".to_owned()),
+        };
+        let odd_exit = odd_exit.filter(|_| end == End::Completed);
+        actions
+            .extend(odd_exit.map(|how| {
+                notice(format!("the agent finished its turn and then {how}; its result is kept"))
+            }));
+        (actions, end)
+    }
+}
+
+/// Something worth telling.
+pub(super) fn notice(text: String) -> Action {
+    Action::emit(AgentEvent::Notice { text })
+}
+
+fn server((name, server): (&String, &McpServer)) -> Value {
+    let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+    json!({"name": name, "command": program, "args": args, "env": []})
+}
+
+/// Settings that neither the protocol nor this program's arguments have a place for.
+fn unused(settings: &AgentSettings, preset: Preset) -> Vec<String> {
+    let mut unused = Vec::new();
+    if settings.max_turns.is_some() {
+        unused.push("max_turns");
+    }
+    if !settings.dirs.is_empty() && preset != Preset::Gemini {
+        unused.push("dirs");
+    }
+    let words = |name| format!("this agent cannot be given `{name}`: it is set, but has no effect");
+    unused.into_iter().map(words).collect()
+}

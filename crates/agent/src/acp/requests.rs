@@ -1,0 +1,234 @@
+//! What the agent wants of us. Permissions that the rules decide are answered at once; what only a person can decide
+//! stays open until the answer comes or the agent does not wait for it any more. Files and terminals we do not serve:
+//! agents work on the workspace by themselves, also those that tell us what they wrote.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use towline_core::{About, AgentEvent, Ask, Decision, Outcome, Reply};
+
+use super::elicitation::Form;
+use super::protocol::{AcpProtocol, Reading, Unknown};
+use super::tools::Ruled;
+use super::wire::{self, PermissionOption, read};
+use crate::jsonrpc::{self, METHOD_NOT_FOUND, RpcRequest};
+use crate::permission::{self, BY_RULE, Ruling, Verdict};
+use crate::protocol::Action;
+
+/// The code for parameters that cannot be read.
+const INVALID_PARAMS: i64 = -32_602;
+
+/// A request that waits for a person.
+#[derive(Debug)]
+pub(super) struct Pending {
+    id: Box<RawValue>,
+    what: Waiting,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    /// For a permission.
+    Permission {
+        /// The id of the tool call.
+        call: String,
+        options: Vec<PermissionOption>,
+    },
+    /// For a form to be filled in.
+    Form(Form),
+}
+
+impl AcpProtocol {
+    pub(super) fn on_request(&mut self, request: &RpcRequest<'_>) -> Reading {
+        match request.method {
+            "session/request_permission" => match read::<wire::PermissionRequest>(request.params) {
+                Some(asked) if !asked.tool_call.tool_call_id.is_empty() => {
+                    Ok(self.on_permission(request, asked))
+                }
+                _ => Ok(self.refuse(request, INVALID_PARAMS, "the tool call cannot be read")),
+            },
+            "elicitation/create" => Ok(self.on_elicitation(request)),
+            // Known, and not offered: whoever asks all the same does without.
+            "fs/read_text_file"
+            | "fs/write_text_file"
+            | "terminal/create"
+            | "terminal/output"
+            | "terminal/release"
+            | "terminal/wait_for_exit"
+            | "terminal/kill" => {
+                let words = format!("Towline does not offer {}", request.method);
+                let refusal = jsonrpc::refusal(request.id, METHOD_NOT_FOUND, &words);
+                Ok(self.write(refusal).into_iter().collect())
+            }
+            unknown => {
+                Ok(self.refuse(request, METHOD_NOT_FOUND, &format!("Towline does not know {unknown}")))
+            }
+        }
+    }
+
+    /// Refuses what is not understood, and counts it.
+    fn refuse(&mut self, request: &RpcRequest<'_>, code: i64, words: &str) -> Vec<Action> {
+        let refusal = self.write(jsonrpc::refusal(request.id, code, words));
+        let told = self.unknown(format!("request {}", request.method), request.params.get());
+        refusal.into_iter().chain(told).collect()
+    }
+
+    fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest) -> Vec<Action> {
+        let id = asked.tool_call.tool_call_id.clone();
+        let mut actions = self.work_is_seen();
+        actions.extend(self.speech.over().into_iter().map(Action::emit));
+        let call = self.calls.entry(id.clone()).or_default();
+        let was_known = call.is_known();
+        // A call that is asked about has not begun, whatever was said of it before.
+        call.learn(&id, self.preset, wire::ToolCall { status: None, ..asked.tool_call });
+        let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
+        if !was_known {
+            actions.extend(self.tell_call(&id));
+        }
+        let Ruling { verdict, by, rule } = self.ruling(&ruled);
+        match verdict {
+            Verdict::Allow => actions.extend(self.settle(request.id, &id, &asked.options, Outcome::Allow)),
+            Verdict::Deny => actions.extend(self.settle(request.id, &id, &asked.options, Outcome::Deny)),
+            Verdict::Ask => {
+                let about =
+                    About::Permission { call: permission::call(&ruled.tool, &ruled.input), title, rule };
+                let what = Waiting::Permission { call: id, options: asked.options };
+                actions.push(self.ask(request.id, about, what));
+                return actions;
+            }
+        }
+        let outcome = if verdict == Verdict::Allow { Outcome::Allow } else { Outcome::Deny };
+        let decision = Decision { tool: ruled.tool, outcome, by: by.to_owned(), rule: Some(rule) };
+        actions.push(Action::emit(AgentEvent::Decided(decision)));
+        actions
+    }
+
+    /// What the rules say about a call: about all of the files it touches, and under all of its names.
+    fn ruling(&self, ruled: &Ruled) -> Ruling {
+        let directory = Some(self.directory.as_str());
+        let names = [ruled.tool.as_str()].into_iter().chain(ruled.aliases.iter().copied());
+        let inputs = || [&ruled.input].into_iter().chain(&ruled.further);
+        for name in names {
+            if let Some(rule) = inputs().find_map(|input| self.rules.denying(name, input, directory)) {
+                return Ruling { verdict: Verdict::Deny, by: BY_RULE, rule };
+            }
+        }
+        let whole = self.rules.ruling(&ruled.tool, &ruled.input, directory);
+        if whole.verdict != Verdict::Allow || whole.by != BY_RULE {
+            return whole;
+        }
+        let further = ruled.further.iter().map(|input| self.rules.ruling(&ruled.tool, input, directory));
+        further.into_iter().find(|ruling| ruling.verdict != Verdict::Allow).unwrap_or(whole)
+    }
+
+    fn settle(
+        &mut self,
+        request: &RawValue,
+        call: &str,
+        options: &[PermissionOption],
+        outcome: Outcome,
+    ) -> Option<Action> {
+        if outcome == Outcome::Deny {
+            self.denied.insert(call.to_owned());
+        }
+        self.write(jsonrpc::answer(request, chosen(options, outcome)))
+    }
+
+    /// Leaves a request to a person. Where our answers cannot reach the agent any more, or have already, it waits for
+    /// none.
+    fn ask(&mut self, id: &RawValue, about: About, what: Waiting) -> Action {
+        let key = id.get().to_owned();
+        let waits = self.listens();
+        if waits && !self.answered.contains(&key) {
+            self.pending.insert(key.clone(), Pending { id: id.to_owned(), what });
+        }
+        let request = waits.then_some(key);
+        Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))
+    }
+
+    fn on_elicitation(&mut self, request: &RpcRequest<'_>) -> Vec<Action> {
+        let asked: wire::Elicitation = read(request.params).unwrap_or_default();
+        match Form::read(&asked) {
+            Some(form) => {
+                let mut actions = self.work_is_seen();
+                actions.extend(self.speech.over().into_iter().map(Action::emit));
+                let about = About::Choice { parts: form.parts(&asked.message) };
+                actions.push(self.ask(request.id, about, Waiting::Form(form)));
+                actions
+            }
+            None => {
+                let declined = self.write(jsonrpc::answer(request.id, json!({"action": "decline"})));
+                let told = self.unknown("elicitation/create".to_owned(), request.params.get());
+                declined.into_iter().chain(told).collect()
+            }
+        }
+    }
+
+    /// A person has answered.
+    pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
+        let Some(pending) = self.pending.remove(id) else { return Vec::new() };
+        let result = match (&pending.what, reply) {
+            (Waiting::Permission { options, .. }, Reply::Allowed) => chosen(options, Outcome::Allow),
+            // Words permit nothing, and the protocol has no place for them.
+            (Waiting::Permission { call, options }, Reply::Denied { .. } | Reply::Chosen { .. }) => {
+                self.denied.insert(call.clone());
+                chosen(options, Outcome::Deny)
+            }
+            (Waiting::Form(form), Reply::Chosen { answers }) => {
+                json!({"action": "accept", "content": form.filled_in(&answers)})
+            }
+            (Waiting::Form(_), Reply::Allowed | Reply::Denied { .. }) => json!({"action": "decline"}),
+        };
+        self.write(jsonrpc::answer(&pending.id, result)).into_iter().collect()
+    }
+
+    /// Lets go of what the agent still waits for: it is told so, as the protocol wants it.
+    pub(super) fn cancel_requests(&mut self) -> Vec<Action> {
+        let pending = std::mem::take(&mut self.pending);
+        let mut actions = Vec::new();
+        for (request, pending) in pending {
+            let result = match pending.what {
+                Waiting::Permission { .. } => json!({"outcome": {"outcome": "cancelled"}}),
+                Waiting::Form(_) => json!({"action": "cancel"}),
+            };
+            actions.push(Action::emit(AgentEvent::Withdrawn { request }));
+            actions.extend(self.write(jsonrpc::answer(&pending.id, result)));
+        }
+        actions
+    }
+
+    /// The turn is over: what it asked for is of no use any more.
+    pub(super) fn withdraw_requests(&mut self) -> Vec<Action> {
+        let pending = std::mem::take(&mut self.pending);
+        let withdrawn = pending.into_keys().map(|request| AgentEvent::Withdrawn { request });
+        withdrawn.map(Action::emit).collect()
+    }
+
+    /// A call that has its result waits for no answer: whoever reads the conversation again sees the result, but not
+    /// the answer that went before it.
+    pub(super) fn forget_requests_of(&mut self, id: &str) {
+        self.pending.retain(
+            |_, pending| !matches!(&pending.what, Waiting::Permission { call, .. } if call.as_str() == id),
+        );
+    }
+
+    /// The agent does not wait for our answer any more.
+    pub(super) fn on_cancelled_request(&mut self, params: &RawValue) -> Reading {
+        let cancelled: Value = read(params).ok_or_else(|| Unknown("$/cancel_request".to_owned()))?;
+        let request = cancelled.get("requestId").map(Value::to_string).unwrap_or_default();
+        let withdrawn = self.pending.remove(&request);
+        Ok(withdrawn.map(|_| Action::emit(AgentEvent::Withdrawn { request })).into_iter().collect())
+    }
+}
+
+/// The option that says so for this once; where there is none, the one that says so for good, when it is a refusal.
+/// An agent that offers neither is told that nobody chose.
+fn chosen(options: &[PermissionOption], outcome: Outcome) -> Value {
+    let kinds: &[&str] = match outcome {
+        Outcome::Allow => &["allow_once", "allow_always"],
+        Outcome::Deny => &["reject_once", "reject_always"],
+    };
+    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    match option {
+        Some(option) => json!({"outcome": {"outcome": "selected", "optionId": option.option_id}}),
+        None => json!({"outcome": {"outcome": "cancelled"}}),
+    }
+}

@@ -1,0 +1,70 @@
+//! What the agent says and thinks: pieces as they come, and the whole when it is complete.
+//!
+//! Nothing marks the end of a message. It is over when another one begins, when the agent does something else, or at
+//! the end of the turn.
+
+use towline_core::{AgentEvent, Role};
+
+/// The message and the reasoning that are being written.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    message: Piece,
+    thought: Piece,
+    /// The last whole message of the turn.
+    last: String,
+}
+
+#[derive(Debug, Default)]
+struct Piece {
+    id: Option<String>,
+    text: String,
+}
+
+impl Speech {
+    /// A piece of a message.
+    pub(super) fn said(&mut self, id: Option<String>, text: String) -> Vec<AgentEvent> {
+        let mut events: Vec<_> = self.thought_over().into_iter().collect();
+        if self.message.id != id {
+            events.extend(self.message_over());
+        }
+        self.message.id = id;
+        self.message.text.push_str(&text);
+        events.push(AgentEvent::MessageDelta { text });
+        events
+    }
+
+    /// A piece of the reasoning.
+    pub(super) fn thought(&mut self, id: Option<String>, text: &str) -> Vec<AgentEvent> {
+        let mut events: Vec<_> = self.message_over().into_iter().collect();
+        if self.thought.id != id {
+            events.extend(self.thought_over());
+        }
+        self.thought.id = id;
+        self.thought.text.push_str(text);
+        events
+    }
+
+    /// What is being written is complete.
+    pub(super) fn over(&mut self) -> Vec<AgentEvent> {
+        self.thought_over().into_iter().chain(self.message_over()).collect()
+    }
+
+    /// The last message of the turn, which is over.
+    pub(super) fn take_last(&mut self) -> String {
+        std::mem::take(&mut self.last)
+    }
+
+    fn message_over(&mut self) -> Option<AgentEvent> {
+        let text = std::mem::take(&mut self.message).text;
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.last.clone_from(&text);
+        Some(AgentEvent::Message { role: Role::Assistant, text })
+    }
+
+    fn thought_over(&mut self) -> Option<AgentEvent> {
+        let text = std::mem::take(&mut self.thought).text;
+        (!text.trim().is_empty()).then_some(AgentEvent::Thought { text })
+    }
+}

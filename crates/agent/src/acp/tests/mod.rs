@@ -1,0 +1,1 @@
+//! What is expected of conversations with ACP agents.

@@ -1,0 +1,256 @@
+//! Tool calls: what is known about each, in words for people and in the names that rules speak about.
+//!
+//! The protocol has kinds of tools, not names. So that the same rules hold for every agent, a command is `Bash`, a
+//! change of a file `Edit` or `Write`, and so on; only a tool of no such kind goes by a name of its own.
+
+use serde_json::{Map, Value};
+use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+
+use super::preset::Preset;
+use super::wire;
+use crate::text;
+
+/// Where the agent's own tools have the path of a file.
+const PATH_FIELDS: [&str; 6] =
+    ["file_path", "filePath", "filepath", "absolute_path", "notebook_path", "path"];
+
+/// A call, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Call {
+    own_name: String,
+    title: String,
+    kind: String,
+    status: Option<ToolStatus>,
+    input: Value,
+    locations: Vec<String>,
+    /// What it leaves in which file, where the agent shows a diff.
+    changes: Vec<(String, String)>,
+    output: String,
+    exit_code: Option<i32>,
+    told: Option<(ToolStatus, String)>,
+}
+
+/// A call in the words of the rules.
+#[derive(Debug, PartialEq)]
+pub(super) struct Ruled {
+    pub(super) tool: String,
+    /// Further names by which the deny list may speak about it.
+    pub(super) aliases: &'static [&'static str],
+    pub(super) input: Value,
+    /// The same call for each further file that it touches.
+    pub(super) further: Vec<Value>,
+}
+
+impl Call {
+    /// Takes over what is new.
+    pub(super) fn learn(&mut self, id: &str, preset: Preset, news: wire::ToolCall) {
+        if self.own_name.is_empty() {
+            let from_id = id.split_once("__").map(|(name, _)| name).filter(|_| preset == Preset::Gemini);
+            self.own_name = from_id.or(news.title.as_deref()).unwrap_or_default().to_owned();
+        }
+        if let Some(title) = news.title.filter(|title| !title.trim().is_empty()) {
+            self.title = title;
+        }
+        self.kind = news.kind.unwrap_or(std::mem::take(&mut self.kind));
+        if let Some(Value::Object(fields)) = news.raw_input {
+            let known =
+                if let Value::Object(known) = std::mem::take(&mut self.input) { known } else { Map::new() };
+            self.input = Value::Object(known.into_iter().chain(fields).collect());
+        }
+        if let Some(locations) = news.locations.filter(|locations| !locations.is_empty()) {
+            self.locations = locations.into_iter().map(|location| location.path).collect();
+        }
+        if let Some(content) = news.content {
+            self.show(content);
+        }
+        if let Some(raw) = &news.raw_output {
+            self.exit_code = exit_code(raw).or(self.exit_code);
+            if self.output.is_empty() {
+                self.output = words(raw).to_owned();
+            }
+        }
+        self.status = news.status.as_deref().and_then(status).or(self.status);
+    }
+
+    fn show(&mut self, content: Vec<wire::ToolContent>) {
+        let mut texts = Vec::new();
+        self.changes.clear();
+        for piece in content {
+            if let (Some(path), Some(text)) = (piece.path, piece.new_text) {
+                self.changes.push((path, text));
+            }
+            texts.extend(piece.content.map(|content| content.text).filter(|text| !text.is_empty()));
+        }
+        self.output = texts.join("\n");
+    }
+
+    /// Whether it came to its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.status.is_some_and(ToolStatus::is_over)
+    }
+
+    /// Whether it has begun, as far as the agent says.
+    pub(super) const fn is_known(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// The call as an event, when that is news. `denied` says that its end is ours.
+    pub(super) fn event(&mut self, id: &str, tool: &str, denied: bool) -> Option<AgentEvent> {
+        let failed = self.exit_code.is_some_and(|code| code != 0);
+        let status = match self.status.unwrap_or(ToolStatus::Pending) {
+            ToolStatus::Failed if denied => ToolStatus::Denied,
+            ToolStatus::Ok if failed => ToolStatus::Failed,
+            status => status,
+        };
+        let news = (status, self.title.clone());
+        if self.told.as_ref() == Some(&news) || self.told.as_ref().is_some_and(|(told, _)| told.is_over()) {
+            return None;
+        }
+        self.told = Some(news);
+        let output = status.is_over().then(|| text::tail(&self.output, text::OUTPUT_TAIL).to_owned());
+        let title = if self.title.is_empty() { tool.to_owned() } else { text::one_line(&self.title) };
+        Some(AgentEvent::Tool(ToolUse {
+            id: id.to_owned(),
+            tool: self.sort(tool),
+            name: tool.to_owned(),
+            title,
+            status,
+            input: (!self.input.is_null()).then(|| text::clipped(self.input.clone())),
+            output,
+            exit_code: self.exit_code,
+            paths: self.paths(),
+        }))
+    }
+
+    /// One line about it.
+    pub(super) fn title(&self) -> String {
+        text::one_line(if self.title.is_empty() { &self.own_name } else { &self.title })
+    }
+
+    /// The agent's to-do list, when this call writes it.
+    pub(super) fn plan(&self) -> Option<AgentEvent> {
+        let todos = self.input.get("todos")?.as_array()?;
+        let entry = |todo: &Value| {
+            let text = todo.get("content").or_else(|| todo.get("description"))?.as_str()?.to_owned();
+            Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
+        };
+        Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.input.get(name).and_then(Value::as_str)
+    }
+
+    fn sort(&self, tool: &str) -> ToolKind {
+        match self.kind.as_str() {
+            "read" => ToolKind::Read,
+            "edit" => ToolKind::Edit,
+            "delete" => ToolKind::Delete,
+            "move" => ToolKind::Move,
+            "search" => ToolKind::Search,
+            "execute" => ToolKind::Execute,
+            "fetch" => ToolKind::Fetch,
+            _ if tool.starts_with("mcp__") => ToolKind::Mcp,
+            _ if tool == "Task" => ToolKind::Subagent,
+            _ => ToolKind::Other,
+        }
+    }
+
+    /// Files it touches. Commands have their directory among the locations, which is none.
+    fn paths(&self) -> Vec<String> {
+        if self.kind == "execute" {
+            return Vec::new();
+        }
+        let fields = PATH_FIELDS.iter().filter_map(|field| self.field(field));
+        let changed = self.changes.iter().map(|(path, _)| path.as_str());
+        let mut paths: Vec<String> = Vec::new();
+        for path in self.locations.iter().map(String::as_str).chain(changed).chain(fields) {
+            if !path.is_empty() && !paths.iter().any(|known| known == path) {
+                paths.push(path.to_owned());
+            }
+        }
+        paths
+    }
+
+    fn command(&self, preset: Preset) -> Option<String> {
+        match self.input.get("command") {
+            Some(Value::String(command)) => Some(command.clone()),
+            Some(Value::Array(words)) => {
+                let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+                Some(words.join(" "))
+            }
+            // It shows no input, but the whole command as the title. A title of others may be prose.
+            _ if preset == Preset::Gemini && !self.title.is_empty() => Some(self.title.clone()),
+            _ => None,
+        }
+    }
+
+    /// The call in the words of the rules; `servers` are the MCP servers that the agent was given.
+    pub(super) fn ruled(&self, preset: Preset, servers: &[String]) -> Ruled {
+        let mut input = self.input.as_object().cloned().unwrap_or_default();
+        let (tool, aliases): (String, &'static [&'static str]) = match self.kind.as_str() {
+            "execute" => {
+                if let Some(command) = self.command(preset) {
+                    input.insert("command".to_owned(), command.into());
+                }
+                ("Bash".to_owned(), &[])
+            }
+            "edit" | "delete" | "move" if self.own_name.starts_with("write") => {
+                ("Write".to_owned(), &["Edit"])
+            }
+            "edit" | "delete" | "move" => ("Edit".to_owned(), &["Write", "MultiEdit"]),
+            "read" => ("Read".to_owned(), &[]),
+            "search" if self.own_name.starts_with("glob") => ("Glob".to_owned(), &["Grep"]),
+            "search" => ("Grep".to_owned(), &["Glob"]),
+            "fetch" => ("WebFetch".to_owned(), &[]),
+            _ if input.contains_key("subagent_type") => ("Task".to_owned(), &["Agent"]),
+            _ => (self.other_name(servers), &[]),
+        };
+        if self.input.is_null() && !self.changes.is_empty() {
+            let changes = self.changes.iter().map(|(_, text)| Value::from(text.as_str())).collect();
+            input.insert("content".to_owned(), changes);
+        }
+        let field = if matches!(tool.as_str(), "Grep" | "Glob") { "path" } else { "file_path" };
+        let mut each = self.paths().into_iter().map(|path| {
+            let mut input = input.clone();
+            input.insert(field.to_owned(), path.into());
+            Value::Object(input)
+        });
+        let first = each.next();
+        let further = each.collect();
+        let input = first.unwrap_or(Value::Object(input));
+        Ruled { tool, aliases, input, further }
+    }
+
+    /// A tool of an MCP server goes by the server's name and its own, whatever the agent makes of them.
+    fn other_name(&self, servers: &[String]) -> String {
+        let own = self.own_name.trim();
+        let bare = own.strip_prefix("mcp_").map_or(own, |rest| rest.trim_start_matches('_'));
+        let tool = servers.iter().find_map(|server| {
+            let rest = bare.strip_prefix(server.as_str())?;
+            let tool = rest.trim_start_matches(['_', '-', '.', ':', '/']);
+            (tool.len() < rest.len() && !tool.is_empty()).then(|| format!("mcp__{server}__{tool}"))
+        });
+        tool.unwrap_or_else(|| if own.is_empty() { "Other".to_owned() } else { own.to_owned() })
+    }
+}
+
+fn status(word: &str) -> Option<ToolStatus> {
+    match word {
+        "pending" => Some(ToolStatus::Pending),
+        "in_progress" => Some(ToolStatus::Running),
+        "completed" => Some(ToolStatus::Ok),
+        "failed" => Some(ToolStatus::Failed),
+        _ => None,
+    }
+}
+
+fn exit_code(output: &Value) -> Option<i32> {
+    let fields = ["/exitCode", "/exit_code", "/metadata/exit"];
+    fields.iter().find_map(|field| i32::try_from(output.pointer(field)?.as_i64()?).ok())
+}
+
+fn words(output: &Value) -> &str {
+    let inner = ["output", "error", "text"].iter().find_map(|field| output.get(field));
+    inner.unwrap_or(output).as_str().unwrap_or_default()
+}

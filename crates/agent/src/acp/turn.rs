@@ -1,0 +1,107 @@
+//! Turns: from a prompt to its answer. The process lives on after each and ends when its input is closed, which is
+//! when a turn is over and the operator has nothing to say.
+
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, MessageNo, TurnEnd, TurnStop};
+
+use super::classify::{Failed, Outcome};
+use super::preset::Preset;
+use super::protocol::AcpProtocol;
+use super::wire::{self, Prompted, read};
+use crate::jsonrpc::RpcError;
+use crate::protocol::Action;
+
+/// Whose words a turn is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The prompt's.
+    Prompt,
+    /// The operator's.
+    Tell(MessageNo),
+}
+
+/// The turn at work.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// The operator's words that the model has not been seen to work on.
+    unheard: Option<MessageNo>,
+    /// Whether the agent said or did something.
+    is_busy: bool,
+}
+
+impl AcpProtocol {
+    pub(super) fn begin_turn(&mut self, whose: Whose) {
+        let unheard = match whose {
+            Whose::Prompt => None,
+            Whose::Tell(message) => Some(message),
+        };
+        self.turn = Turn { unheard, is_busy: false };
+        self.evidence.in_turn = true;
+    }
+
+    /// The agent works: what it was told last has reached it.
+    pub(super) fn work_is_seen(&mut self) -> Vec<Action> {
+        self.turn.is_busy = true;
+        self.heard()
+    }
+
+    fn heard(&mut self) -> Vec<Action> {
+        let Some(message) = self.turn.unheard.take() else { return Vec::new() };
+        vec![Action::emit(AgentEvent::TurnStarted), Action::emit(AgentEvent::Heard { message })]
+    }
+
+    /// A prompt has its answer.
+    pub(super) fn on_prompted(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+        let mut actions = match &answer {
+            Ok(_) => self.heard(),
+            // It may never have reached the model.
+            Err(_) => {
+                self.turn.unheard.take().map(|_| Action::emit(AgentEvent::TurnStarted)).into_iter().collect()
+            }
+        };
+        actions.extend(self.speech.over().into_iter().map(Action::emit));
+        let text = self.speech.take_last();
+        let outcome = match answer {
+            Ok(raw) => {
+                let answer: Prompted = read(raw).unwrap_or_default();
+                let used = self.usage.prompted(&answer, self.model.as_deref());
+                actions.extend(used.into_iter().map(Action::emit));
+                self.stopped(&answer, text)
+            }
+            Err(error) => Outcome::Failed(Failed::Prompt { error, text }),
+        };
+        actions.extend(self.withdraw_requests());
+        actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
+            stop: outcome.stop(),
+            text: outcome.words(),
+            structured: None,
+            inner_turns: None,
+            reported_cost: self.usage.reported,
+        })));
+        self.calls.clear();
+        self.evidence.in_turn = false;
+        let goes_on = outcome.stop() == TurnStop::Done;
+        self.evidence.outcome = Some(outcome);
+        let next = if goes_on { self.send_next_tell() } else { None };
+        actions.extend(next.or_else(|| self.close_stdin()));
+        actions
+    }
+
+    fn stopped(&self, answer: &Prompted, text: String) -> Outcome {
+        let Some(reason) = answer.stop_reason.clone() else { return Outcome::Nameless { text } };
+        if reason != "end_turn" {
+            return Outcome::Stopped { reason, text };
+        }
+        // It says so as well when the model's answer broke off, was blocked, or never came.
+        let broke_off = self.preset == Preset::Gemini
+            && answer
+                .meta
+                .quota
+                .as_ref()
+                .is_some_and(|quota| quota.token_count == wire::TokenCount::default());
+        if broke_off || !self.turn.is_busy {
+            return Outcome::Empty { text };
+        }
+        Outcome::Stopped { reason, text }
+    }
+}

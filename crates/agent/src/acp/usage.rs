@@ -1,0 +1,111 @@
+//! What was used. Tokens come with the answer to a prompt; the cost comes as the total of the whole session, of which
+//! only the growth is ours.
+
+use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
+
+use super::wire::{Prompted, TurnUsage, UsageUpdate};
+
+/// The count of one conversation.
+#[derive(Debug)]
+pub(super) struct UsageLedger {
+    /// What of the session's cost is not to be counted any more; unknown for a session that was gone on with.
+    counted: Option<MicroUsd>,
+    /// The cost of the whole session.
+    pub(super) reported: Option<MicroUsd>,
+    context_used: Option<Tokens>,
+    context_size: Option<Tokens>,
+}
+
+impl UsageLedger {
+    /// For a new session.
+    pub(super) const fn new() -> Self {
+        Self { counted: Some(MicroUsd(0)), reported: None, context_used: None, context_size: None }
+    }
+
+    /// The session had used something before; how much is known only when somebody says so.
+    pub(super) const fn goes_on(&mut self, cost_before: Option<MicroUsd>) {
+        self.counted = cost_before;
+    }
+
+    /// Tokens in the context, as far as known.
+    pub(super) const fn context_used(&self) -> Option<Tokens> {
+        self.context_used
+    }
+
+    /// The session's totals. Whether the cost is a growth can be said only from the second total on, unless the first
+    /// is known.
+    pub(super) fn updated(&mut self, update: &UsageUpdate) -> Option<AgentEvent> {
+        let dollars = update.cost.as_ref().filter(|cost| is_usd(cost.currency.as_deref()));
+        let total = dollars.and_then(|cost| MicroUsd::from_dollars(cost.amount?));
+        let growth = match (total, self.counted) {
+            (Some(total), Some(counted)) => total.saturating_sub(counted),
+            _ => MicroUsd(0),
+        };
+        self.counted = total.map(|total| self.counted.unwrap_or_default().max(total)).or(self.counted);
+        self.reported = total.or(self.reported);
+        let context_used = update.used.filter(|used| *used > 0).map(Tokens).or(self.context_used);
+        let context_size = update.size.filter(|size| *size > 0).map(Tokens).or(self.context_size);
+        let news = (context_used, context_size) != (self.context_used, self.context_size);
+        (self.context_used, self.context_size) = (context_used, context_size);
+        let used = Usage { cost: growth, ..Usage::default() };
+        (news || growth > MicroUsd(0)).then_some(AgentEvent::Usage {
+            model: None,
+            used,
+            context_used,
+            context_size,
+        })
+    }
+
+    /// What the answer to a prompt says about its turn.
+    pub(super) fn prompted(&self, answer: &Prompted, model: Option<&str>) -> Vec<AgentEvent> {
+        if let Some(quota) = &answer.meta.quota {
+            let event = |model: &Option<String>, count: super::wire::TokenCount| {
+                let (input, output) = (Tokens(count.input_tokens), Tokens(count.output_tokens));
+                self.event(model.clone(), Usage { input, output, ..Usage::default() })
+            };
+            let models = quota.model_usage.iter();
+            let by_model: Vec<_> = models.filter_map(|used| event(&used.model, used.token_count)).collect();
+            return if by_model.is_empty() {
+                event(&model.map(str::to_owned), quota.token_count).into_iter().collect()
+            } else {
+                by_model
+            };
+        }
+        let used = answer.usage.map(turn_usage);
+        used.and_then(|used| self.event(model.map(str::to_owned), used)).into_iter().collect()
+    }
+
+    fn event(&self, model: Option<String>, used: Usage) -> Option<AgentEvent> {
+        let (context_used, context_size) = (self.context_used, self.context_size);
+        (!used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
+    }
+}
+
+/// An agent that does not say which dollars means these.
+fn is_usd(currency: Option<&str>) -> bool {
+    currency.is_none_or(|currency| currency.eq_ignore_ascii_case("USD"))
+}
+
+/// Some agents count the reasoning apart from what was written, others within it: their total says which.
+fn turn_usage(usage: TurnUsage) -> Usage {
+    let TurnUsage {
+        input_tokens,
+        output_tokens,
+        thought_tokens,
+        cached_read_tokens,
+        cached_write_tokens,
+        ..
+    } = usage;
+    let apart = [input_tokens, output_tokens, thought_tokens, cached_read_tokens, cached_write_tokens]
+        .into_iter()
+        .fold(0_u64, u64::saturating_add);
+    let is_apart = usage.total_tokens.is_none_or(|total| total >= apart);
+    let thought = if is_apart { thought_tokens } else { 0 };
+    Usage {
+        input: Tokens(input_tokens),
+        output: Tokens(output_tokens.saturating_add(thought)),
+        cache_read: Tokens(cached_read_tokens),
+        cache_write: Tokens(cached_write_tokens),
+        cost: MicroUsd(0),
+    }
+}
