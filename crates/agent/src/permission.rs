@@ -47,7 +47,7 @@ pub(crate) enum Verdict {
 /// How decisions name the rules.
 pub(crate) const BY_RULE: &str = "rule";
 /// How decisions name a person.
-const BY_PERSON: &str = "person";
+pub(crate) const BY_PERSON: &str = "person";
 
 #[derive(Debug)]
 struct Rule {
@@ -83,7 +83,7 @@ impl Rules {
         if let Some(rule) = self.denying(tool, input, directory) {
             return by_rule(Verdict::Deny, rule);
         }
-        if self.permitted.contains(&call(tool, input)) {
+        if self.has_permitted(&call(tool, input)) {
             return Ruling { verdict: Verdict::Allow, by: BY_PERSON, rule: would_allow(tool, input) };
         }
         let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
@@ -95,6 +95,11 @@ impl Rules {
             Permission::Ask => by_rule(Verdict::Ask, would_allow(tool, input)),
             Permission::Deny => by_rule(Verdict::Deny, would_allow(tool, input)),
         }
+    }
+
+    /// Whether a person has permitted this call.
+    pub(crate) fn has_permitted(&self, call: &ToolCall) -> bool {
+        self.permitted.contains(call)
     }
 
     /// The rule of the deny list that speaks about this call.

@@ -1,21 +1,25 @@
-//! Codex.
+//! Codex: driven over the JSON-RPC of its app server.
+//!
+//! `plan` says what to start and how a conversation is asked for, `protocol` holds the conversation with the help of one
+//! module per concern, and `classify` says what its end means. `wire` is what the app server really writes; nothing
+//! outside this folder sees it.
 
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
-use crate::settings::AgentSettings;
+mod agent;
+mod approvals;
+mod classify;
+mod input;
+mod items;
+mod limits;
+mod opening;
+mod plan;
+mod protocol;
+mod shell;
+mod tools;
+mod turn;
+mod usage;
+mod wire;
 
-/// Codex.
-pub(crate) struct Codex;
+#[cfg(test)]
+mod tests;
 
-impl Agent for Codex {
-    fn plan(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> LaunchPlan {
-        unimplemented!()
-    }
-
-    fn protocol(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> Box<dyn Protocol> {
-        unimplemented!()
-    }
-
-    fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
-        unimplemented!()
-    }
-}
+pub(crate) use agent::Codex;

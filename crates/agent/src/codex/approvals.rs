@@ -1,0 +1,288 @@
+//! What the app server wants of us: permissions and answers. What the rules decide is answered at once; what only a
+//! person can decide stays open until the answer comes or nobody waits for it any more.
+//!
+//! That a request is settled is said in the same words whether it was answered or dropped. So a request counts as dropped
+//! when its turn ends before that is said.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
+
+use super::protocol::{CodexProtocol, Reading, Unknown, decode};
+use super::{shell, tools, wire};
+use crate::jsonrpc::{METHOD_NOT_FOUND, RpcRequest, answer, refusal};
+use crate::permission::{self, Ruling, Verdict};
+use crate::protocol::Action;
+use crate::text;
+
+const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and your \
+                         reasons in your last message.";
+
+/// How many characters of one text of a question are shown.
+const SHOWN: usize = 16 * 1024;
+
+/// A request that waits for a person.
+#[derive(Debug)]
+pub(super) struct Pending {
+    id: Box<RawValue>,
+    /// The conversation that it belongs to.
+    pub(super) thread: String,
+    tool: String,
+    form: Form,
+}
+
+/// How a request is answered.
+#[derive(Debug)]
+enum Form {
+    /// A command or a change of files.
+    Decision,
+    /// A tool of an MCP server.
+    Elicitation,
+    /// Further permissions, which are granted as they were asked for.
+    Grant(Value),
+    /// Questions, by their ids.
+    Questions(Vec<String>),
+}
+
+impl Form {
+    fn allowing(&self) -> Value {
+        match self {
+            Self::Decision => json!({"decision": "accept"}),
+            Self::Elicitation => json!({"action": "accept", "content": {}}),
+            Self::Grant(permissions) => json!({ "permissions": permissions }),
+            Self::Questions(_) => self.answering(&[]),
+        }
+    }
+
+    fn denying(&self, words: &str) -> Value {
+        match self {
+            // The turn goes on without it.
+            Self::Decision => json!({"decision": "decline"}),
+            Self::Elicitation => json!({"action": "decline"}),
+            Self::Grant(_) => json!({"permissions": {}}),
+            Self::Questions(ids) => {
+                let words = if words.trim().is_empty() { NO_ANSWER } else { words };
+                self.answering(&vec![words.to_owned(); ids.len()])
+            }
+        }
+    }
+
+    fn answering(&self, answers: &[String]) -> Value {
+        let Self::Questions(ids) = self else { return self.denying("") };
+        let none = String::new();
+        let answers = answers.iter().chain(std::iter::repeat(&none));
+        let answers: serde_json::Map<_, _> =
+            ids.iter().cloned().zip(answers.map(|answer| json!({"answers": [answer]}))).collect();
+        json!({ "answers": answers })
+    }
+}
+
+/// Something that wants permission.
+struct Wanted {
+    thread: String,
+    tool: String,
+    /// All that it is called with.
+    input: Value,
+    title: String,
+    form: Form,
+}
+
+impl CodexProtocol {
+    pub(super) fn on_request(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let read = match request.method {
+            "item/commandExecution/requestApproval" => self.on_command_approval(request),
+            "item/fileChange/requestApproval" => self.on_file_approval(request),
+            "item/permissions/requestApproval" => self.on_permissions_approval(request),
+            "mcpServer/elicitation/request" => self.on_elicitation(request),
+            "item/tool/requestUserInput" => self.on_questions(request),
+            unknown => Err(Unknown(unknown.to_owned())),
+        };
+        // Whoever asks must not wait for ever.
+        Ok(read.unwrap_or_else(|Unknown(what)| {
+            let words = format!("Towline does not answer {what}");
+            let refused = self.write(refusal(request.id, METHOD_NOT_FOUND, &words));
+            let told = self.unknown(what, request.params.get());
+            refused.into_iter().chain(told).collect()
+        }))
+    }
+
+    fn on_command_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let wanted: wire::CommandApproval = decode(request.params, request.method)?;
+        let shown = wanted.command.unwrap_or_default();
+        let (tool, input) = match (&wanted.network_approval_context, wanted.kind.as_deref()) {
+            (Some(network), _) => {
+                ("WebFetch", json!({"url": format!("{}://{}", network.protocol, network.host)}))
+            }
+            // Input for a command that runs is no command line.
+            (None, Some("writeStdin")) => ("Bash", json!({ "stdin": shown })),
+            (None, _) => match shell::script(&shown) {
+                Some(script) => ("Bash", json!({ "command": script })),
+                None => ("Bash", json!({ "shown": shown })),
+            },
+        };
+        let title = input.as_object().and_then(|fields| fields.values().next()).and_then(Value::as_str);
+        let title = text::one_line(title.unwrap_or(tool));
+        let ruling = self.rules.ruling(tool, &input, Some(&self.directory));
+        let tool = tool.to_owned();
+        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };
+        Ok(self.settle(request.id, wanted, ruling))
+    }
+
+    fn on_file_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let wanted: wire::FileApproval = decode(request.params, request.method)?;
+        let open = self.calls.get(&wanted.item_id);
+        let changes = open.map(|open| open.changes.clone()).unwrap_or_default();
+        let title = open.map_or_else(|| "a change of files".to_owned(), |open| open.tool.title.clone());
+        let inputs: Vec<_> = changes
+            .iter()
+            .map(|change| (tools::tool_of(change), tools::change_input(change, change.diff.clone())))
+            .collect();
+        let tool = inputs.first().map_or("Edit", |(tool, _)| *tool).to_owned();
+        let input = match &inputs[..] {
+            [(_, only)] => only.clone(),
+            many => many.iter().map(|(_, input)| input.clone()).collect(),
+        };
+        let ruling = self.ruling_of_changes(&inputs, &tool, &input);
+        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };
+        Ok(self.settle(request.id, wanted, ruling))
+    }
+
+    /// A patch is allowed when all of its changes are, and denied when one of them is. What a person permits is the
+    /// patch as a whole.
+    fn ruling_of_changes(&self, changes: &[(&str, Value)], tool: &str, whole: &Value) -> Ruling {
+        let directory = Some(self.directory.as_str());
+        let mut rulings: Vec<_> =
+            changes.iter().map(|(tool, input)| self.rules.ruling(tool, input, directory)).collect();
+        rulings.sort_by_key(|ruling| match ruling.verdict {
+            Verdict::Deny => 0,
+            Verdict::Ask => 1,
+            Verdict::Allow => 2,
+        });
+        let denying = changes.iter().find_map(|(tool, input)| self.rules.denying(tool, input, directory));
+        if denying.is_none() && self.rules.has_permitted(&permission::call(tool, whole)) {
+            let rule = rulings.into_iter().next().map_or_else(|| tool.to_owned(), |ruling| ruling.rule);
+            return Ruling { verdict: Verdict::Allow, by: permission::BY_PERSON, rule };
+        }
+        rulings.into_iter().next().unwrap_or_else(|| self.rules.ruling(tool, whole, directory))
+    }
+
+    fn on_permissions_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let wanted: wire::PermissionsApproval = decode(request.params, request.method)?;
+        let tool = "Permissions".to_owned();
+        let ruling = self.rules.ruling(&tool, &wanted.permissions, Some(&self.directory));
+        let title = text::one_line(&wanted.permissions.to_string());
+        let form = Form::Grant(wanted.permissions.clone());
+        let wanted = Wanted { thread: wanted.thread_id, tool, input: wanted.permissions, title, form };
+        Ok(self.settle(request.id, wanted, ruling))
+    }
+
+    fn on_elicitation(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let wanted: wire::Elicitation = decode(request.params, request.method)?;
+        let server = wanted.server_name;
+        let meta =
+            wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
+        let Some(meta) = meta else {
+            let refused = self.write(answer(request.id, Form::Elicitation.denying("")));
+            let told = self.notice(format!(
+                "the MCP server `{server}` asked for input that cannot be shown, and was refused: {}",
+                text::one_line(&wanted.message)
+            ));
+            return Ok(refused.into_iter().chain(told).collect());
+        };
+        // The request does not name the tool, but the call is there.
+        let tool = self
+            .calls
+            .values()
+            .filter(|open| open.server.as_ref() == Some(&server))
+            .find(|open| open.tool.input.as_ref() == Some(&meta.tool_params))
+            .map_or_else(|| tools::mcp_name(&server, "unknown"), |open| open.tool.name.clone());
+        let ruling = self.rules.ruling(&tool, &meta.tool_params, Some(&self.directory));
+        let title = text::one_line(&wanted.message);
+        let form = Form::Elicitation;
+        let wanted = Wanted { thread: wanted.thread_id, tool, input: meta.tool_params, title, form };
+        Ok(self.settle(request.id, wanted, ruling))
+    }
+
+    fn on_questions(&mut self, request: &RpcRequest<'_>) -> Reading {
+        let wanted: wire::UserInputRequest = decode(request.params, request.method)?;
+        if wanted.questions.is_empty() {
+            return Err(Unknown(request.method.to_owned()));
+        }
+        let parts = wanted.questions.iter().map(part).collect();
+        let form = Form::Questions(wanted.questions.into_iter().map(|question| question.id).collect());
+        let tool = "AskUserQuestion".to_owned();
+        Ok(self.ask(request.id, wanted.thread_id, tool, form, About::Choice { parts }))
+    }
+
+    fn settle(&mut self, id: &RawValue, wanted: Wanted, ruling: Ruling) -> Vec<Action> {
+        let (result, outcome) = match ruling.verdict {
+            Verdict::Allow => (wanted.form.allowing(), Outcome::Allow),
+            Verdict::Deny => (wanted.form.denying(""), Outcome::Deny),
+            Verdict::Ask => {
+                let call = permission::call(&wanted.tool, &wanted.input);
+                let about = About::Permission { call, title: wanted.title, rule: ruling.rule };
+                return self.ask(id, wanted.thread, wanted.tool, wanted.form, about);
+            }
+        };
+        let written = self.write(answer(id, result));
+        let by = ruling.by.to_owned();
+        let decision = Decision { tool: wanted.tool, outcome, by, rule: Some(ruling.rule) };
+        written.into_iter().chain([Action::emit(AgentEvent::Decided(decision))]).collect()
+    }
+
+    /// Leaves a request to a person. Where our answers cannot reach the agent any more, it waits for none.
+    fn ask(&mut self, id: &RawValue, thread: String, tool: String, form: Form, about: About) -> Vec<Action> {
+        let request = self.listens().then(|| name(id));
+        if let Some(request) = &request {
+            let pending = Pending { id: id.to_owned(), thread, tool, form };
+            self.pending.insert(request.clone(), pending);
+        }
+        vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
+    }
+
+    /// A person has answered.
+    pub(super) fn on_answer(&mut self, request: &str, reply: Reply) -> Vec<Action> {
+        let Some(pending) = self.pending.remove(request) else { return Vec::new() };
+        let is_question = matches!(pending.form, Form::Questions(_));
+        let (result, words) = match reply {
+            Reply::Allowed => (pending.form.allowing(), String::new()),
+            Reply::Chosen { answers } if is_question => (pending.form.answering(&answers), String::new()),
+            // Words permit nothing.
+            Reply::Chosen { answers } => (pending.form.denying(""), answers.join("; ")),
+            Reply::Denied { message } => (pending.form.denying(&message), message),
+        };
+        let written = self.write(answer(&pending.id, result));
+        // A refusal has no room for words: they are said beside it.
+        let beside = if is_question || words.trim().is_empty() || !self.is_ours(&pending.thread) {
+            None
+        } else {
+            let said = format!("The operator does not permit this use of {}: {words}", pending.tool);
+            self.say(&format!("refused-{request}"), &said)
+        };
+        written.into_iter().chain(beside).chain(self.close_if_due()).collect()
+    }
+
+    /// A request is settled, by our answer or without it.
+    pub(super) fn on_resolved(&mut self, news: &wire::Resolved<'_>) -> Vec<Action> {
+        self.pending.remove(&name(news.request_id));
+        self.close_if_due().into_iter().collect()
+    }
+}
+
+/// A request's id as people and the engine see it.
+fn name(id: &RawValue) -> String {
+    id.get().trim_matches('"').to_owned()
+}
+
+fn part(question: &wire::Question) -> Part {
+    let shown = |words: &str| text::head(words, SHOWN).to_owned();
+    let option = |option: &wire::Choice| Choice {
+        label: shown(&option.label),
+        description: shown(&option.description),
+    };
+    Part {
+        text: shown(&question.question),
+        options: question.options.iter().flatten().map(option).collect(),
+        many: false,
+    }
+}

@@ -1,0 +1,233 @@
+//! What an end means: one pure function over all the evidence.
+//!
+//! Fields decide where there are fields; words only where the app server has nothing else to say, and then the exact
+//! words of recordings. What is not understood is a crash, never a success.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use towline_core::{End, Refusal};
+
+use super::wire::TurnError;
+use crate::protocol::ProcessEnd;
+use crate::text;
+
+/// Why a conversation cannot be gone on with: all refusals have the same code.
+const NO_ROLLOUT: &str = "no rollout found for thread id";
+const NO_SESSION_ID: &str = "invalid session id";
+const IN_USE: &str = "already has an active writer";
+
+/// A failed turn without a name of its own: there is no key to sign the request with.
+const NO_KEY: &str = "Missing environment variable: ";
+/// A failed turn without a name of its own: the answer was cut off too often.
+const CUT_OFF: &str = "stream disconnected before completion";
+
+/// Refused credentials in a row that are more than a token being refreshed.
+const AUTH_RETRIES: u32 = 2;
+
+/// How much of stderr a message quotes.
+const STDERR_QUOTE: usize = 500;
+
+/// Everything that says how an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Evidence {
+    /// Whether an earlier conversation was to go on.
+    pub(super) asked_to_resume: bool,
+    /// Whether a conversation came up.
+    pub(super) session_started: bool,
+    /// Whether the agent was in the middle of a turn.
+    pub(super) in_turn: bool,
+    /// A request of ours that was refused and without which there is no turn: what was asked for, and the words.
+    pub(super) refused_request: Option<(&'static str, String)>,
+    /// The last end of a turn.
+    pub(super) result: Option<TurnResult>,
+    /// The quota is used up, as far as the provider said last.
+    pub(super) rejected: Option<Rejected>,
+    /// Failed requests since the last that worked.
+    pub(super) retries: Retries,
+    /// How the process ended.
+    pub(super) exit: ProcessEnd,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct TurnResult {
+    pub(super) status: String,
+    pub(super) error: Option<TurnError>,
+}
+
+/// A used-up quota.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rejected {
+    /// When it opens again, when the provider said so.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// Failed requests in a row that the agent tried again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Retries {
+    /// The status of the last one.
+    pub(super) status: Option<u16>,
+    /// How many of the last ones were refused credentials.
+    pub(super) auth: u32,
+    /// How many there were.
+    pub(super) count: u32,
+}
+
+/// What an error is called.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ErrorName {
+    pub(super) name: String,
+    pub(super) status: Option<u16>,
+}
+
+impl ErrorName {
+    pub(super) fn of(error: &TurnError) -> Self {
+        let unnamed = || Self { name: "an error without a name".to_owned(), status: None };
+        match &error.codex_error_info {
+            Some(Value::String(name)) => Self { name: name.clone(), status: None },
+            Some(Value::Object(fields)) => fields.iter().next().map_or_else(unnamed, |(name, more)| {
+                let status = more.get("httpStatusCode").and_then(Value::as_u64);
+                Self { name: name.clone(), status: status.and_then(|status| u16::try_from(status).ok()) }
+            }),
+            _ => unnamed(),
+        }
+    }
+}
+
+impl TurnResult {
+    /// The agent has nothing more to do, and there is no sign of an error.
+    pub(super) fn is_clean(&self) -> bool {
+        self.status == "completed" && self.error.is_none()
+    }
+
+    /// The turn was ended by an interrupt.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.status == "interrupted"
+    }
+
+    /// What went wrong, by name.
+    pub(super) fn name(&self) -> ErrorName {
+        match &self.error {
+            Some(error) => ErrorName::of(error),
+            None => ErrorName { name: format!("a turn that is {}", self.status), status: None },
+        }
+    }
+
+    /// What the agent has to say about it.
+    pub(super) fn words(&self) -> String {
+        self.error.as_ref().map(|error| error.message.clone()).unwrap_or_default()
+    }
+}
+
+/// What the end means.
+pub(super) fn classify(evidence: &Evidence) -> End {
+    if let Some(problem) = &evidence.exit.spawn {
+        return End::SpawnFailed { problem: problem.clone() };
+    }
+    if let Some((what, words)) = &evidence.refused_request {
+        return match refusal(evidence, words) {
+            Some(why) => End::ResumeRefused { why },
+            None => End::Crashed { message: format!("the agent refused {what}: {words}") },
+        };
+    }
+    match &evidence.result {
+        Some(result) if !evidence.in_turn => match result.status.as_str() {
+            "completed" if result.is_clean() => End::Completed,
+            "interrupted" => End::Crashed { message: "the turn was interrupted".to_owned() },
+            _ => failed(evidence, result),
+        },
+        _ => without_result(evidence),
+    }
+}
+
+fn refusal(evidence: &Evidence, words: &str) -> Option<Refusal> {
+    if !evidence.asked_to_resume || evidence.session_started {
+        return None;
+    }
+    if words.contains(NO_ROLLOUT) || words.contains(NO_SESSION_ID) {
+        Some(Refusal::NotFound)
+    } else {
+        words.contains(IN_USE).then_some(Refusal::InUse)
+    }
+}
+
+/// The turn failed: its error's name says why, or else the status behind it.
+pub(super) fn failed(evidence: &Evidence, result: &TurnResult) -> End {
+    let message = result.words();
+    let until = evidence.rejected.as_ref().and_then(|rejected| rejected.until);
+    let ErrorName { name, status } = result.name();
+    match (name.as_str(), status) {
+        ("contextWindowExceeded", _) | (_, Some(413)) => End::ContextOverflow,
+        ("usageLimitExceeded" | "rateLimitExceeded", _) | (_, Some(429)) => End::RateLimited { until },
+        ("unauthorized", _) | (_, Some(401..=403)) => End::Auth { message },
+        ("sessionBudgetExceeded", _) => End::MaxBudget,
+        ("cyberPolicy" | "misalignmentPolicyViolation", _) => End::Declined { message },
+        ("serverOverloaded" | "internalServerError" | "flexUnavailable" | "policyCapacityUnavailable", _)
+        | (_, Some(408 | 500..=599)) => End::ServerError { status, message },
+        (
+            "httpConnectionFailed"
+            | "responseStreamConnectionFailed"
+            | "responseStreamDisconnected"
+            | "responseTooManyFailedAttempts",
+            None,
+        ) => End::ServerError { status, message },
+        ("other", None) => by_words(message, until),
+        _ => End::Crashed { message: named(&name, &message) },
+    }
+}
+
+/// A failure that the app server has no name for. The provider's own answer may be all that it says.
+fn by_words(message: String, until: Option<Timestamp>) -> End {
+    let answer: Value = serde_json::from_str(&message).unwrap_or_default();
+    match answer.pointer("/error/code").and_then(Value::as_str) {
+        Some("context_length_exceeded") => return End::ContextOverflow,
+        Some("insufficient_quota" | "rate_limit_exceeded") => return End::RateLimited { until },
+        Some("invalid_api_key") => return End::Auth { message },
+        _ => {}
+    }
+    if message.starts_with(NO_KEY) {
+        End::Auth { message }
+    } else if message.starts_with(CUT_OFF) {
+        End::ServerError { status: None, message }
+    } else {
+        End::Crashed { message: named("other", &message) }
+    }
+}
+
+/// No turn was brought to its end.
+fn without_result(evidence: &Evidence) -> End {
+    let message = how_it_ended(evidence);
+    if evidence.retries.auth >= AUTH_RETRIES {
+        return End::Auth { message };
+    }
+    if let Some(rejected) = &evidence.rejected {
+        return End::RateLimited { until: rejected.until };
+    }
+    End::Crashed { message }
+}
+
+fn how_it_ended(evidence: &Evidence) -> String {
+    let exit = &evidence.exit;
+    let how = match (exit.code, exit.signal) {
+        (_, Some(signal)) => format!("ended by signal {signal}"),
+        (Some(code), None) => format!("exit code {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let mut message = format!("{how} without a result");
+    if evidence.retries.count > 0 {
+        message.push_str(", while it retried a request that failed");
+        if let Some(status) = evidence.retries.status {
+            message.push_str(&format!(" with status {status}"));
+        }
+    }
+    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    if !stderr.is_empty() {
+        message.push_str(": ");
+        message.push_str(stderr);
+    }
+    message
+}
+
+fn named(name: &str, words: &str) -> String {
+    if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
+}

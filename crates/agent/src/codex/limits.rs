@@ -1,0 +1,94 @@
+//! How full the quotas are.
+
+use jiff::Timestamp;
+use towline_core::{AgentEvent, Limit, LimitStatus};
+
+use super::classify::Rejected;
+use super::protocol::CodexProtocol;
+use super::wire::{LimitsNews, Window};
+use crate::protocol::Action;
+
+/// From here on there is little room.
+const NEARLY_FULL: f64 = 90.0;
+/// From here on there is none.
+const FULL: f64 = 100.0;
+
+/// Reset times outside these are no times: 2001 and 2286.
+const BELIEVABLE_SECONDS: std::ops::Range<i64> = 1_000_000_000..10_000_000_000;
+
+impl CodexProtocol {
+    /// Told when something has changed: the agent repeats it with every request.
+    pub(super) fn on_limits(&mut self, news: &LimitsNews) -> Vec<Action> {
+        let limits = &news.rate_limits;
+        let windows = (limits.primary, limits.secondary);
+        if windows == (None, None) || self.last_limits == Some(windows) {
+            return Vec::new();
+        }
+        self.last_limits = Some(windows);
+        let windows: Vec<Window> = [limits.primary, limits.secondary].into_iter().flatten().collect();
+        let is_full = |window: &&Window| window.used_percent >= FULL;
+        let is_rejected = limits.rate_limit_reached_type.is_some() || windows.iter().any(|window| is_full(&window));
+        // Work goes on when the last of the full ones opens again.
+        let until = windows.iter().filter(is_full).filter_map(resets_at).max();
+        self.evidence.rejected = is_rejected.then_some(Rejected { until });
+        windows.iter().map(|window| Action::emit(AgentEvent::RateLimit(limit(window)))).collect()
+    }
+}
+
+fn limit(window: &Window) -> Limit {
+    let used = window.used_percent;
+    let status = if used >= FULL {
+        LimitStatus::Rejected
+    } else if used >= NEARLY_FULL {
+        LimitStatus::Warning
+    } else {
+        LimitStatus::Allowed
+    };
+    let utilization = Some(used / FULL).filter(|used| used.is_finite() && *used >= 0.0);
+    Limit { scope: window.window_duration_mins.map(scope), status, utilization, resets_at: resets_at(window) }
+}
+
+fn scope(minutes: i64) -> String {
+    match minutes {
+        300 => "five_hour".to_owned(),
+        10_080 => "seven_day".to_owned(),
+        other => format!("{other}_minute"),
+    }
+}
+
+fn resets_at(window: &Window) -> Option<Timestamp> {
+    let seconds = window.resets_at.filter(|seconds| BELIEVABLE_SECONDS.contains(seconds))?;
+    Timestamp::from_second(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(used_percent: f64, resets_at: i64) -> Window {
+        Window { used_percent, window_duration_mins: Some(300), resets_at: Some(resets_at) }
+    }
+
+    #[test]
+    fn a_window_is_said_in_words_that_all_agents_share() {
+        let reset = Timestamp::from_second(1_794_740_000).ok();
+        let cases = [(43.0, LimitStatus::Allowed), (90.0, LimitStatus::Warning), (100.0, LimitStatus::Rejected)];
+        for (used, status) in cases {
+            let wanted = Limit {
+                scope: Some("five_hour".into()),
+                status,
+                utilization: Some(used / 100.0),
+                resets_at: reset,
+            };
+            assert_eq!(limit(&window(used, 1_794_740_000)), wanted);
+        }
+        assert_eq!((scope(10_080), scope(60)), ("seven_day".to_owned(), "60_minute".to_owned()));
+    }
+
+    #[test]
+    fn a_reset_time_that_is_no_time_is_refused() {
+        for nonsense in [0, -1, 18_000, 1_794_740_000_000, i64::MAX] {
+            assert_eq!(resets_at(&window(1.0, nonsense)), None, "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! How a conversation begins: hello, the conversation itself, perhaps a summary, the prompt.
+//!
+//! A summary is a turn of its own that counts as none. The prompt is sent when it is over, whether or not there is a
+//! summary then.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens};
+
+use super::classify::{TurnResult, failed};
+use super::protocol::{CodexProtocol, Reading};
+use super::wire;
+use crate::jsonrpc::{RpcError, notification};
+use crate::protocol::Action;
+
+/// How far the conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is no conversation yet.
+    Opening,
+    /// The summary before the prompt is under way.
+    Compacting,
+    /// The prompt was sent.
+    Prompted,
+}
+
+/// What a request of ours is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Hello.
+    Initialize,
+    /// The conversation.
+    Thread,
+    /// The summary.
+    Compact,
+    /// The prompt.
+    Prompt,
+    /// Something the operator wants: whether it took effect is seen in what happens.
+    Steer,
+}
+
+/// A summary that was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Compaction {
+    happened: bool,
+}
+
+impl CodexProtocol {
+    pub(super) fn send_hello(&mut self) -> Option<Action> {
+        let client = json!({"name": "towline", "title": "Towline", "version": env!("CARGO_PKG_VERSION")});
+        self.ask_of_agent("initialize", Purpose::Initialize, "initialize", json!({"clientInfo": client}))
+    }
+
+    pub(super) fn on_answer_to(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Reading {
+        match (purpose, result) {
+            (Purpose::Initialize, Ok(_)) => Ok(self.send_opening()),
+            (Purpose::Thread, Ok(answer)) => self.on_thread(answer),
+            (Purpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
+            (Purpose::Prompt, Ok(answer)) => {
+                let answer: Option<wire::TurnAnswer> = serde_json::from_str(answer.get()).ok();
+                self.turn = self.turn.take().or(answer.map(|answer| answer.turn.id));
+                Ok(Vec::new())
+            }
+            (Purpose::Compact, Ok(_)) | (Purpose::Steer, _) => Ok(Vec::new()),
+            (Purpose::Initialize | Purpose::Thread | Purpose::Prompt, Err(error)) => {
+                Ok(self.on_refused_request(purpose, error))
+            }
+        }
+    }
+
+    /// Without this there is no conversation, or no turn in it.
+    fn on_refused_request(&mut self, purpose: Purpose, error: RpcError) -> Vec<Action> {
+        let what = match purpose {
+            Purpose::Initialize => "to begin",
+            Purpose::Thread => "the conversation",
+            Purpose::Compact | Purpose::Prompt | Purpose::Steer => "the prompt",
+        };
+        self.evidence.refused_request = Some((what, error.message));
+        self.close_stdin().into_iter().collect()
+    }
+
+    fn send_opening(&mut self) -> Vec<Action> {
+        let hello = self.write(notification("initialized", Value::Null));
+        let (method, params) = self.opening.clone();
+        let thread = self.ask_of_agent("thread", Purpose::Thread, method, params);
+        hello.into_iter().chain(thread).collect()
+    }
+
+    fn on_thread(&mut self, answer: &RawValue) -> Reading {
+        let Ok(answer) = serde_json::from_str::<wire::ThreadAnswer>(answer.get()) else {
+            let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
+            let told = self.unknown(format!("answer to {}", self.opening.0), answer.get());
+            let closed = self.on_refused_request(Purpose::Thread, error);
+            return Ok(told.into_iter().chain(closed).collect());
+        };
+        let id = SessionId::new(&answer.thread.id);
+        let asked = match &self.asked {
+            SessionPlan::Resume(asked) => Some(asked.clone()),
+            SessionPlan::Fresh(_) => None,
+        };
+        let resumed = asked.as_ref() == Some(&id);
+        self.thread = Some(answer.thread.id);
+        self.model = answer.model;
+        self.usage.resumed(resumed);
+        self.evidence.session_started = true;
+        let mut actions = vec![Action::emit(AgentEvent::SessionStarted(SessionStarted {
+            native_id: id.clone(),
+            resumed,
+            model: self.model.clone(),
+            agent_version: answer.thread.cli_version,
+        }))];
+        if let Some(asked) = asked.filter(|_| !resumed) {
+            actions.extend(self.notice(format!(
+                "the agent did not resume session {asked}: it started session {id} instead"
+            )));
+        }
+        for text in std::mem::take(&mut self.unused) {
+            actions.extend(self.notice(text));
+        }
+        actions.extend(self.send_first(resumed));
+        Ok(actions)
+    }
+
+    /// What is sent first: the request for a summary, or the prompt.
+    fn send_first(&mut self, resumed: bool) -> Vec<Action> {
+        match &self.compaction {
+            None => self.send_prompt(),
+            Some(_) if !resumed => {
+                self.not_compacted("the conversation is new, there is nothing to summarise".to_owned())
+            }
+            Some(_) => {
+                self.stage = Stage::Compacting;
+                let params = json!({"threadId": self.thread});
+                let request =
+                    self.ask_of_agent("compact", Purpose::Compact, "thread/compact/start", params);
+                request.into_iter().collect()
+            }
+        }
+    }
+
+    pub(super) fn send_prompt(&mut self) -> Vec<Action> {
+        self.stage = Stage::Prompted;
+        self.turn = None;
+        let params = json!({
+            "threadId": self.thread,
+            "clientUserMessageId": "prompt",
+            "input": [text_input(&self.prompt)],
+        });
+        self.ask_of_agent("prompt", Purpose::Prompt, "turn/start", params).into_iter().collect()
+    }
+
+    /// The conversation was summarised, at our wish or at the agent's own.
+    pub(super) fn on_compacted(&mut self, before: Option<Tokens>) -> Action {
+        if let Some(compaction) = &mut self.compaction {
+            compaction.happened = true;
+        }
+        Action::emit(AgentEvent::Compacted { before, after: self.usage.context_used() })
+    }
+
+    /// The turn that was to bring the summary is over: now comes the prompt, unless what went wrong would stand in its
+    /// way as well.
+    pub(super) fn on_compaction_over(&mut self, result: TurnResult) -> Vec<Action> {
+        let happened = self.compaction.as_ref().is_some_and(|compaction| compaction.happened);
+        if result.is_clean() && happened {
+            self.compaction = None;
+            return self.send_prompt();
+        }
+        if result.is_clean() {
+            return self.not_compacted("the agent did not say why".to_owned());
+        }
+        let is_fatal =
+            result.is_interrupted() || !matches!(failed(&self.evidence, &result), End::Crashed { .. });
+        if is_fatal { self.end_turn(result) } else { self.not_compacted(result.words()) }
+    }
+
+    fn not_compacted(&mut self, reason: String) -> Vec<Action> {
+        self.compaction = None;
+        let told = Action::emit(AgentEvent::NotCompacted { reason });
+        [told].into_iter().chain(self.send_prompt()).collect()
+    }
+}
+
+/// Words for the model.
+pub(super) fn text_input(text: &str) -> Value {
+    json!({"type": "text", "text": text, "text_elements": []})
+}

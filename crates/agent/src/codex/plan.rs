@@ -1,0 +1,131 @@
+//! What to start, and with which settings a conversation is begun or gone on with: one builder for both, so that no
+//! setting is lost on a resume.
+//!
+//! Almost everything is said in the conversation, not on the command line, where others could read it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use towline_core::SessionPlan;
+
+use crate::environment::{Extra, environment};
+use crate::permission::{Rules, Verdict};
+use crate::protocol::LaunchContext;
+use crate::settings::{AgentSettings, McpServer, Permission};
+
+/// What a Codex sets for the processes below it. Towline may well be one of them, but the agents it starts are sessions
+/// of their own.
+const OUTER_SESSION: [&str; 6] = [
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
+    "CODEX_CI",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
+];
+
+const OUTER_SESSION_PREFIXES: [&str; 4] =
+    ["CODEX_INTERNAL_", "CODEX_NETWORK_PROXY_", "CODEX_SANDBOX", "CODEX_SNAPSHOT_"];
+
+/// What a summary is to hold, before what it is to keep in mind. It takes the place of the agent's own words for it,
+/// which cannot be added to.
+const SUMMARY: &str = "Write a summary of this conversation for whoever goes on with the work and will know nothing \
+                       else of it: what is to be reached, what was decided and why, what is done, what is left, and \
+                       every name, path, command and number that is needed for that. Be brief and exact.";
+
+/// Program and arguments.
+pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.push("app-server".to_owned());
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+/// The whole environment.
+pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
+    let extra = Extra {
+        prefixes: vec!["OPENAI_", "CODEX_"],
+        except: OUTER_SESSION.to_vec(),
+        except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
+        ..Extra::default()
+    };
+    environment(settings, context, &extra)
+}
+
+/// The request that begins the conversation, or goes on with it: its method and parameters.
+pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (&'static str, Value) {
+    let mut params = json!({
+        "cwd": context.directory,
+        "approvalPolicy": approval_policy(settings),
+        // A reviewer of the agent's own would decide in our place.
+        "approvalsReviewer": "user",
+        // What is permitted is to work: the workspace is what isolates, and the rules are what forbids.
+        "sandbox": "danger-full-access",
+        "config": config(settings, context),
+    });
+    if let Some(model) = context.model.or(settings.model.as_deref()) {
+        params["model"] = model.into();
+    }
+    if let Some(text) = instructions(settings) {
+        params["developerInstructions"] = text.into();
+    }
+    match context.session {
+        SessionPlan::Fresh(_) => ("thread/start", params),
+        SessionPlan::Resume(id) => {
+            params["threadId"] = id.to_string().into();
+            // What was said before is not told again.
+            params["excludeTurns"] = true.into();
+            ("thread/resume", params)
+        }
+    }
+}
+
+/// Where anything may be forbidden, the agent asks about everything: it does not know our rules.
+fn approval_policy(settings: &AgentSettings) -> &'static str {
+    match settings.permission {
+        Permission::Bypass if settings.deny.is_empty() => "never",
+        Permission::Bypass | Permission::Ask | Permission::Deny => "untrusted",
+    }
+}
+
+fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
+    let mut config = Map::new();
+    // A goal of its own would make it begin turns that nobody asked for.
+    config.insert("features".to_owned(), json!({"goals": false}));
+    // The provider searches without asking: so it may do that only where it would be allowed.
+    let search = Rules::of(settings, &[]).ruling("WebSearch", &Value::Null, None);
+    if search.verdict != Verdict::Allow {
+        config.insert("web_search".to_owned(), "disabled".into());
+    }
+    if !settings.mcp.is_empty() {
+        let names = passed_on(settings, context);
+        let servers: Map<_, _> =
+            settings.mcp.iter().map(|(name, server)| (name.clone(), mcp_server(server, &names))).collect();
+        config.insert("mcp_servers".to_owned(), servers.into());
+    }
+    if let Some(focus) = context.compact {
+        config.insert("compact_prompt".to_owned(), format!("{SUMMARY}\n\n{focus}").trim_end().into());
+    }
+    config.into()
+}
+
+/// The variables that MCP servers are handed on, by name: the agent gives them next to nothing by itself.
+fn passed_on<'a>(settings: &'a AgentSettings, context: &'a LaunchContext<'_>) -> Vec<&'a str> {
+    let names = context.towline.keys().chain(settings.env.keys()).chain(&settings.pass_env);
+    let mut names: Vec<_> = names.map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn mcp_server(server: &McpServer, variables: &[&str]) -> Value {
+    let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+    json!({"command": program, "args": args, "env_vars": variables})
+}
+
+fn instructions(settings: &AgentSettings) -> Option<String> {
+    let dirs = (!settings.dirs.is_empty())
+        .then(|| format!("You may also read what is in these directories: {}.", settings.dirs.join(", ")));
+    let parts: Vec<_> = settings.system_append.clone().into_iter().chain(dirs).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}

@@ -1,0 +1,156 @@
+//! Turns: their beginning and end, and the failures in between.
+
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
+
+use super::classify::{ErrorName, Retries, TurnResult};
+use super::opening::Stage;
+use super::protocol::{CodexProtocol, Reading, Unknown};
+use super::wire;
+use crate::protocol::Action;
+use crate::text;
+
+impl CodexProtocol {
+    pub(super) fn on_turn_started(&mut self, news: wire::TurnNews) -> Reading {
+        if !self.is_ours(&news.thread_id) {
+            self.subagents_at_work.insert(news.thread_id);
+            return Ok(Vec::new());
+        }
+        // A turn that nobody waits for is cut off by the closed input.
+        if !self.listens() {
+            return Ok(Vec::new());
+        }
+        self.turn = Some(news.turn.id);
+        if self.stage != Stage::Prompted {
+            return Ok(Vec::new());
+        }
+        self.keep_stdin_open();
+        self.evidence.in_turn = true;
+        let is_told = std::mem::replace(&mut self.turn_is_told, true);
+        let told = (!is_told).then(|| Action::emit(AgentEvent::TurnStarted));
+        Ok(told.into_iter().chain(self.say_what_was_held()).collect())
+    }
+
+    pub(super) fn on_turn_completed(&mut self, news: wire::TurnNews) -> Reading {
+        if !self.is_ours(&news.thread_id) {
+            self.subagents_at_work.remove(&news.thread_id);
+            return Ok(self.close_if_due().into_iter().collect());
+        }
+        let is_other = self.turn.as_ref().is_some_and(|turn| *turn != news.turn.id);
+        if is_other || !self.listens() {
+            return Ok(Vec::new());
+        }
+        let result = TurnResult { status: news.turn.status, error: news.turn.error };
+        Ok(match self.stage {
+            Stage::Opening => Vec::new(),
+            Stage::Compacting => self.on_compaction_over(result),
+            Stage::Prompted => self.end_turn(result),
+        })
+    }
+
+    /// The end of a turn that cannot be read.
+    pub(super) fn on_odd_end(&mut self, unknown: Unknown, params: &RawValue) -> Reading {
+        let told = self.unknown(unknown.0, params.get());
+        Ok(told.into_iter().chain(self.close_stdin_in_time()).collect())
+    }
+
+    /// The turn is over, and with it what nobody can wait for any more.
+    pub(super) fn end_turn(&mut self, result: TurnResult) -> Vec<Action> {
+        let mut actions = self.cancel_calls();
+        actions.extend(self.withdraw_requests());
+        actions.extend(self.subagents_left());
+        let words = if result.is_clean() { std::mem::take(&mut self.last_message) } else { result.words() };
+        actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
+            stop: stop(&result),
+            text: words,
+            structured: None,
+            inner_turns: None,
+            reported_cost: None,
+        })));
+        self.turn = None;
+        self.turn_is_told = false;
+        self.evidence.in_turn = false;
+        // A turn that failed leaves nobody behind who could use what is still at work.
+        actions.extend(if result.is_clean() { self.close_stdin_in_time() } else { self.close_stdin() });
+        self.evidence.result = Some(result);
+        actions
+    }
+
+    /// What still runs does not outlive the turn: it ends with the process.
+    fn cancel_calls(&mut self) -> Vec<Action> {
+        let open = std::mem::take(&mut self.calls);
+        let (ours, others) =
+            open.into_iter().partition(|(_, open)| self.thread.as_deref() == Some(open.thread.as_str()));
+        self.calls = others;
+        let cancelled = |mut open: super::items::Open| {
+            open.tool.status = ToolStatus::Cancelled;
+            open.tool.input = None;
+            Action::emit(AgentEvent::Tool(open.tool))
+        };
+        let ours: std::collections::BTreeMap<_, _> = ours;
+        ours.into_values().map(cancelled).collect()
+    }
+
+    fn withdraw_requests(&mut self) -> Vec<Action> {
+        let ours: Vec<_> = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| self.thread.as_deref() == Some(pending.thread.as_str()))
+            .map(|(request, _)| request.clone())
+            .collect();
+        ours.into_iter()
+            .map(|request| {
+                self.pending.remove(&request);
+                Action::emit(AgentEvent::Withdrawn { request })
+            })
+            .collect()
+    }
+
+    fn subagents_left(&mut self) -> Vec<Action> {
+        match self.subagents_at_work.len() {
+            0 => Vec::new(),
+            count => self.notice(format!("still at work as the turn ends: {count} subagents")),
+        }
+    }
+
+    pub(super) fn on_error(&mut self, news: wire::ErrorNews) -> Reading {
+        let name = ErrorName::of(&news.error);
+        if !news.will_retry {
+            // The end of the turn says it again.
+            return Ok(Vec::new());
+        }
+        let ours = self.is_ours(&news.thread_id);
+        let mut attempt = 0;
+        if ours {
+            let retries = &mut self.evidence.retries;
+            let auth = if matches!(name.status, Some(401 | 403)) { retries.auth + 1 } else { 0 };
+            *retries = Retries { status: name.status, auth, count: retries.count + 1 };
+            attempt = retries.count;
+        }
+        let words = news.error.additional_details.unwrap_or(news.error.message);
+        let event = AgentEvent::Retrying {
+            status: name.status,
+            attempt,
+            // How long it waits is not said.
+            delay_ms: 0,
+            error: text::one_line(&words),
+        };
+        Ok(vec![self.within(&news.thread_id, event)])
+    }
+
+    /// The model answers: what failed before is over.
+    pub(super) fn request_worked(&mut self) {
+        self.evidence.retries = Retries::default();
+    }
+}
+
+fn stop(result: &TurnResult) -> TurnStop {
+    if result.is_clean() {
+        return TurnStop::Done;
+    }
+    if result.is_interrupted() {
+        return TurnStop::Interrupted;
+    }
+    let name = result.name();
+    TurnStop::Failed { status: name.status, reason: name.name }
+}

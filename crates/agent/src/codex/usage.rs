@@ -1,0 +1,202 @@
+//! What was used: the agent gives totals since the conversation began, in whichever process that was; told are additions.
+//!
+//! When a conversation is gone on with, the agent first repeats the total that it had at the end of its last turn.
+
+use std::collections::HashMap;
+
+use towline_core::{AgentEvent, Tokens, Usage};
+
+use super::protocol::CodexProtocol;
+use super::wire::{Counts, TokenUsage, UsageNews};
+use crate::protocol::Action;
+
+#[derive(Debug, Default)]
+pub(super) struct UsageLedger {
+    /// Whether our conversation has a past.
+    has_past: bool,
+    /// What has been counted of each conversation, by its id.
+    counted: HashMap<String, Usage>,
+    context_used: Option<Tokens>,
+    context_size: Option<Tokens>,
+    /// What was in the context before the summary under way.
+    before_compaction: Option<Tokens>,
+}
+
+/// Whose tokens these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Used in the turn at work in our conversation.
+    OurTurn,
+    /// Used in our conversation at another time.
+    OurPast,
+    /// Used by a subagent.
+    Subagent,
+}
+
+impl UsageLedger {
+    pub(super) fn new(has_past: bool) -> Self {
+        Self { has_past, ..Self::default() }
+    }
+
+    /// Whether the conversation that was to go on does.
+    pub(super) fn resumed(&mut self, resumed: bool) {
+        self.has_past = resumed;
+    }
+
+    pub(super) const fn context_used(&self) -> Option<Tokens> {
+        self.context_used
+    }
+
+    /// A summary begins.
+    pub(super) fn compacting(&mut self) {
+        self.before_compaction = self.context_used;
+    }
+
+    /// What was in the context before the summary that is over now.
+    pub(super) fn before_compaction(&mut self) -> Option<Tokens> {
+        self.before_compaction.take()
+    }
+
+    fn count(&mut self, thread: &str, whose: Whose, usage: &TokenUsage, model: Option<&str>) -> Option<AgentEvent> {
+        let total = counted(&usage.total);
+        let known = match (self.counted.get(thread), whose) {
+            (Some(known), _) => *known,
+            (None, Whose::OurTurn) if self.has_past => less(total, counted(&usage.last)),
+            (None, Whose::OurPast) if self.has_past => total,
+            (None, _) => Usage::default(),
+        };
+        let growth = less(total, known);
+        self.counted.insert(thread.to_owned(), known + growth);
+        let mut is_news = !growth.is_empty();
+        let on_main = whose != Whose::Subagent;
+        if on_main {
+            let used = tokens(usage.last.total_tokens);
+            let size = usage.model_context_window.map(tokens).filter(|size| size.0 > 0);
+            is_news |= self.context_used != Some(used) || (size.is_some() && self.context_size != size);
+            self.context_used = Some(used);
+            self.context_size = size.or(self.context_size);
+        }
+        is_news.then(|| AgentEvent::Usage {
+            model: model.filter(|_| on_main).map(str::to_owned),
+            used: growth,
+            context_used: self.context_used.filter(|_| on_main),
+            context_size: self.context_size.filter(|_| on_main),
+        })
+    }
+}
+
+impl CodexProtocol {
+    pub(super) fn on_usage(&mut self, news: &UsageNews) -> Vec<Action> {
+        let whose = if !self.is_ours(&news.thread_id) {
+            Whose::Subagent
+        } else if self.turn.as_ref() == Some(&news.turn_id) {
+            Whose::OurTurn
+        } else {
+            Whose::OurPast
+        };
+        let model = self.model.as_deref();
+        let event = self.usage.count(&news.thread_id, whose, &news.token_usage, model);
+        event.map(|event| self.within(&news.thread_id, event)).into_iter().collect()
+    }
+}
+
+fn tokens(count: i64) -> Tokens {
+    Tokens(u64::try_from(count).unwrap_or_default())
+}
+
+fn counted(counts: &Counts) -> Usage {
+    let from_cache = counts.cached_input_tokens.max(0);
+    let to_cache = counts.cache_write_input_tokens.max(0);
+    Usage {
+        input: tokens(counts.input_tokens.saturating_sub(from_cache).saturating_sub(to_cache)),
+        output: tokens(counts.output_tokens),
+        cache_read: tokens(from_cache),
+        cache_write: tokens(to_cache),
+        ..Usage::default()
+    }
+}
+
+/// What is more; a total that has shrunk is no more.
+fn less(whole: Usage, part: Usage) -> Usage {
+    let less = |whole: Tokens, part: Tokens| Tokens(whole.0.saturating_sub(part.0));
+    Usage {
+        input: less(whole.input, part.input),
+        output: less(whole.output, part.output),
+        cache_read: less(whole.cache_read, part.cache_read),
+        cache_write: less(whole.cache_write, part.cache_write),
+        ..Usage::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(input: i64, cached: i64, output: i64) -> Counts {
+        Counts {
+            total_tokens: input + output,
+            input_tokens: input,
+            cached_input_tokens: cached,
+            cache_write_input_tokens: 0,
+            output_tokens: output,
+        }
+    }
+
+    fn usage(total: Counts, last: Counts) -> TokenUsage {
+        TokenUsage { total, last, model_context_window: Some(1000) }
+    }
+
+    /// Input, cache and output that were added, and what is in the context.
+    fn added(event: Option<AgentEvent>) -> Option<(u64, u64, u64, Option<u64>)> {
+        match event? {
+            AgentEvent::Usage { used, context_used, .. } => {
+                Some((used.input.0, used.cache_read.0, used.output.0, context_used.map(|used| used.0)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn totals_become_additions_and_the_cache_is_no_further_input() {
+        let mut ledger = UsageLedger::new(false);
+        let first = usage(counts(100, 20, 5), counts(100, 20, 5));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), Some((80, 20, 5, Some(105))));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), None);
+        let second = usage(counts(300, 70, 15), counts(200, 50, 10));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &second, None)), Some((150, 50, 10, Some(210))));
+        let shrunk = usage(counts(10, 0, 1), counts(200, 50, 10));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &shrunk, None)), None);
+    }
+
+    #[test]
+    fn what_an_earlier_process_used_is_not_counted_again() {
+        let mut ledger = UsageLedger::new(true);
+        let past = usage(counts(100, 0, 5), counts(60, 0, 5));
+        assert_eq!(added(ledger.count("t", Whose::OurPast, &past, None)), Some((0, 0, 0, Some(65))));
+        let now = usage(counts(140, 0, 7), counts(40, 0, 2));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &now, None)), Some((40, 0, 2, Some(42))));
+
+        let mut without_repetition = UsageLedger::new(true);
+        assert_eq!(
+            added(without_repetition.count("t", Whose::OurTurn, &now, None)),
+            Some((40, 0, 2, Some(42)))
+        );
+        let mut fresh_instead = UsageLedger::new(true);
+        fresh_instead.resumed(false);
+        assert_eq!(added(fresh_instead.count("t", Whose::OurTurn, &now, None)), Some((140, 0, 7, Some(42))));
+    }
+
+    #[test]
+    fn subagents_are_counted_and_fill_no_context() {
+        let mut ledger = UsageLedger::new(true);
+        let theirs = usage(counts(10, 0, 1), counts(10, 0, 1));
+        assert_eq!(added(ledger.count("sub", Whose::Subagent, &theirs, None)), Some((10, 0, 1, None)));
+        assert_eq!(ledger.context_used(), None);
+    }
+
+    #[test]
+    fn odd_counts_count_for_nothing() {
+        let odd = Counts { total_tokens: -1, input_tokens: i64::MIN, cached_input_tokens: i64::MAX, ..counts(0, 0, -5) };
+        assert_eq!(counted(&odd), Usage { cache_read: Tokens(u64::try_from(i64::MAX).expect("positive")), ..Usage::default() });
+    }
+}
