@@ -2,96 +2,14 @@
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
+mod http;
+
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use http::{Answer, BodyEnd, SOON, connect, receive, send};
 use serde_json::{Value, json};
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Script, ToolCall, ToolResult, Usage};
-
-const SOON: Duration = Duration::from_secs(10);
-
-/// A response, with its body out of its chunks.
-#[derive(Debug)]
-struct Answer {
-    head: String,
-    body: String,
-    end: BodyEnd,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum BodyEnd {
-    Proper,
-    BrokenOff,
-}
-
-impl Answer {
-    fn status(&self) -> u16 {
-        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line")
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).expect("a JSON body")
-    }
-
-    /// The events of a stream, after checking that each is named as its data says.
-    fn events(&self) -> Vec<Value> {
-        let frames = self.body.split_terminator("\n\n");
-        frames
-            .map(|frame| {
-                let (name, data) = frame.split_once('\n').expect("two lines");
-                let data: Value =
-                    serde_json::from_str(data.strip_prefix("data: ").expect("data")).expect("JSON");
-                assert_eq!(name.strip_prefix("event: "), data["type"].as_str());
-                data
-            })
-            .collect()
-    }
-}
-
-fn connect(server: &ModelServer) -> TcpStream {
-    let stream = TcpStream::connect(server.url().trim_start_matches("http://")).expect("a connection");
-    stream.set_read_timeout(Some(SOON)).expect("a timeout");
-    stream
-}
-
-fn send(server: &ModelServer, method: &str, path: &str, body: &Value) -> TcpStream {
-    let body = body.to_string();
-    let length = body.len();
-    let mut stream = connect(server);
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: model\r\nX-Api-Key: dummy\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .expect("the request is sent");
-    stream
-}
-
-fn receive(mut stream: TcpStream) -> Answer {
-    let mut bytes = Vec::new();
-    let read = stream.read_to_end(&mut bytes);
-    assert!(
-        !matches!(&read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
-        "no end of the answer"
-    );
-    let text = String::from_utf8(bytes).expect("UTF-8");
-    let (head, rest) = text.split_once("\r\n\r\n").expect("a head");
-    let head = head.to_ascii_lowercase();
-    if !head.contains("transfer-encoding: chunked") {
-        return Answer { head, body: rest.to_owned(), end: BodyEnd::Proper };
-    }
-    let (mut body, mut rest, mut end) = (String::new(), rest, BodyEnd::BrokenOff);
-    while let Some((size, after)) = rest.split_once("\r\n") {
-        let size = usize::from_str_radix(size, 16).expect("a chunk size");
-        if size == 0 {
-            end = BodyEnd::Proper;
-            break;
-        }
-        body.push_str(&after[..size]);
-        rest = &after[size + 2..];
-    }
-    Answer { head, body, end }
-}
 
 fn ask(server: &ModelServer, body: &Value) -> Answer {
     receive(send(server, "POST", "/v1/messages?beta=true", body))
@@ -337,7 +255,7 @@ fn other_paths_are_refused_and_logged_and_tokens_are_counted() {
     let server = ModelServer::start(Script::new());
     let count = receive(send(&server, "POST", "/v1/messages/count_tokens", &prompt("hello")));
     assert!(count.json()["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{count:?}");
-    let unknown = receive(send(&server, "GET", "/v1/models?limit=1", &json!("x")));
+    let unknown = receive(send(&server, "GET", "/v1/files?limit=1", &json!("x")));
     assert_eq!((unknown.status(), &unknown.json()["error"]["type"]), (404, &json!("not_found_error")));
 
     let log = server.wait_for_requests(2, SOON);
@@ -345,7 +263,7 @@ fn other_paths_are_refused_and_logged_and_tokens_are_counted() {
     let last = &log[1];
     assert_eq!(
         (last.method.as_str(), last.path.as_str(), last.query.as_str()),
-        ("GET", "/v1/models", "limit=1")
+        ("GET", "/v1/files", "limit=1")
     );
     assert_eq!(last.header("x-api-key"), Some("dummy"));
     assert_eq!(*last.body, json!("x"));

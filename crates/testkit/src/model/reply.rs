@@ -22,6 +22,8 @@ pub struct Reply {
 pub(super) enum Kind {
     Message(Message),
     Error(ErrorReply),
+    /// A stream that begins well and then says that it failed.
+    FailedStream(ErrorReply),
     Silence,
 }
 
@@ -114,6 +116,14 @@ impl Reply {
     #[must_use]
     pub fn overloaded() -> Self {
         Self::failing(ErrorStatus::Overloaded, "scripted: overloaded")
+    }
+
+    /// A stream with status 200 that ends with the API's word of a failure, such as `context_length_exceeded` of
+    /// `OpenAI` Responses. To a client that wants no stream it is a 500.
+    pub fn failed_stream(code: impl Into<String>, message: impl Into<String>) -> Self {
+        let status = ErrorStatus::Is(StatusCode::INTERNAL_SERVER_ERROR);
+        let error = ErrorReply { status, message: message.into(), code: Some(code.into()) };
+        Self::of(Kind::FailedStream(error))
     }
 
     /// No byte of an answer, with the connection kept open.

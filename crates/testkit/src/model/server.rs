@@ -197,10 +197,9 @@ impl Shared {
     fn choose(&self, request: &Request, wire: &dyn Wire) -> (Reply, Names) {
         let mut state = self.lock();
         let chosen = state.playing.choose(request);
-        let model = request.model().unwrap_or_else(|| "scripted-model".into());
         let names = match &chosen.reply.kind {
-            Kind::Message(message) => Names::new(wire, request.number, message, model),
-            Kind::Error(_) | Kind::Silence => Names::default(),
+            Kind::Message(message) => Names::new(wire, request.number, message, model_of(request)),
+            Kind::Error(_) | Kind::FailedStream(_) | Kind::Silence => Names::default(),
         };
         state.playing.made_calls(&chosen, &names.tool_ids);
         (chosen.reply, names)
@@ -226,6 +225,10 @@ impl Shared {
         }
         state.log.iter().filter(|request| count(request)).cloned().collect()
     }
+}
+
+fn model_of(request: &Request) -> String {
+    request.model().unwrap_or_else(|| "scripted-model".into())
 }
 
 fn headers_of(parts: &Parts) -> Vec<(String, String)> {
@@ -267,13 +270,18 @@ async fn deliver(
     reply: Reply,
     names: &Names,
 ) -> Response {
+    let wants_stream = wire.wants_stream(&request.path, &request.body);
     let mut response = match reply.kind {
         Kind::Silence => std::future::pending().await,
-        Kind::Error(reported) => {
+        Kind::FailedStream(reported) if wants_stream => {
+            let events = wire.failure_events(&model_of(request), &reported);
+            streamed(shared, request.number, events, None, reply.delay)
+        }
+        Kind::Error(reported) | Kind::FailedStream(reported) => {
             pause(reply.delay).await;
             error(wire, &reported, &reply.headers)
         }
-        Kind::Message(message) if wire.wants_stream(&request.path, &request.body) => {
+        Kind::Message(message) if wants_stream => {
             let events = wire.stream_events(&message, names, &request.body);
             streamed(shared, request.number, events, message.cut_after, reply.delay)
         }

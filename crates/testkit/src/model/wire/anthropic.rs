@@ -40,6 +40,10 @@ impl Wire for Anthropic {
         events
     }
 
+    fn failure_events(&self, _model: &str, error: &ErrorReply) -> Vec<StreamEvent> {
+        vec![StreamEvent::named(&self.error_body(500, error, &HeaderMap::new()))]
+    }
+
     fn whole_message(&self, message: &Message, names: &Names) -> Value {
         let mut whole = skeleton(names);
         whole["content"] = Value::Array(content(message, names));
