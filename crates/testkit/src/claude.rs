@@ -1,28 +1,19 @@
 //! The pinned Claude Code binary, and the environment in which it talks to a scripted model and nothing else.
 //!
-//! `cargo xtask setup` installs it; how it is driven is the business of the agent crate.
+//! The other agents are in [`agents`](crate::agents).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::{search_path, target_directory};
+use crate::agents::AgentCli;
+use crate::scratch::search_path;
 
-/// Set by `cargo xtask test`: where the agent CLIs are installed.
-const AGENTS_DIR: &str = "TOWLINE_TEST_AGENTS_DIR";
-
-/// The pinned Claude Code binary.
-///
-/// It is looked for in the folder that `TOWLINE_TEST_AGENTS_DIR` names, or else in `agents/` of the running test's
-/// target folder, of `CARGO_TARGET_DIR`, and of the workspace's `target/`.
+/// The pinned Claude Code binary; see [`AgentCli::program`] for where it is looked for.
 ///
 /// # Panics
 /// When it is not installed.
 #[must_use]
 pub fn claude_program() -> PathBuf {
-    let folders = agents_folders();
-    folders.iter().find_map(|folder| native_binary(folder)).unwrap_or_else(|| {
-        panic!("the pinned Claude Code is not installed (looked in {folders:?}): run `cargo xtask setup`")
-    })
+    AgentCli::Claude.program()
 }
 
 /// The whole environment for a Claude Code that talks to the scripted model at `server_url`, with `home` as its
@@ -42,24 +33,4 @@ pub fn claude_env(home: &Path, server_url: &str) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
-}
-
-fn agents_folders() -> Vec<PathBuf> {
-    if let Some(folder) = std::env::var_os(AGENTS_DIR) {
-        return vec![folder.into()];
-    }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let targets = target_directory().into_iter().chain(chosen).chain([workspace]);
-    targets.map(|target| target.join("agents")).collect()
-}
-
-/// Npm installs the package of this platform only, so the one that is there is the right one.
-fn native_binary(agents: &Path) -> Option<PathBuf> {
-    let packages = fs::read_dir(agents.join("node_modules/@anthropic-ai")).ok()?;
-    let mut binaries = packages
-        .filter_map(Result::ok)
-        .filter(|package| package.file_name().to_string_lossy().starts_with("claude-code-"))
-        .map(|package| package.path().join("claude"));
-    binaries.find(|binary| binary.is_file())
 }

@@ -1,9 +1,10 @@
-//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLI, and agents
+//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLIs, and agents
 //! that misbehave.
 //!
 //! Other crates name this one under `[dev-dependencies]` only; nothing here ships to users. Every helper panics
 //! with what it waited for or missed, since its callers are tests.
 
+pub mod agents;
 pub mod claude;
 pub mod hostile;
 pub mod model;

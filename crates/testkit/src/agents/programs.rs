@@ -1,0 +1,65 @@
+//! Where the agent CLIs are installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::AgentCli;
+use crate::scratch::target_directory;
+
+/// Set by `cargo xtask test`: where the agent CLIs are installed.
+const AGENTS_DIR: &str = "TOWLINE_TEST_AGENTS_DIR";
+
+impl AgentCli {
+    /// The program to start: a native binary, or for Gemini CLI a script that finds node on the `PATH`.
+    ///
+    /// It is looked for in the folder that `TOWLINE_TEST_AGENTS_DIR` names, or else in `agents/` of the running
+    /// test's target folder, of `CARGO_TARGET_DIR`, and of the workspace's `target/`.
+    ///
+    /// # Panics
+    /// When it is not installed.
+    #[must_use]
+    pub fn program(self) -> PathBuf {
+        let folders = agents_folders();
+        folders.iter().find_map(|folder| find(folder, self.installed_path())).unwrap_or_else(|| {
+            panic!(
+                "the pinned `{}` is not installed (looked in {folders:?}): run `cargo xtask setup`",
+                self.name()
+            )
+        })
+    }
+
+    /// Below the folder of the agents; a `*` stands for what depends on the platform.
+    fn installed_path(self) -> &'static str {
+        match self {
+            Self::Claude => "node_modules/@anthropic-ai/claude-code-*/claude",
+            Self::Codex => "node_modules/@openai/codex-*/vendor/*/bin/codex",
+            Self::Gemini => "node_modules/@google/gemini-cli/bundle/gemini.js",
+            Self::Opencode => "node_modules/opencode-*/bin/opencode",
+        }
+    }
+}
+
+fn agents_folders() -> Vec<PathBuf> {
+    if let Some(folder) = std::env::var_os(AGENTS_DIR) {
+        return vec![folder.into()];
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let targets = target_directory().into_iter().chain(chosen).chain([workspace]);
+    targets.map(|target| target.join("agents")).collect()
+}
+
+/// The file below `folder` that `path` leads to. Npm installs the packages of this platform only, so the first that
+/// fits a `*`, which ends a folder's name, is the right one.
+fn find(folder: &Path, path: &str) -> Option<PathBuf> {
+    let Some((first, rest)) = path.split_once('/') else {
+        return Some(folder.join(path)).filter(|file| file.is_file());
+    };
+    let Some(start) = first.strip_suffix('*') else {
+        return find(&folder.join(first), rest);
+    };
+    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(start))
+        .find_map(|entry| find(&entry.path(), rest))
+}
