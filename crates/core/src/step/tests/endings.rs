@@ -241,6 +241,24 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
 }
 
 #[test]
+fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
+    let after_waiting_for_a_slot = |seconds: u64| {
+        let mut story = Story::sleeping();
+        story.now = story.state.phase.until().expect("a pause");
+        story.tell(Event::Woken);
+        assert_eq!(story.state.phase, Phase::Queued);
+        story.wait(seconds);
+        story.tell(Event::Dispatched);
+        story.work_in("s1", true);
+        story.tell(ended(crashed()));
+        let pause = story.state.phase.until().expect("a pause").duration_since(story.now);
+        (pause, story.state.attempts_spent(), story.state.errors_in_row, story.state.failed_starts_in_row)
+    };
+    assert_eq!(after_waiting_for_a_slot(3_600), after_waiting_for_a_slot(0));
+    assert_eq!(after_waiting_for_a_slot(0).1, 2);
+}
+
+#[test]
 fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_hears_everything() {
     let mut story = Story::checking();
     let first = launch_of(story.tell(red_verdict("t1")));

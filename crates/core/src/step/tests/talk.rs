@@ -115,6 +115,23 @@ fn an_answer_that_does_not_fit_its_question_is_refused() {
 }
 
 #[test]
+fn an_answer_that_comes_late_answers_neither_its_own_question_nor_the_next_one() {
+    let by_person = Story::waiting_alive().after(&[answered(1, "blue"), asked(ask_waiting("r2"))]);
+    let with_default =
+        Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
+    let mut by_default = Story::working(goal()).after(&[asked(with_default)]);
+    by_default.wait(60);
+    let by_default = by_default.after(&[Event::Woken, asked(ask_waiting("r2"))]);
+    for mut story in [by_person, by_default] {
+        let before = story.state.clone();
+        let late = StepOutcome::Illegal(Illegal::NotAsked { question: QuestionNo(1) });
+        assert_eq!(story.offer(answered(1, "green")), late);
+        assert_eq!(story.state, before);
+        assert_eq!(story.state.phase, blocked_on(2, Some(1)));
+    }
+}
+
+#[test]
 fn a_last_message_that_asks_blocks_the_goal_and_costs_no_attempt() {
     let mut story = Story::working(goal());
     story.tell(turn_ended(r#"{"towline": "ask", "question": "Which colour?", "options": ["red", "blue"]}"#));
