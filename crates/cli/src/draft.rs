@@ -115,19 +115,12 @@ fn agents(
 
 /// Fails unless the agent's program is there.
 fn must_be_installed(context: &Context, name: &AgentName, settings: &AgentSettings) -> Result<(), Failure> {
-    let program = settings.command.first().map_or("", String::as_str);
-    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
-    if find::program(program, &context.directory, search_path).is_some() {
+    if find::agent_program(context, settings).is_some() {
         return Ok(());
     }
-    let how = match settings.kind {
-        towline_agent::Kind::Claude => {
-            "install Claude Code (`npm install -g @anthropic-ai/claude-code`), or set"
-        }
-        towline_agent::Kind::Script => "set",
-    };
+    let program = settings.command.first().map_or("", String::as_str);
     Err(Failure::usage(format!("agent `{name}`: the program `{program}` was not found"))
-        .hint(format!("{how} `command` in [agents.{name}] of towline.toml")))
+        .hint(find::how_to_get(name.as_str(), settings)))
 }
 
 fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {
