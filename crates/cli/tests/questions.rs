@@ -6,7 +6,6 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
 use support::{Desk, finish, of_attempts};
 use towline_testkit::hostile;
 
