@@ -241,6 +241,20 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
 }
 
 #[test]
+fn goals_that_wait_for_the_same_reset_come_back_after_it_and_each_at_its_own_time() {
+    let limited = Story::limited().state;
+    let until = limited.phase.until().expect("a reset");
+    let goals = ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"];
+    let [one, other] = goals.map(|id| limited.wakes_at(id.parse().expect("a goal id")).expect("a time"));
+    assert!(one > until && other > until && one != other, "{until} {one} {other}");
+    assert!(one.max(other) <= until + Duration::from_secs(30), "{until} {one} {other}");
+    // What a person was promised is kept to the second.
+    let urgent = crate::Ask { patience: Some(Duration::from_secs(60)), ..ask() };
+    let blocked = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]).state;
+    assert_eq!(blocked.wakes_at(goal().id), Some(at(60)));
+}
+
+#[test]
 fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
     let after_waiting_for_a_slot = |seconds: u64| {
         let mut story = Story::sleeping();
