@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use towline_agent::{AgentSettings, Kind, Permission, Tested, agent};
-use towline_config::{Inspection, WarningKind};
+use towline_config::{Inspection, LayerName, ShownSetting, WarningKind};
 
 use super::frames::FrameFacts;
 use super::probe;
@@ -57,7 +57,7 @@ pub(super) fn look(
     let others = config.agents.keys().map(String::as_str).filter(|name| !in_use.contains(name));
     let (mut agents, mut rows) = (Vec::new(), Vec::new());
     for name in in_use.iter().copied().chain(others) {
-        let found = look_at(context, name, &config.agents[name], in_use.contains(&name));
+        let found = look_at(context, name, &config.agents[name], Standing::of(name, &in_use, inspection));
         agents.push(found.facts);
         rows.extend(found.rows);
         let said = frames.iter().find(|frames| frames.agent == name);
@@ -75,6 +75,42 @@ pub(super) fn look(
         rows.push(row.fix("add one to `defaults.agents` in towline.toml"));
     }
     Section { facts: AgentsFacts { agents, frames_not_understood: frames }, rows }
+}
+
+/// How much an agent matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Goals that name no agent use it.
+    InUse,
+    /// The user has said something about it.
+    Configured,
+    /// Only the built-in defaults speak of it.
+    BuiltIn,
+}
+
+impl Standing {
+    fn of(name: &str, in_use: &[&str], inspection: &Inspection) -> Self {
+        let prefix = format!("agents.{name}.");
+        let by_user =
+            |setting: &ShownSetting| setting.layer != LayerName::Defaults && setting.key.starts_with(&prefix);
+        if in_use.contains(&name) {
+            Self::InUse
+        } else if inspection.settings.iter().any(by_user) {
+            Self::Configured
+        } else {
+            Self::BuiltIn
+        }
+    }
+
+    /// What is wrong with an agent that nothing uses by itself does not have to be fixed, and of one that nobody
+    /// spoke of it is not even worth a note.
+    const fn weigh(self, mark: Mark) -> Mark {
+        match (self, mark) {
+            (Self::Configured, Mark::Problem) => Mark::Note,
+            (Self::BuiltIn, Mark::Problem | Mark::Note) => Mark::Plain,
+            (_, mark) => mark,
+        }
+    }
 }
 
 impl AgentFacts {
@@ -105,16 +141,19 @@ fn grouped(agent: &str, row: Row) -> Row {
     Row { group: Some(agent.to_owned()), ..row }
 }
 
-fn look_at(context: &Context, name: &str, settings: &AgentSettings, in_use: bool) -> Section<AgentFacts> {
+fn look_at(
+    context: &Context,
+    name: &str,
+    settings: &AgentSettings,
+    standing: Standing,
+) -> Section<AgentFacts> {
     let environment = agent(settings.kind).environment(settings, &context.environment);
-    // What is wrong with an agent that nothing uses by itself does not have to be fixed.
-    let bad = if in_use { Mark::Problem } else { Mark::Note };
     let path = find::agent_program(context, settings);
     let signed_in = sign_in::look(settings, &environment);
     let mut facts = AgentFacts {
         name: name.to_owned(),
         kind: settings.kind.name().to_owned(),
-        in_use,
+        in_use: standing == Standing::InUse,
         command: settings.command.clone(),
         path: path.as_ref().map(|path| path.display().to_string()),
         version: None,
@@ -122,27 +161,28 @@ fn look_at(context: &Context, name: &str, settings: &AgentSettings, in_use: bool
         signed_in: Some(signed_in.clone()),
         permission: Some(permission_word(settings.permission)),
     };
-    let mut rows = vec![program_row(name, settings, path.as_deref(), bad)];
+    let mut rows = vec![program_row(name, settings, path.as_deref())];
     if let Some(path) = path {
         let probed = probed_version(context, settings, path, &environment);
-        rows.extend(probed.map(|probed| version_row(settings, probed, bad, &mut facts)));
-        rows.extend(sign_in_row(settings, &signed_in, bad));
+        rows.extend(probed.map(|probed| version_row(settings, probed, &mut facts)));
+        rows.extend(sign_in_row(settings, &signed_in));
     }
     // The scripted agent asks for none.
     if settings.kind != Kind::Script {
         rows.push(permission_row(name, settings));
     }
-    Section { facts, rows: rows.into_iter().map(|row| grouped(name, row)).collect() }
+    let weighed = rows.into_iter().map(|row| Row { mark: standing.weigh(row.mark), ..grouped(name, row) });
+    Section { facts, rows: weighed.collect() }
 }
 
-fn program_row(name: &str, settings: &AgentSettings, path: Option<&Path>, bad: Mark) -> Row {
+fn program_row(name: &str, settings: &AgentSettings, path: Option<&Path>) -> Row {
     let kind = settings.kind.name();
     match path {
         Some(path) => Row::new(Mark::Good, "program", format!("{} (kind {kind})", path.display())),
         None => {
             let program = settings.command.first().map_or("", String::as_str);
             let text = format!("`{program}` was not found (kind {kind})");
-            Row::new(bad, "program", text).fix(find::how_to_get(name, settings))
+            Row::new(Mark::Problem, "program", text).fix(find::how_to_get(name, settings))
         }
     }
 }
@@ -161,7 +201,6 @@ fn probed_version(
 fn version_row(
     settings: &AgentSettings,
     probed: Result<String, probe::Silence>,
-    bad: Mark,
     facts: &mut AgentFacts,
 ) -> Row {
     let kind = agent(settings.kind);
@@ -172,7 +211,7 @@ fn version_row(
         Ok(words) => words,
         Err(why) => {
             let text = format!("cannot be asked for its version: {why}");
-            return Row::new(bad, "version", text).fix(format!("see what is wrong: `{ask}`"));
+            return Row::new(Mark::Problem, "version", text).fix(format!("see what is wrong: `{ask}`"));
         }
     };
     let Some(version) = kind.version(&words) else {
@@ -198,13 +237,13 @@ fn version_row(
     }
 }
 
-fn sign_in_row(settings: &AgentSettings, signed_in: &SignedIn, bad: Mark) -> Option<Row> {
+fn sign_in_row(settings: &AgentSettings, signed_in: &SignedIn) -> Option<Row> {
     match signed_in {
         SignedIn::NotNeeded => None,
         SignedIn::Yes { by } => Some(Row::new(Mark::Good, "signed in", format!("by {by}"))),
         SignedIn::NotSeen => {
             // There it may be in the keychain, which only the agent itself may open.
-            let mark = if cfg!(target_os = "macos") { Mark::Note } else { bad };
+            let mark = if cfg!(target_os = "macos") { Mark::Note } else { Mark::Problem };
             let row = Row::new(mark, "signed in", "not signed in, as far as can be seen");
             Some(row.fix(agent(settings.kind).sign_in_hint(settings)))
         }
