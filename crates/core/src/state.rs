@@ -240,6 +240,9 @@ pub struct Attempt {
     pub context: Option<(Tokens, Option<Tokens>)>,
     /// Permission requests and their answers.
     pub decisions: Vec<Decision>,
+    /// Why what it said to Towline at last could not be read.
+    #[serde(default)]
+    pub misunderstood: Option<String>,
     /// What Towline found when it checked the work.
     pub verdict: Option<Verdict>,
     /// Frames that were not understood.
@@ -277,6 +280,7 @@ impl Attempt {
             usage: Usage::default(),
             context: None,
             decisions: Vec::new(),
+            misunderstood: None,
             verdict: None,
             unrecognised: 0,
             counts: true,

@@ -14,7 +14,7 @@ use crate::{
 const TABLE: &str = "\
 end               with a session           | without one
 completed         checking  counts  0 kept | checking  counts  0
-asked             queued    free    0 kept | queued    free    0
+asked             queued    counts  0 kept | queued    counts  0
 slept             sleeping  counts  0 kept | sleeping  counts  0
 rate-limited      limited   free    1 kept | limited   free    1
 server-error      sleeping  counts  2 kept | sleeping  counts  2
