@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::protocol::LaunchContext;
 use crate::settings::AgentSettings;
 
 /// What every program may need: where things are, who it runs for, language, terminal, and the way to the network.
@@ -54,21 +53,16 @@ impl Extra {
     }
 }
 
-/// The whole environment of an agent. Later sources win: what is inherited, what the settings set, what Towline
-/// itself says about the attempt.
+/// The environment of an agent, but for what Towline itself says about the attempt. What the settings set wins over
+/// what is inherited.
 pub(crate) fn environment(
     settings: &AgentSettings,
-    context: &LaunchContext<'_>,
+    inherited: &BTreeMap<String, String>,
     extra: &Extra,
 ) -> BTreeMap<String, String> {
     let named = |name: &str| settings.pass_env.iter().any(|passed| passed == name);
-    let inherited =
-        context.environment.iter().filter(|(name, _)| is_basic(name) || extra.admits(name) || named(name));
-    inherited
-        .chain(&settings.env)
-        .chain(context.towline)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    let passed_on = inherited.iter().filter(|(name, _)| is_basic(name) || extra.admits(name) || named(name));
+    passed_on.chain(&settings.env).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn is_basic(name: &str) -> bool {

@@ -89,14 +89,15 @@ impl<Purpose> Default for Peer<Purpose> {
 
 impl<Purpose> Peer<Purpose> {
     /// A request under an id that no other request of this conversation has.
-    pub(crate) fn request(&mut self, id: &str, purpose: Purpose, method: &str, params: impl Serialize) -> Vec<u8> {
+    pub(crate) fn request(
+        &mut self,
+        id: &str,
+        purpose: Purpose,
+        method: &str,
+        params: impl Serialize,
+    ) -> Vec<u8> {
         self.waiting.insert(id.to_owned(), purpose);
         line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": value(params)}))
-    }
-
-    /// Whether a request is still to be answered.
-    pub(crate) fn waits_for(&self, id: &str) -> bool {
-        self.waiting.contains_key(id)
     }
 
     /// Reads a line; none when it is no JSON-RPC.
@@ -163,12 +164,12 @@ mod tests {
         let sent = peer.request("hello", 7, "initialize", json!({"a": 1}));
         let wanted = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {"a": 1}});
         assert_eq!(parsed(&sent), wanted);
-        assert!(peer.waits_for("hello"));
         let line = r#"{"id":"hello","result":{"b":2}}"#;
-        let Some(Incoming::Answer { purpose: 7, result: Ok(result) }) = peer.read(line) else { panic!("no answer") };
+        let Some(Incoming::Answer { purpose: 7, result: Ok(result) }) = peer.read(line) else {
+            panic!("no answer")
+        };
         assert_eq!(result.get(), r#"{"b":2}"#);
         assert!(matches!(peer.read(line), Some(Incoming::StrayAnswer)));
-        assert!(!peer.waits_for("hello"));
     }
 
     #[test]
@@ -190,7 +191,10 @@ mod tests {
             let Some(Incoming::Request(request)) = peer.read(&text) else { panic!("no request") };
             assert_eq!((request.method, request.params.get()), ("fs/read", "[1]"));
             assert_eq!(parsed(&answer(request.id, json!({})))["id"].to_string(), id);
-            assert_eq!(parsed(&refusal(request.id, METHOD_NOT_FOUND, "no"))["error"]["code"], METHOD_NOT_FOUND);
+            assert_eq!(
+                parsed(&refusal(request.id, METHOD_NOT_FOUND, "no"))["error"]["code"],
+                METHOD_NOT_FOUND
+            );
         }
     }
 
@@ -199,7 +203,10 @@ mod tests {
         let mut peer = Peer::<()>::default();
         let news = peer.read(r#"{"method":"turn/completed"}"#);
         assert!(matches!(news, Some(Incoming::Notification { method: "turn/completed", .. })));
-        assert_eq!(parsed(&notification("x", json!([1]))), json!({"jsonrpc": "2.0", "method": "x", "params": [1]}));
+        assert_eq!(
+            parsed(&notification("x", json!([1]))),
+            json!({"jsonrpc": "2.0", "method": "x", "params": [1]})
+        );
         for other in ["", "Error: x", "[]", "{}", "7", r#"{"result":1}"#] {
             assert!(peer.read(other).is_none(), "{other}");
         }

@@ -13,8 +13,14 @@ mod permission;
 mod protocol;
 mod script;
 mod settings;
+mod sign_in;
 mod text;
 mod unrecognised;
+mod version;
 
-pub use protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent};
+pub use protocol::{
+    Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent,
+};
 pub use settings::{AgentSettings, Kind, McpServer, Permission};
+pub use sign_in::{SignIn, SignInClue};
+pub use version::{Tested, TestedVersions, Version};

@@ -19,6 +19,7 @@ const SHELL_JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
 pub(crate) struct Rules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
+    /// Calls that a person has permitted, each for one time.
     permitted: Vec<ToolCall>,
     otherwise: Permission,
 }
@@ -78,12 +79,12 @@ impl Rules {
     }
 
     /// Whether `tool` may be used with `input`; `directory` is where the agent works.
-    pub(crate) fn ruling(&self, tool: &str, input: &Value, directory: Option<&str>) -> Ruling {
+    pub(crate) fn ruling(&mut self, tool: &str, input: &Value, directory: Option<&str>) -> Ruling {
         let by_rule = |verdict, rule| Ruling { verdict, by: BY_RULE, rule };
         if let Some(rule) = self.denying(tool, input, directory) {
             return by_rule(Verdict::Deny, rule);
         }
-        if self.has_permitted(&call(tool, input)) {
+        if self.use_permission(&call(tool, input)) {
             return Ruling { verdict: Verdict::Allow, by: BY_PERSON, rule: would_allow(tool, input) };
         }
         let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
@@ -97,9 +98,10 @@ impl Rules {
         }
     }
 
-    /// Whether a person has permitted this call.
-    pub(crate) fn has_permitted(&self, call: &ToolCall) -> bool {
-        self.permitted.contains(call)
+    /// Whether a person has permitted this call; the permission is used up then.
+    pub(crate) fn use_permission(&mut self, call: &ToolCall) -> bool {
+        let position = self.permitted.iter().position(|permitted| permitted == call);
+        position.map(|used| self.permitted.remove(used)).is_some()
     }
 
     /// The rule of the deny list that speaks about this call.

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use towline_core::{AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall};
+use towline_core::{
+    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall,
+};
 
 use crate::settings::{AgentSettings, Kind};
+use crate::sign_in::SignIn;
+use crate::version::{TestedVersions, Version};
 
 /// A kind of agent: how it is started and how it is understood.
 pub trait Agent: Send + Sync {
@@ -16,6 +20,28 @@ pub trait Agent: Send + Sync {
 
     /// The command that signs a person in, for when the credentials are refused.
     fn sign_in_hint(&self, settings: &AgentSettings) -> String;
+
+    /// What would show that it is signed in, when it is given this environment.
+    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn;
+
+    /// The environment it is given of the one that Towline was started with, before Towline adds its own variables.
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String>;
+
+    /// The command that prints its version; none if it is part of Towline.
+    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>>;
+
+    /// The version in what that command printed.
+    fn version(&self, output: &str) -> Option<Version>;
+
+    /// The versions that Towline is tested with; none if that does not matter.
+    fn tested(&self, settings: &AgentSettings) -> Option<TestedVersions>;
+
+    /// How to get the program when it is not there, for people; none if there is nothing to install.
+    fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str>;
 
     /// Whether a conversation can be gone on with in another process. Whoever composes a prompt has to know: one that
     /// only says what is new is of no use to a new conversation.

@@ -3,13 +3,17 @@
 //! Neighbours: the builtin crate holds the agent itself. It has no model and no permissions, so of the settings it
 //! takes `command`, `args`, `env` and `pass_env`, and the engine the clocks.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
 use crate::environment::{Extra, environment};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
+use crate::sign_in::SignIn;
 use crate::unrecognised::Unrecognised;
+use crate::version::{TestedVersions, Version};
 
 /// The scripted agent.
 pub(crate) struct Script;
@@ -23,7 +27,9 @@ impl Agent for Script {
         let session = [flag.to_owned(), session.to_string()];
         let argv =
             settings.command.iter().cloned().chain(session).chain(settings.args.iter().cloned()).collect();
-        LaunchPlan { argv, env: environment(settings, context, &Extra::default()) }
+        let mut env = self.environment(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv, env }
     }
 
     fn protocol(&self, _settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -36,6 +42,34 @@ impl Agent for Script {
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
         "the scripted agent needs no sign-in".to_owned()
+    }
+
+    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
+        SignIn::NotNeeded
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        environment(settings, inherited, &Extra::default())
+    }
+
+    fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
+        None
+    }
+
+    fn version(&self, _output: &str) -> Option<Version> {
+        None
+    }
+
+    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
+        None
+    }
+
+    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
+        None
     }
 }
 

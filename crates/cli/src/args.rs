@@ -36,6 +36,11 @@ pub(crate) enum Command {
     Show(Show),
     /// List goals, the newest first
     Ls(Ls),
+    /// Say whether Towline can work here, and what to do where it cannot
+    ///
+    /// Looks at the agents, git, what is stored, the configuration and the system. Changes nothing and needs no
+    /// network. Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
+    Doctor(Doctor),
     /// Show what happened to a goal
     Logs(Logs),
     /// Show what a goal changed
@@ -138,6 +143,14 @@ pub(crate) struct Show {
 /// List goals.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Say whether Towline can work here.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

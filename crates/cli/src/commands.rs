@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod foreground;
 pub(crate) mod logs;
 pub(crate) mod ls;

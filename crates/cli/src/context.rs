@@ -24,6 +24,14 @@ pub(crate) struct State {
     pub(crate) store: Arc<dyn Store>,
 }
 
+/// A configuration file that was looked for.
+pub(crate) struct LayerFile {
+    /// Which one, and where.
+    pub(crate) name: LayerName,
+    /// What it says; nothing if it is not there.
+    pub(crate) text: std::io::Result<Option<String>>,
+}
+
 /// What this process was started with.
 pub(crate) struct Context {
     /// The environment. Variables that are not text cannot be passed on and are left out.
@@ -55,15 +63,9 @@ impl Context {
     /// Reads the configuration that holds in `directory`, and says what in it has no effect.
     pub(crate) fn configuration(&self, directory: &Path) -> Result<Loaded, Failure> {
         let mut layers = Vec::new();
-        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
-        if let Some(layer) = user.map(|path| file_layer(path, LayerName::User)).transpose()?.flatten() {
-            layers.push(layer);
-        }
-        for folder in directory.ancestors() {
-            if let Some(layer) = file_layer(folder.join("towline.toml"), LayerName::Repository)? {
-                layers.push(layer);
-                break;
-            }
+        for LayerFile { name, text } in self.layer_files(directory) {
+            let text = text.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+            layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
         }
         layers.push(Layer::environment(self.environment.clone()));
         let loaded = towline_config::load(&layers)?;
@@ -71,6 +73,22 @@ impl Context {
             output::say(format_args!("warning: {warning}"));
         }
         Ok(loaded)
+    }
+
+    /// The configuration files that are looked for from `directory`, in the order of their layers.
+    pub(crate) fn layer_files(&self, directory: &Path) -> Vec<LayerFile> {
+        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
+        let user = user.map(|path| LayerFile { text: read_if_there(&path), name: LayerName::User(path) });
+        let upward = directory.ancestors().map(|folder| {
+            let path = folder.join("towline.toml");
+            LayerFile { text: read_if_there(&path), name: LayerName::Repository(path) }
+        });
+        let repository =
+            upward.into_iter().find(|file| !matches!(file.text, Ok(None))).unwrap_or_else(|| LayerFile {
+                name: LayerName::Repository(directory.join("towline.toml")),
+                text: Ok(None),
+            });
+        user.into_iter().chain([repository]).collect()
     }
 
     /// The state directory, made when it is missing.
@@ -109,7 +127,8 @@ impl Context {
         Ok(Engine::open(settings)?)
     }
 
-    fn home_path(&self) -> Result<PathBuf, Failure> {
+    /// Where the state directory is or would be.
+    pub(crate) fn home_path(&self) -> Result<PathBuf, Failure> {
         let named = self.variable("TOWLINE_HOME").map(|home| self.directory.join(home));
         named.or_else(|| self.user_directory("XDG_STATE_HOME", ".local/state")).ok_or_else(|| {
             Failure::usage(
@@ -139,11 +158,10 @@ fn unusable(root: &Path, error: &std::io::Error) -> Failure {
         .hint("set TOWLINE_HOME to a directory that you may write to")
 }
 
-/// A configuration file, if it is there.
-fn file_layer(path: PathBuf, name: impl FnOnce(PathBuf) -> LayerName) -> Result<Option<Layer>, Failure> {
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(Layer { name: name(path), content: LayerContent::Toml(text) })),
+fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(error),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use towline_agent::AgentSettings;
+use towline_agent::{AgentSettings, Resuming, agent};
 use towline_config::{Config, check_from_command, resolve_agent};
-use towline_core::{AgentName, Check, Commit, Goal, GoalId, Origin, WorkspaceSpec};
+use towline_core::{AgentName, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceSpec};
 use towline_workspace::{Protect, Repository};
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
         },
         briefing: config.briefing,
         red_first: run.red_first,
-        sessions: agents.iter().map(|(name, settings)| (name.clone(), settings.sessions.clone())).collect(),
+        sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin {
@@ -113,22 +113,20 @@ fn agents(
     Ok(agents)
 }
 
+/// How long the agent's conversations are gone on with, if they can be at all.
+fn sessions(settings: &AgentSettings) -> SessionLimits {
+    let outlives_process = agent(settings.kind).resuming(settings) == Resuming::Possible;
+    SessionLimits { outlives_process, ..settings.sessions.clone() }
+}
+
 /// Fails unless the agent's program is there.
 fn must_be_installed(context: &Context, name: &AgentName, settings: &AgentSettings) -> Result<(), Failure> {
-    let program = settings.command.first().map_or("", String::as_str);
-    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
-    if find::program(program, &context.directory, search_path).is_some() {
+    if find::agent_program(context, settings).is_some() {
         return Ok(());
     }
-    let how = match settings.kind {
-        towline_agent::Kind::Claude => {
-            "install Claude Code (`npm install -g @anthropic-ai/claude-code`), or set"
-        }
-        towline_agent::Kind::Codex => "install Codex (`npm install -g @openai/codex`), or set",
-        towline_agent::Kind::Acp | towline_agent::Kind::Script => "set",
-    };
+    let program = settings.command.first().map_or("", String::as_str);
     Err(Failure::usage(format!("agent `{name}`: the program `{program}` was not found"))
-        .hint(format!("{how} `command` in [agents.{name}] of towline.toml")))
+        .hint(find::how_to_get(name.as_str(), settings)))
 }
 
 fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {

@@ -45,6 +45,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// What happened, and what to do about it.
+    pub(crate) fn into_words(self) -> (String, Option<String>) {
+        (self.message, self.hint)
+    }
+
     /// The code to exit with.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use towline_agent::{AgentSettings, agent};
 use towline_store::GoalRecord;
 
 use crate::context::{Context, State};
@@ -42,6 +43,19 @@ pub(crate) fn program(command: &str, directory: &Path, search_path: Option<&str>
         return is_executable(&path).then_some(path);
     }
     std::env::split_paths(search_path?).map(|folder| folder.join(command)).find(|path| is_executable(path))
+}
+
+/// An agent's program.
+pub(crate) fn agent_program(context: &Context, settings: &AgentSettings) -> Option<PathBuf> {
+    let program = settings.command.first()?;
+    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
+    self::program(program, &context.directory, search_path)
+}
+
+/// What to do when an agent's program is not there.
+pub(crate) fn how_to_get(name: &str, settings: &AgentSettings) -> String {
+    let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
+    format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
 }
 
 fn is_executable(path: &Path) -> bool {

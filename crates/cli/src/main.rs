@@ -49,6 +49,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Demo(demo) => commands::demo::run(&context, demo).await,
             Command::Show(show) => commands::show::run(&context, show).await,
             Command::Ls(ls) => commands::ls::run(&context, ls).await,
+            Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
             Command::Logs(logs) => commands::logs::run(&context, logs).await,
             Command::Diff(diff) => commands::diff::run(&context, diff).await,
             Command::Questions(questions) => commands::questions::run(&context, questions).await,

@@ -67,7 +67,12 @@ fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done()
     let candidate = report["candidate"].as_str().expect("a candidate");
     assert_eq!(desk.project.git(["show", &format!("{candidate}:motto.txt")]).trim(), "towline");
     assert_eq!(desk.project.git(["status", "--porcelain"]).trim(), "");
-    assert_eq!(desk.show(report["id"].as_str().expect("an id")), report);
+    let goal = report["id"].as_str().expect("an id");
+    assert_eq!(desk.show(goal), report);
+    // Pieces of messages are for whoever watches; the log holds whole ones.
+    let deltas =
+        desk.events(goal).into_iter().filter(|event| event["event"]["event"]["kind"] == "message_delta");
+    assert_eq!(deltas.count(), 0);
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
@@ -131,9 +136,16 @@ fn ctrl_c_while_a_tool_sleeps_leaves_nothing_and_exits_130() {
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.stderr.contains("stopping; press Ctrl-C again"), "{}", ran.stderr);
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
     assert!(pressed.elapsed() < Duration::from_secs(10), "{:?}", pressed.elapsed());
     assert_cancelled(&desk, &goal);
+    // It was asked in its own words before it got a signal.
+    let report = desk.show(&goal);
+    let dir = std::path::Path::new(report["attempts"][0]["dir"].as_str().expect("a directory"));
+    let sent = std::fs::read_to_string(dir.join("stdin.log")).expect("the input");
+    let last: Value = serde_json::from_str(sent.lines().last().expect("a line")).expect("a request");
+    assert_eq!(last["request"], json!({"subtype": "interrupt"}));
 }
 
 #[test]

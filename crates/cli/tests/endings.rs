@@ -149,7 +149,7 @@ fn an_agent_that_never_gets_as_far_as_a_session_escalates_after_three_tries() {
     assert_eq!(of_attempts(&report, "end"), ["crashed", "crashed", "crashed"]);
     assert_eq!(report["budget"]["attempts"], json!({"limit": 10, "left": 10}));
     let reason = report["reason"].as_str().expect("a reason");
-    assert!(reason.contains("--no-such-flag"), "{reason}");
+    assert!(reason.contains("unknown option '--no-such-flag'"), "{reason}");
     assert!(model.requests().is_empty(), "the model was asked");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }

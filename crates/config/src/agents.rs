@@ -157,6 +157,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             context_threshold: settings.get(&["agents", name, "context_threshold"]).unwrap_or_default(),
             idle: time("session_idle_limit"),
             age: time("session_age_limit"),
+            outlives_process: true,
         },
         clocks: ClockLimits {
             startup: time("startup_timeout"),

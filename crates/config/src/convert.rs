@@ -7,9 +7,9 @@ use towline_agent::AgentSettings;
 use towline_core::{AgentName, Budget, Check, Tokens};
 
 use crate::agents::{self, Agents};
-use crate::error::{ConfigError, Warning, WarningKind};
+use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{Layer, LayerContent, LayerName, Origin};
-use crate::schema::{Effect, KeyPath};
+use crate::schema::{self, Effect, KeyPath};
 use crate::settings::Settings;
 
 const DEFAULTS: &str = include_str!("defaults.toml");
@@ -56,27 +56,59 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
+/// One setting as people may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownSetting {
+    /// Its dotted key.
+    pub key: String,
+    /// What it is set to, as TOML; none where that may be a secret.
+    pub value: Option<String>,
+    /// The layer that set it.
+    pub layer: LayerName,
+}
+
+/// All that can be said about layers, whether or not they make a configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    /// What the layers say where they can be understood. Agents with problems are missing.
+    pub config: Config,
+    /// Every setting in force, by key.
+    pub settings: Vec<ShownSetting>,
+    /// What is set but has no effect.
+    pub warnings: Vec<Warning>,
+    /// What is wrong. Nothing if the configuration can be used.
+    pub problems: Vec<Problem>,
+}
+
 /// Reads the layers, later over earlier, all over the built-in defaults.
 ///
 /// Tables are merged key by key; arrays, and so the list of checks, are replaced. Every layer is checked as a whole,
 /// also where a later one has another word.
 pub fn load(layers: &[Layer]) -> Result<Loaded, ConfigError> {
+    let Inspection { config, settings, warnings, problems } = inspect(layers);
+    if !problems.is_empty() {
+        return Err(ConfigError::Problems(problems));
+    }
+    let sources = settings.into_iter().map(|setting| (setting.key, setting.layer)).collect();
+    Ok(Loaded { config, sources, warnings })
+}
+
+/// Reads the layers like [`load`], and goes on where something is wrong with them.
+pub fn inspect(layers: &[Layer]) -> Inspection {
     let mut settings = Settings::default();
     let defaults = LayerContent::Toml(DEFAULTS.to_owned());
     settings.add(&Layer { name: LayerName::Defaults, content: defaults });
     for layer in layers {
         settings.add(layer);
     }
-    if !settings.problems.is_empty() {
-        return Err(ConfigError::Problems(settings.problems));
-    }
+    // What is missed later on may be missing only because of these.
+    let first_problems = std::mem::take(&mut settings.problems);
     fill_in_agent_defaults(&mut settings);
     let agents = agents::read(&mut settings);
     let agents_in_order = agents::in_order(&mut settings, &agents);
     let workspace = read_workspace(&mut settings);
-    if !settings.problems.is_empty() {
-        return Err(ConfigError::Problems(settings.problems));
-    }
+    let problems =
+        if first_problems.is_empty() { std::mem::take(&mut settings.problems) } else { first_problems };
     let config = Config {
         agents_in_order,
         briefing: settings.get(&["defaults", "briefing"]).unwrap_or(true),
@@ -86,9 +118,12 @@ pub fn load(layers: &[Layer]) -> Result<Loaded, ConfigError> {
         workspace,
         agents: agents.usable.clone(),
     };
-    let sources =
-        settings.values.iter().map(|(path, setting)| (path.to_string(), setting.place.layer.clone()));
-    Ok(Loaded { config, sources: sources.collect(), warnings: warnings(&settings, agents) })
+    let shown = settings.values.iter().map(|(path, setting)| ShownSetting {
+        key: path.to_string(),
+        value: schema::may_be_shown(path).then(|| setting.value.to_string()),
+        layer: setting.place.layer.clone(),
+    });
+    Inspection { config, settings: shown.collect(), warnings: warnings(&settings, agents), problems }
 }
 
 /// Every agent has them, whoever named it.

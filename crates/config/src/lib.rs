@@ -20,6 +20,6 @@ mod value;
 
 pub use agents::resolve_agent;
 pub use checks::check_from_command;
-pub use convert::{Config, Loaded, WorkspaceConfig, load};
+pub use convert::{Config, Inspection, Loaded, ShownSetting, WorkspaceConfig, inspect, load};
 pub use error::{ConfigError, Problem, Warning, WarningKind};
 pub use layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Place, Position};

@@ -204,6 +204,19 @@ pub(crate) enum Found {
     Unknown,
 }
 
+/// Keys whose values may be secrets, or hold some: variables, arguments of programs, addresses with tokens in them.
+const SECRETS: &[&str] = &["agents.*.env.*", "agents.*.mcp.*.command", "notify.command", "notify.webhook"];
+
+/// Whether the value of this key may be shown to whoever looks at a report.
+pub(crate) fn may_be_shown(path: &KeyPath) -> bool {
+    let leads_to = |pattern: &str| {
+        let names = pattern.split('.');
+        names.clone().count() == path.0.len()
+            && names.zip(&path.0).all(|(name, given)| name == "*" || name == given)
+    };
+    !SECRETS.iter().any(|pattern| leads_to(pattern))
+}
+
 /// Looks a path up.
 pub(crate) fn find(path: &KeyPath) -> Found {
     let depth = path.0.len();

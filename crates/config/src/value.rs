@@ -1,5 +1,6 @@
 //! Reads one value in the shape that its key asks for.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Component, Path};
 use std::time::Duration;
@@ -24,6 +25,42 @@ pub(crate) enum Value {
     List(Vec<String>),
     Duration(Duration),
     Checks(Vec<Check>),
+}
+
+/// As it would be written in a file; of checks, the names.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Count(count) => count.fmt(f),
+            Self::Dollars(MicroUsd(micros)) => write!(f, "{}", *micros as f64 / 1e6),
+            Self::Share(share) => share.fmt(f),
+            Self::Text(text) => quoted(text).fmt(f),
+            Self::List(items) => list_of(items.iter().map(String::as_str)).fmt(f),
+            Self::Duration(duration) => quoted(&written(*duration)).fmt(f),
+            Self::Checks(checks) => list_of(checks.iter().map(|check| check.name.as_str())).fmt(f),
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list_of<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect()).to_string()
+}
+
+/// A duration in its largest unit that keeps it whole.
+fn written(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.as_millis());
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let fits = |(_, length): &(&str, u64)| seconds > 0 && seconds.is_multiple_of(*length);
+    match units.into_iter().find(fits) {
+        _ if duration.subsec_nanos() > 0 => format!("{millis}ms"),
+        Some((unit, length)) => format!("{}{unit}", seconds / length),
+        None => format!("{seconds}s"),
+    }
 }
 
 /// Why a value cannot be taken.

@@ -69,12 +69,19 @@ pub struct SessionLimits {
     pub idle: Duration,
     /// How long after its beginning.
     pub age: Duration,
+    /// Whether a conversation outlives the agent's process at all.
+    #[serde(default = "outlives")]
+    pub outlives_process: bool,
+}
+
+const fn outlives() -> bool {
+    true
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
         let day = Duration::from_secs(24 * 3_600);
-        Self { context_threshold: 0.7, idle: day, age: day * 30 }
+        Self { context_threshold: 0.7, idle: day, age: day * 30, outlives_process: true }
     }
 }
 

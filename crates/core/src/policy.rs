@@ -129,7 +129,7 @@ mod tests {
     fn a_conversation_wears_out_by_age_and_by_lying_unused() {
         let hours = |hours: u64| Duration::from_secs(hours * 3_600);
         let began = Timestamp::from_second(1_800_000_000).expect("in range");
-        let limits = SessionLimits { context_threshold: 0.7, idle: hours(24), age: hours(72) };
+        let limits = SessionLimits { idle: hours(24), age: hours(72), ..SessionLimits::default() };
         let worn_out = |used: u64, now: u64| {
             Policy::worn_out(&limits, began, Some(later(began, hours(used))), later(began, hours(now)))
         };

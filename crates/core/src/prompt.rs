@@ -29,6 +29,8 @@ pub enum Section {
     OperatorMessages(Vec<String>),
     /// What was asked, and the answers.
     Answers(Vec<(Ask, Option<Reply>)>),
+    /// What the agent said to Towline at last could not be read; the words say why.
+    Misunderstood(String),
     /// The wait that the agent asked for is over; the words say what for.
     WokenUp(String),
     /// The attempt before ended in the middle of its work; the words say how.
@@ -114,6 +116,7 @@ pub enum Conversation {
 fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
     let mut sections = said(state, conversation);
     let Some(last) = last_told(state) else { return sections };
+    sections.extend(last.misunderstood.clone().map(Section::Misunderstood));
     match (&last.verdict, &last.end) {
         _ if conversation == Conversation::HandedOver => {
             sections.insert(0, Section::Handover(Handover::of(state)));
@@ -230,6 +233,9 @@ impl Section {
                 let parts: Vec<String> =
                     answers.iter().map(|(ask, reply)| answered(ask, reply.as_ref())).collect();
                 format!("# Answers to what you asked\n\n{}", parts.join("\n\n"))
+            }
+            Self::Misunderstood(why) => {
+                format!("# Not understood\n\nYour last message was meant for Towline, but could not be read: {why}")
             }
             Self::WokenUp(reason) if reason.is_empty() => {
                 "# Awake\n\nThe wait that you asked for is over. Go on.".to_owned()

@@ -222,12 +222,10 @@ impl Question {
         }
     }
 
-    /// The call that a person has permitted.
-    pub const fn permitted(&self) -> Option<&ToolCall> {
-        match (&self.ask.about, &self.closed) {
-            (About::Permission { call, .. }, Some(Closed::Answered { reply: Reply::Allowed, .. })) => {
-                Some(call)
-            }
+    /// The call that a person has permitted, when the agent does not know yet and can still make use of it.
+    pub fn permitted(&self) -> Option<&ToolCall> {
+        match (&self.ask.about, self.answer()) {
+            (About::Permission { call, .. }, Some((Reply::Allowed, Telling::Waiting))) => Some(call),
             _ => None,
         }
     }

@@ -269,6 +269,9 @@ pub struct Attempt {
     pub sleep: Option<(Duration, String)>,
     /// Permission requests and their answers.
     pub decisions: Vec<Decision>,
+    /// Why what it said to Towline at last could not be read.
+    #[serde(default)]
+    pub misunderstood: Option<String>,
     /// What Towline found when it checked the work.
     pub verdict: Option<Verdict>,
     /// What was changed in the workspace when it ended, in short; only where another agent may have to know.
@@ -310,6 +313,7 @@ impl Attempt {
             context: None,
             sleep: None,
             decisions: Vec::new(),
+            misunderstood: None,
             verdict: None,
             changes: String::new(),
             unrecognised: 0,

@@ -281,7 +281,8 @@ impl Stepper<'_> {
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
-                let end = end_of(&stopping.why, end);
+                // What came to its end in the moment in which we ended it may have asked all the same.
+                let end = self.name_end(&end_of(&stopping.why, end), *left);
                 self.record_end(end.clone(), exit, *left, changes);
                 self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
                 self.after_stop(work, &stopping.why);
@@ -362,6 +363,7 @@ impl Stepper<'_> {
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });
         }
+        reopened.settled_at = None;
         reopened.phase = Phase::Queued;
         self.state = reopened;
         Ok(())
@@ -412,13 +414,14 @@ impl Stepper<'_> {
     }
 
     fn finish(mut self) -> Step {
+        let waits = self.state.phase.waits_for_operator();
+        // What opens a settled goal again has taken the wait out already.
+        if matches!(self.before, Phase::Blocked { .. }) && !waits {
+            self.state.taken_up_at = self.without_the_wait();
+        }
+        let since = self.state.settled_at.unwrap_or(self.now);
+        self.state.settled_at = waits.then_some(since);
         if self.state.phase != self.before {
-            // What opens a settled goal again has taken the wait out already.
-            if matches!(self.before, Phase::Blocked { .. }) && !self.state.phase.waits_for_operator() {
-                self.state.taken_up_at = self.without_the_wait();
-            }
-            let since = self.state.settled_at.unwrap_or(self.now);
-            self.state.settled_at = self.state.phase.waits_for_operator().then_some(since);
             self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }

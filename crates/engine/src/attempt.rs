@@ -248,7 +248,7 @@ impl<'a> Conversation<'a> {
             _ => Work::Nothing,
         };
         let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
-        let question = question_file::read(&self.dir).map(|event| Event::Agent { event });
+        let question = question_file::read(self.dir.clone()).await.map(|event| Event::Agent { event });
         // Another agent can only know by this what was done.
         let changes = match &job.workspace {
             Some(workspace) if job.goal.agents.len() > 1 => {
@@ -443,7 +443,8 @@ impl<'a> Conversation<'a> {
         let is_heard = words.iter().any(|action| matches!(action, Action::Write(_)));
         self.act(words, None).await?;
         match answers {
-            Some(question) if is_heard => {
+            // An adopted agent that does not wait any more was answered by whoever looked after it before.
+            Some(question) if is_heard || self.past.output_to > 0 => {
                 self.clocks.answered(self.shared.clock.now());
                 self.line.tell_own(Event::AnswerDelivered { question }).await
             }
@@ -456,7 +457,7 @@ impl<'a> Conversation<'a> {
         let rest = self.sent.rest_of(bytes);
         if let (Link::Alive(shim), false) = (&self.link, rest.is_empty()) {
             // A process that does not read any more is about to end, and its end is what counts.
-            let _ = shim.write(rest).await;
+            let _ = shim.write(&rest).await;
             self.clocks.heard(self.shared.clock.now());
         }
     }

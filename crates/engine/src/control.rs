@@ -26,7 +26,9 @@ use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
 
 /// The longest request line.
-const LONGEST_REQUEST: u64 = 1024 * 1024;
+const LONGEST_REQUEST: u64 = 4 * 1024 * 1024;
+/// How long an engine may take to answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause after a client could not be let in.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -288,10 +290,15 @@ pub async fn speak_for_agent(
 /// Asks the engine that drives this goal; no answer when none does.
 pub async fn ask(home: &Home, record: &GoalRecord, request: &Request) -> io::Result<Option<Reply>> {
     let Some(stream) = reach(home, record).await? else { return Ok(None) };
-    match exchange(stream, request).await {
-        Ok(Some(Reply::NotDriven)) => Ok(None),
-        Err(error) if is_gone(&error) => Ok(None),
-        other => other,
+    match tokio::time::timeout(ANSWER_PATIENCE, exchange(stream, request)).await {
+        Ok(Ok(Some(Reply::NotDriven))) => Ok(None),
+        Ok(Err(error)) if is_gone(&error) => Ok(None),
+        Ok(other) => other,
+        // Whether it was done is not known, so nobody else may do it.
+        Err(_) => {
+            let message = "it does not answer; if it was stopped (Ctrl-Z), go on with it: fg";
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
+        }
     }
 }
 

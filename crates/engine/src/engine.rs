@@ -29,6 +29,10 @@ use crate::token::Secret;
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
+/// How often, and with what pause, it is looked whether an engine that cannot be reached is dead.
+const DEATH_TRIES: u32 = 40;
+const DEATH_PAUSE: Duration = Duration::from_millis(50);
+
 /// Everything an engine is given. It reads nothing else: no environment, no configuration files.
 pub struct EngineSettings {
     /// The state directory.
@@ -149,9 +153,8 @@ impl Engine {
     /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
     /// goal is taken up.
     pub async fn leave_word(&self, goal: GoalId, wish: Event) -> Result<(), EngineError> {
-        let record = self.shared.store.load(goal).await?;
-        refuse(&record, Some(&wish), self.shared.clock.now())?;
-        let lease = self.claim(&record).await?;
+        let (record, lease) = self.claim_from_the_dying(goal, &wish).await?;
+        let goal = record.goal.id;
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
@@ -190,6 +193,27 @@ impl Engine {
             result
         });
         Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, watching, task))
+    }
+
+    /// Takes the lease of a goal whose engine could not be reached any more: it may take a moment until it is known to be
+    /// dead.
+    async fn claim_from_the_dying(
+        &self,
+        goal: GoalId,
+        wish: &Event,
+    ) -> Result<(GoalRecord, Lease), EngineError> {
+        let mut tries = 0;
+        loop {
+            let record = self.shared.store.load(goal).await?;
+            refuse(&record, Some(wish), self.shared.clock.now())?;
+            match self.claim(&record).await {
+                Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(DEATH_PAUSE).await;
+                }
+                claimed => return Ok((record, claimed?)),
+            }
+        }
     }
 
     /// Takes the lease, from a dead engine too.

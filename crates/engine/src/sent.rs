@@ -3,6 +3,7 @@
 //! Everything that is written to an agent is whole lines. A line that `stdin.log` has is not written again, and half a
 //! line at its end is completed. The order does not matter: what people say comes in between as it likes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -53,17 +54,16 @@ impl Sent {
         }
     }
 
-    /// What is still to be written of this line.
-    pub(crate) fn rest_of<'a>(&mut self, line: &'a [u8]) -> &'a [u8] {
+    /// What is still to be written of this line. Behind half of another one, that is ended first: one broken line is
+    /// better than two.
+    pub(crate) fn rest_of<'a>(&mut self, line: &'a [u8]) -> Cow<'a, [u8]> {
         if self.take(line) {
-            return &[];
+            return Cow::Borrowed(&[]);
         }
-        match line.strip_prefix(self.half.as_slice()) {
-            Some(rest) if !self.half.is_empty() => {
-                self.half.clear();
-                rest
-            }
-            _ => line,
+        let half = std::mem::take(&mut self.half);
+        match line.strip_prefix(half.as_slice()) {
+            Some(rest) => Cow::Borrowed(rest),
+            None => Cow::Owned([b"\n", line].concat()),
         }
     }
 }
@@ -78,21 +78,27 @@ mod tests {
         for (line, rest) in
             [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")]
         {
-            assert_eq!(sent.rest_of(line.as_bytes()), rest.as_bytes(), "{line}");
+            assert_eq!(*sent.rest_of(line.as_bytes()), *rest.as_bytes(), "{line}");
         }
     }
 
     #[test]
     fn half_a_line_is_completed_once() {
         let mut sent = Sent::of(b"hello\nlong li");
-        assert_eq!(sent.rest_of(b"other\n"), b"other\n");
-        assert_eq!(sent.rest_of(b"long line\n"), b"ne\n");
-        assert_eq!(sent.rest_of(b"long line\n"), b"long line\n");
+        assert_eq!(*sent.rest_of(b"long line\n"), *b"ne\n");
+        assert_eq!(*sent.rest_of(b"long line\n"), *b"long line\n");
+    }
+
+    #[test]
+    fn another_line_does_not_go_on_where_half_a_line_ended() {
+        let mut sent = Sent::of(b"long li");
+        assert_eq!(*sent.rest_of(b"other\n"), *b"\nother\n");
+        assert_eq!(*sent.rest_of(b"third\n"), *b"third\n");
     }
 
     #[test]
     fn an_attempt_without_a_log_was_sent_nothing() {
         let dir = tempfile::tempdir().expect("a scratch directory");
-        assert_eq!(Sent::read(dir.path()).rest_of(b"hello\n"), b"hello\n");
+        assert_eq!(*Sent::read(dir.path()).rest_of(b"hello\n"), *b"hello\n");
     }
 }

@@ -187,3 +187,24 @@ fn gemini_answers_and_uses_its_tools() {
 fn opencode_answers_and_uses_its_tools() {
     holds_for(AgentCli::Opencode);
 }
+
+/// An agent that gets `reply` gives up at once and says so in words of which `told` is a part.
+fn gives_up(agent: AgentCli, reply: Reply, told: &str) {
+    let (home, project) = (Home::new(), Project::new());
+    let server = ModelServer::start(Rule::always().reply(reply));
+    let ran = run(agent, &home, &project, &server, "Please say hello");
+    assert!(ran.code.is_some_and(|code| code != 0), "{ran:#?}");
+    let last = ran.frames.last().expect("a line").to_string();
+    assert!(last.contains(told), "{ran:#?}");
+    assert_eq!(server.turns().len(), 1, "{ran:#?}");
+}
+
+#[test]
+fn failures_are_understood_by_the_agents_they_are_worded_for() {
+    let too_long = Reply::failed_stream("context_length_exceeded", "scripted: too long");
+    gives_up(AgentCli::Codex, too_long, "ran out of room");
+    gives_up(AgentCli::Codex, Reply::rate_limited().code("usage_limit_reached"), "hit your usage limit");
+    let daily = Reply::rate_limited().code("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
+    gives_up(AgentCli::Gemini, daily, "exhausted your daily quota");
+    gives_up(AgentCli::Opencode, Reply::unauthorized(), "scripted: invalid API key");
+}

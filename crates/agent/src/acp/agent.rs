@@ -1,17 +1,23 @@
 //! ACP agents as one of the kinds of agents.
 
+use std::collections::BTreeMap;
+
 use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming};
 use crate::settings::AgentSettings;
+use crate::sign_in::SignIn;
+use crate::version::{TestedVersions, Version};
 
 /// Any agent that speaks the Agent Client Protocol.
 pub(crate) struct Acp;
 
 impl Agent for Acp {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        LaunchPlan { argv: plan::argv(settings, context), env: plan::env(settings, context) }
+        let mut env = plan::env(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: plan::argv(settings, context), env }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -20,6 +26,35 @@ impl Agent for Acp {
 
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
         Preset::of(settings).sign_in_hint(settings)
+    }
+
+    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+        Preset::of(settings).sign_in(environment)
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        plan::env(settings, inherited)
+    }
+
+    /// The program alone: what stands behind it makes it an ACP agent.
+    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
+        Some(settings.command.iter().take(1).cloned().chain(["--version".to_owned()]).collect())
+    }
+
+    fn version(&self, output: &str) -> Option<Version> {
+        output.lines().find_map(Version::find)
+    }
+
+    fn tested(&self, settings: &AgentSettings) -> Option<TestedVersions> {
+        Preset::of(settings).tested()
+    }
+
+    fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str> {
+        Preset::of(settings).install_hint()
     }
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {

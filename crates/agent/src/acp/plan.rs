@@ -65,9 +65,12 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
 }
 
 /// The whole environment.
-pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
+pub(super) fn env(
+    settings: &AgentSettings,
+    inherited: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let preset = Preset::of(settings);
-    let mut env = environment(settings, context, &extra(preset));
+    let mut env = environment(settings, inherited, &extra(preset));
     let mut default = |name: &str, value: &str| {
         env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     };

@@ -1,10 +1,13 @@
 //! What is known about programs beyond the protocol, by the program's name. Any other program gets nothing but the
 //! protocol itself.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::protocol::Resuming;
 use crate::settings::{AgentSettings, Permission};
+use crate::sign_in::{SignIn, SignInClue};
+use crate::version::TestedVersions;
 
 /// A program that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +65,37 @@ impl Preset {
             Self::Gemini if asks(settings) => Some(Mode { id: "default", need: Need::Required }),
             Self::Gemini => Some(Mode { id: "yolo", need: Need::Wanted }),
             Self::Opencode | Self::Plain => None,
+        }
+    }
+
+    /// What would show that somebody has signed it in. Of a program that is not known, nobody can say.
+    pub(super) fn sign_in(self, environment: &BTreeMap<String, String>) -> SignIn {
+        let below_home =
+            |path: &str| environment.get("HOME").map(|home| SignInClue::File(Path::new(home).join(path)));
+        let (variables, file): (&[&'static str], _) = match self {
+            Self::Gemini => (&["GEMINI_API_KEY", "GOOGLE_API_KEY"], ".gemini/oauth_creds.json"),
+            Self::Opencode => (&["OPENCODE_CONFIG_CONTENT"], ".local/share/opencode/auth.json"),
+            Self::Plain => return SignIn::NotNeeded,
+        };
+        let variables = variables.iter().copied().map(SignInClue::Variable);
+        SignIn::ShownBy(variables.chain(below_home(file)).collect())
+    }
+
+    /// The version that the recordings and the tests against the real program are of.
+    pub(super) const fn tested(self) -> Option<TestedVersions> {
+        match self {
+            Self::Gemini => Some(TestedVersions { oldest: [0, 61, 0], newest: [0, 61, 0] }),
+            Self::Opencode => Some(TestedVersions { oldest: [1, 18, 33], newest: [1, 18, 33] }),
+            Self::Plain => None,
+        }
+    }
+
+    /// How to get the program.
+    pub(super) const fn install_hint(self) -> Option<&'static str> {
+        match self {
+            Self::Gemini => Some("install Gemini CLI (`npm install -g @google/gemini-cli`)"),
+            Self::Opencode => Some("install opencode (`npm install -g opencode-ai`)"),
+            Self::Plain => None,
         }
     }
 

@@ -102,7 +102,7 @@ impl AcpProtocol {
     }
 
     /// What the rules say about a call: about all of the files it touches, and under all of its names.
-    fn ruling(&self, ruled: &Ruled) -> Ruling {
+    fn ruling(&mut self, ruled: &Ruled) -> Ruling {
         let directory = Some(self.directory.as_str());
         let names = [ruled.tool.as_str()].into_iter().chain(ruled.aliases.iter().copied());
         let inputs = || [&ruled.input].into_iter().chain(&ruled.further);
@@ -115,8 +115,13 @@ impl AcpProtocol {
         if whole.verdict != Verdict::Allow || whole.by != BY_RULE {
             return whole;
         }
-        let further = ruled.further.iter().map(|input| self.rules.ruling(&ruled.tool, input, directory));
-        further.into_iter().find(|ruling| ruling.verdict != Verdict::Allow).unwrap_or(whole)
+        for input in &ruled.further {
+            let ruling = self.rules.ruling(&ruled.tool, input, directory);
+            if ruling.verdict != Verdict::Allow {
+                return ruling;
+            }
+        }
+        whole
     }
 
     fn settle(

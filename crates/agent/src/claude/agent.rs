@@ -1,16 +1,25 @@
 //! Claude Code as one of the agents.
 
-use super::plan;
+use std::collections::BTreeMap;
+
 use super::protocol::ClaudeProtocol;
+use super::{plan, sign_in};
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
 use crate::settings::AgentSettings;
+use crate::sign_in::SignIn;
+use crate::version::{TestedVersions, Version};
+
+/// The recordings and the tests against the real program are of this one.
+const TESTED: TestedVersions = TestedVersions { oldest: [2, 1, 197], newest: [2, 1, 197] };
 
 /// Claude Code.
 pub(crate) struct Claude;
 
 impl Agent for Claude {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        LaunchPlan { argv: plan::argv(settings, context), env: plan::env(settings, context) }
+        let mut env = plan::env(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: plan::argv(settings, context), env }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -19,5 +28,55 @@ impl Agent for Claude {
 
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
         format!("run `{}` and then `/login`, or set ANTHROPIC_API_KEY", settings.command.join(" "))
+    }
+
+    fn sign_in(&self, _settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+        SignIn::ShownBy(sign_in::clues(environment))
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        plan::env(settings, inherited)
+    }
+
+    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
+        Some(settings.command.iter().cloned().chain(["--version".to_owned()]).collect())
+    }
+
+    /// It prints `2.1.197 (Claude Code)`.
+    fn version(&self, output: &str) -> Option<Version> {
+        output.lines().find(|line| line.contains("(Claude Code)")).and_then(Version::find)
+    }
+
+    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
+        Some(TESTED)
+    }
+
+    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
+        Some("install Claude Code (`npm install -g @anthropic-ai/claude-code`)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::Tested;
+
+    #[test]
+    fn its_version_is_read_from_its_own_line_and_from_no_other() {
+        let outputs =
+            ["2.1.197 (Claude Code)\n", "update 9.9.9 is out\n2.2.0 (Claude Code)\n", "1.2.3\n", ""];
+        let versions = outputs.map(|output| Claude.version(output).map(|version| version.to_string()));
+        assert_eq!(versions, [Some("2.1.197".to_owned()), Some("2.2.0".to_owned()), None, None]);
+    }
+
+    #[test]
+    fn the_version_of_the_recordings_is_the_tested_one() {
+        let compared = ["2.1.196", "2.1.197", "2.1.198"]
+            .map(|version| TESTED.compare(&Version::find(version).expect("a version")));
+        assert_eq!(compared, [Tested::Older, Tested::Within, Tested::Newer]);
     }
 }

@@ -12,6 +12,7 @@ mod messages;
 mod plan;
 mod protocol;
 mod result;
+mod sign_in;
 mod stream;
 mod system;
 mod tools;

@@ -101,12 +101,12 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
     json!({ "mcpServers": servers })
 }
 
-/// The whole environment.
-pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
-    let is_on = |name: &str| {
-        let value = settings.env.get(name).or_else(|| context.environment.get(name));
-        value.is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
-    };
+/// The whole environment, but for what Towline says about the attempt.
+pub(super) fn env(
+    settings: &AgentSettings,
+    inherited: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let is_on = |name: &str| is_on(settings.env.get(name).or_else(|| inherited.get(name)));
     let mut extra = Extra {
         names: vec!["IS_SANDBOX"],
         prefixes: vec!["ANTHROPIC_", "CLAUDE_", "DISABLE_"],
@@ -121,5 +121,10 @@ pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTre
         extra.prefixes.extend(["GOOGLE_", "VERTEX_REGION_"]);
         extra.names.push("CLOUD_ML_REGION");
     }
-    environment(settings, context, &extra)
+    environment(settings, inherited, &extra)
+}
+
+/// Whether a variable that switches something has switched it on.
+pub(super) fn is_on(value: Option<&String>) -> bool {
+    value.is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
 }

@@ -1,16 +1,26 @@
 //! Codex as one of the agents.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use super::plan;
 use super::protocol::CodexProtocol;
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
 use crate::settings::AgentSettings;
+use crate::sign_in::{SignIn, SignInClue};
+use crate::version::{TestedVersions, Version};
+
+/// The recordings and the tests against the real program are of this one.
+const TESTED: TestedVersions = TestedVersions { oldest: [0, 166, 0], newest: [0, 166, 0] };
 
 /// Codex.
 pub(crate) struct Codex;
 
 impl Agent for Codex {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        LaunchPlan { argv: plan::argv(settings), env: plan::env(settings, context) }
+        let mut env = plan::env(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: plan::argv(settings), env }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -19,5 +29,38 @@ impl Agent for Codex {
 
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
         format!("run `{} login`, or set OPENAI_API_KEY", settings.command.join(" "))
+    }
+
+    fn sign_in(&self, _settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+        let home = environment.get("CODEX_HOME").cloned();
+        let home = home.or_else(|| environment.get("HOME").map(|home| format!("{home}/.codex")));
+        let file = home.map(|home| SignInClue::File(PathBuf::from(home).join("auth.json")));
+        let key = SignInClue::Variable("OPENAI_API_KEY");
+        SignIn::ShownBy(file.into_iter().chain([key]).collect())
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        plan::env(settings, inherited)
+    }
+
+    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
+        Some(settings.command.iter().cloned().chain(["--version".to_owned()]).collect())
+    }
+
+    /// It prints `codex-cli 0.166.0`.
+    fn version(&self, output: &str) -> Option<Version> {
+        output.lines().find(|line| line.starts_with("codex-cli ")).and_then(Version::find)
+    }
+
+    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
+        Some(TESTED)
+    }
+
+    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
+        Some("install Codex (`npm install -g @openai/codex`)")
     }
 }

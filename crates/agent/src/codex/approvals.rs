@@ -149,7 +149,7 @@ impl CodexProtocol {
 
     /// A patch is allowed when all of its changes are, and denied when one of them is. What a person permits is the
     /// patch as a whole.
-    fn ruling_of_changes(&self, changes: &[(&str, Value)], tool: &str, whole: &Value) -> Ruling {
+    fn ruling_of_changes(&mut self, changes: &[(&str, Value)], tool: &str, whole: &Value) -> Ruling {
         let directory = Some(self.directory.as_str());
         let mut rulings: Vec<_> =
             changes.iter().map(|(tool, input)| self.rules.ruling(tool, input, directory)).collect();
@@ -159,7 +159,7 @@ impl CodexProtocol {
             Verdict::Allow => 2,
         });
         let denying = changes.iter().find_map(|(tool, input)| self.rules.denying(tool, input, directory));
-        if denying.is_none() && self.rules.has_permitted(&permission::call(tool, whole)) {
+        if denying.is_none() && self.rules.use_permission(&permission::call(tool, whole)) {
             let rule = rulings.into_iter().next().map_or_else(|| tool.to_owned(), |ruling| ruling.rule);
             return Ruling { verdict: Verdict::Allow, by: permission::BY_PERSON, rule };
         }
@@ -179,8 +179,7 @@ impl CodexProtocol {
     fn on_elicitation(&mut self, request: &RpcRequest<'_>) -> Reading {
         let wanted: wire::Elicitation = decode(request.params, request.method)?;
         let server = wanted.server_name;
-        let meta =
-            wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
+        let meta = wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
         let Some(meta) = meta else {
             let refused = self.write(answer(request.id, Form::Elicitation.denying("")));
             let told = self.notice(format!(

@@ -27,7 +27,8 @@ impl CodexProtocol {
         self.last_limits = Some(windows);
         let windows: Vec<Window> = [limits.primary, limits.secondary].into_iter().flatten().collect();
         let is_full = |window: &&Window| window.used_percent >= FULL;
-        let is_rejected = limits.rate_limit_reached_type.is_some() || windows.iter().any(|window| is_full(&window));
+        let is_rejected =
+            limits.rate_limit_reached_type.is_some() || windows.iter().any(|window| is_full(&window));
         // Work goes on when the last of the full ones opens again.
         let until = windows.iter().filter(is_full).filter_map(resets_at).max();
         self.evidence.rejected = is_rejected.then_some(Rejected { until });
@@ -72,7 +73,8 @@ mod tests {
     #[test]
     fn a_window_is_said_in_words_that_all_agents_share() {
         let reset = Timestamp::from_second(1_794_740_000).ok();
-        let cases = [(43.0, LimitStatus::Allowed), (90.0, LimitStatus::Warning), (100.0, LimitStatus::Rejected)];
+        let cases =
+            [(43.0, LimitStatus::Allowed), (90.0, LimitStatus::Warning), (100.0, LimitStatus::Rejected)];
         for (used, status) in cases {
             let wanted = Limit {
                 scope: Some("five_hour".into()),

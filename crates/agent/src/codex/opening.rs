@@ -88,7 +88,8 @@ impl CodexProtocol {
 
     fn on_thread(&mut self, answer: &RawValue) -> Reading {
         let Ok(answer) = serde_json::from_str::<wire::ThreadAnswer>(answer.get()) else {
-            let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
+            let error =
+                RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
             let told = self.unknown(format!("answer to {}", self.opening.0), answer.get());
             let closed = self.on_refused_request(Purpose::Thread, error);
             return Ok(told.into_iter().chain(closed).collect());
@@ -131,8 +132,7 @@ impl CodexProtocol {
             Some(_) => {
                 self.stage = Stage::Compacting;
                 let params = json!({"threadId": self.thread});
-                let request =
-                    self.ask_of_agent("compact", Purpose::Compact, "thread/compact/start", params);
+                let request = self.ask_of_agent("compact", Purpose::Compact, "thread/compact/start", params);
                 request.into_iter().collect()
             }
         }

@@ -42,14 +42,17 @@ pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
 }
 
 /// The whole environment.
-pub(super) fn env(settings: &AgentSettings, context: &LaunchContext<'_>) -> BTreeMap<String, String> {
+pub(super) fn env(
+    settings: &AgentSettings,
+    inherited: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let extra = Extra {
         prefixes: vec!["OPENAI_", "CODEX_"],
         except: OUTER_SESSION.to_vec(),
         except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
         ..Extra::default()
     };
-    environment(settings, context, &extra)
+    environment(settings, inherited, &extra)
 }
 
 /// The request that begins the conversation, or goes on with it: its method and parameters.

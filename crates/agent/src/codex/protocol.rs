@@ -83,7 +83,8 @@ enum Stdin {
 impl CodexProtocol {
     pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
         let resumes = matches!(context.session, SessionPlan::Resume(_));
-        let unused = settings.max_turns.map(|_| "Codex has no cap of its own on turns: `max_turns` is not used");
+        let unused =
+            settings.max_turns.map(|_| "Codex has no cap of its own on turns: `max_turns` is not used");
         Self {
             prompt: context.prompt.to_owned(),
             opening: plan::thread(settings, context),
@@ -298,10 +299,8 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(params: &'a RawValue, method: &str)
 }
 
 fn on_plan(news: wire::PlanNews) -> Vec<Action> {
-    let entry = |step: wire::PlanStep| towline_core::PlanEntry {
-        text: step.step,
-        done: step.status == "completed",
-    };
+    let entry =
+        |step: wire::PlanStep| towline_core::PlanEntry { text: step.step, done: step.status == "completed" };
     vec![Action::emit(AgentEvent::Plan { entries: news.plan.into_iter().map(entry).collect() })]
 }
 

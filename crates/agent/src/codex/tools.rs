@@ -97,11 +97,7 @@ fn file_use(id: &str, status: ToolStatus, changes: &[FileChange]) -> ToolUse {
     let title = paths.join(", ");
     let input: Vec<_> = changes.iter().map(|change| change_input(change, clip(&change.diff))).collect();
     let name = changes.first().map_or("Edit", tool_of);
-    ToolUse {
-        input: Some(json!({ "changes": input })),
-        paths,
-        ..plain(id, kind, name, &title, status)
-    }
+    ToolUse { input: Some(json!({ "changes": input })), paths, ..plain(id, kind, name, &title, status) }
 }
 
 /// The tool that rules know this change by.
@@ -147,7 +143,11 @@ fn collab_use(call: &CollabItem) -> ToolUse {
 
 fn clip(text: &str) -> String {
     let kept = text::head(text, INPUT_TEXT);
-    if kept.len() == text.len() { text.to_owned() } else { format!("{kept} … ({} bytes in all)", text.len()) }
+    if kept.len() == text.len() {
+        text.to_owned()
+    } else {
+        format!("{kept} … ({} bytes in all)", text.len())
+    }
 }
 
 fn clipped(input: &Value) -> Value {

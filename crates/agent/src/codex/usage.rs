@@ -57,7 +57,13 @@ impl UsageLedger {
         self.before_compaction.take()
     }
 
-    fn count(&mut self, thread: &str, whose: Whose, usage: &TokenUsage, model: Option<&str>) -> Option<AgentEvent> {
+    fn count(
+        &mut self,
+        thread: &str,
+        whose: Whose,
+        usage: &TokenUsage,
+        model: Option<&str>,
+    ) -> Option<AgentEvent> {
         let total = counted(&usage.total);
         let known = match (self.counted.get(thread), whose) {
             (Some(known), _) => *known,
@@ -196,7 +202,15 @@ mod tests {
 
     #[test]
     fn odd_counts_count_for_nothing() {
-        let odd = Counts { total_tokens: -1, input_tokens: i64::MIN, cached_input_tokens: i64::MAX, ..counts(0, 0, -5) };
-        assert_eq!(counted(&odd), Usage { cache_read: Tokens(u64::try_from(i64::MAX).expect("positive")), ..Usage::default() });
+        let odd = Counts {
+            total_tokens: -1,
+            input_tokens: i64::MIN,
+            cached_input_tokens: i64::MAX,
+            ..counts(0, 0, -5)
+        };
+        assert_eq!(
+            counted(&odd),
+            Usage { cache_read: Tokens(u64::try_from(i64::MAX).expect("positive")), ..Usage::default() }
+        );
     }
 }

@@ -75,9 +75,15 @@ pub(super) struct ItemHead {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum Item {
-    UserMessage { client_id: Option<String> },
-    AgentMessage { text: String },
-    Plan { text: String },
+    UserMessage {
+        client_id: Option<String>,
+    },
+    AgentMessage {
+        text: String,
+    },
+    Plan {
+        text: String,
+    },
     Reasoning {
         #[serde(default)]
         summary: Vec<String>,
@@ -86,13 +92,32 @@ pub(super) enum Item {
     },
     ContextCompaction {},
     CommandExecution(CommandItem),
-    FileChange { id: String, status: String, changes: Vec<FileChange> },
+    FileChange {
+        id: String,
+        status: String,
+        changes: Vec<FileChange>,
+    },
     McpToolCall(McpItem),
-    DynamicToolCall { id: String, tool: String, status: String, arguments: Value },
+    DynamicToolCall {
+        id: String,
+        tool: String,
+        status: String,
+        arguments: Value,
+    },
     CollabAgentToolCall(CollabItem),
-    WebSearch { id: String, query: String },
-    ImageView { id: String, path: String },
-    ImageGeneration { id: String, status: String, saved_path: Option<String> },
+    WebSearch {
+        id: String,
+        query: String,
+    },
+    ImageView {
+        id: String,
+        path: String,
+    },
+    ImageGeneration {
+        id: String,
+        status: String,
+        saved_path: Option<String>,
+    },
     /// Known, and nothing that is not told better elsewhere.
     #[serde(
         alias = "hookPrompt",

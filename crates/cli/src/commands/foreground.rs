@@ -91,9 +91,14 @@ async fn follow(
         tokio::select! {
             event = events.next() => match event? {
                 Some(event) => {
+                    // Before it is shown: what is typed from then on is an answer.
+                    let room = match (&event.event, &screen) {
+                        (Event::PhaseChanged { phase }, Screen::Story(_)) => Some(typing.follow(phase).await),
+                        _ => None,
+                    };
                     screen.show(&event);
-                    if let (Event::PhaseChanged { phase }, Screen::Story(live)) = (&event.event, &screen) {
-                        live.make_room(typing.follow(phase).await);
+                    if let (Some(room), Screen::Story(live)) = (room, &screen) {
+                        live.make_room(room);
                     }
                 }
                 None => return Ok(()),

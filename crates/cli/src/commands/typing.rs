@@ -3,6 +3,7 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 use towline_core::{Answerer, Ask, Event, GoalId, Phase, QuestionNo};
 use towline_engine::Steerer;
@@ -29,14 +30,26 @@ impl Typing {
 
     /// Takes note of the phase: whether a person is asked, and what. Says whether they may type now.
     pub(crate) async fn follow(&mut self, phase: &Phase) -> bool {
-        self.asked = match phase {
+        let asked = match phase {
             Phase::Blocked { question, .. } if is_at_keyboard() => self.load(*question).await,
             _ => None,
         };
-        if self.asked.is_some() && self.lines.is_none() {
-            self.lines = Some(read_lines());
+        let number = |asked: &Option<(QuestionNo, Ask)>| asked.as_ref().map(|(number, _)| *number);
+        let is_another = number(&asked) != number(&self.asked);
+        self.asked = asked;
+        if self.asked.is_some() && is_another {
+            self.forget_what_was_typed();
         }
         self.asked.is_some()
+    }
+
+    /// What was typed before a question is no answer to it: a `yes` that came too late for one permission must not
+    /// give the next.
+    fn forget_what_was_typed(&mut self) {
+        // What cannot be forgotten here has been read by the thread below.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        let lines = self.lines.get_or_insert_with(read_lines);
+        while lines.try_recv().is_ok() {}
     }
 
     async fn load(&self, question: QuestionNo) -> Option<(QuestionNo, Ask)> {

@@ -34,9 +34,9 @@ impl Stepper<'_> {
             .then(|| Policy::COMPACTION_FOCUS.to_owned());
         self.withdraw_all();
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
-        self.tell_with_prompt(n);
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
+        self.tell_with_prompt(n);
         self.state.auth_failures_in_row = 0;
         let model = self.goal.model.clone();
         let attempt = Attempt::begun(self.goal.id, n, agent.clone(), model.clone(), self.now);
@@ -83,7 +83,9 @@ impl Stepper<'_> {
     /// The session to go on with: the same agent's, in the same directory.
     pub(super) fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
         let (session, workspace) = (self.state.session.as_ref()?, self.state.workspace.as_ref()?);
-        let fits = session.agent == *agent && session.directory == workspace.path;
+        let limits = self.goal.sessions.get(agent);
+        let outlives = limits.is_none_or(|limits| limits.outlives_process);
+        let fits = outlives && session.agent == *agent && session.directory == workspace.path;
         fits.then(|| session.native_id.clone())
     }
 
@@ -92,9 +94,7 @@ impl Stepper<'_> {
     pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
         let left_work = self.state.last_attempt().is_some_and(|attempt| attempt.work == Work::Unchecked);
         if self.state.open_question().is_some() && answers_help(end) {
-            self.state.errors_in_row = 0;
-            self.spend_no_attempt();
-            self.wait_for_answers();
+            self.after_question();
         } else if left_work && end.is_bad() && !self.goal.checks.is_empty() {
             self.check(attempt);
         } else {
@@ -112,11 +112,7 @@ impl Stepper<'_> {
                 self.check_or_leave_unproven(attempt);
             }
             // Answered before the tree was gone.
-            End::Asked => {
-                self.state.errors_in_row = 0;
-                self.spend_no_attempt();
-                self.wait_for_answers();
-            }
+            End::Asked => self.after_question(),
             End::Slept { duration, reason } => {
                 self.state.errors_in_row = 0;
                 let until = later(self.now, *duration);
@@ -232,6 +228,7 @@ impl Stepper<'_> {
 
     fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
         if self.goal.checks.is_empty() {
+            self.say_what_was_not_heard();
             self.state.phase = Phase::Unproven;
         } else {
             self.check(attempt);
@@ -287,7 +284,7 @@ impl Stepper<'_> {
         }
     }
 
-    fn spend_no_attempt(&mut self) {
+    pub(super) fn spend_no_attempt(&mut self) {
         if let Some(attempt) = self.state.attempts.last_mut() {
             attempt.counts = false;
         }

@@ -57,8 +57,24 @@ impl Stepper<'_> {
         Some(Phase::Blocked { question, attempt, until })
     }
 
-    /// Blocks the goal that nothing runs for, or goes on when everything is answered.
+    /// What follows an attempt that ended with a question. It costs none as long as it is a person who answers: an
+    /// agent that asks and takes its own default for the answer may not do so for ever.
+    pub(super) fn after_question(&mut self) {
+        self.state.errors_in_row = 0;
+        let last = self.state.last_attempt().map(|attempt| attempt.n);
+        let of_persons = self.state.questions.iter().any(|question| {
+            let by_person = matches!(question.closed, Some(Closed::Answered { by: Answerer::Person, .. }));
+            Some(question.attempt) == last && (question.is_open() || by_person)
+        });
+        if of_persons {
+            self.spend_no_attempt();
+        }
+        self.wait_for_answers();
+    }
+
+    /// Blocks the goal that nothing runs for, or goes on when everything is answered. What is due is decided first.
     pub(super) fn wait_for_answers(&mut self) {
+        self.take_defaults();
         let overdue = |question: &&Question| {
             question.is_open() && question.deadline.is_some_and(|deadline| deadline <= self.now)
         };
@@ -107,8 +123,9 @@ impl Stepper<'_> {
         question.closed = Some(Closed::Answered { reply: reply.clone(), by, at: self.now, telling });
         let decision = decision(question, reply, by);
         let asked_in = question.attempt;
-        if let (Some(decision), Some(attempt)) = (decision, self.state.attempts.get_mut(asked_in.index())) {
-            attempt.decisions.push(decision);
+        if let Some(attempt) = self.state.attempts.get_mut(asked_in.index()) {
+            attempt.decisions.extend(decision);
+            attempt.counts |= by == Answerer::Default;
         }
         if let Some((attempt, request)) = waits {
             let what = Delivered::Answer { question: n, request, reply: reply.clone() };
@@ -118,6 +135,16 @@ impl Stepper<'_> {
 
     /// The time for an answer is over: defaults are taken; a question without one needs a person after all.
     pub(super) fn answers_are_due(&mut self, living: Option<AttemptNo>) {
+        let unanswered = self.take_defaults();
+        match living {
+            Some(attempt) if unanswered => self.stop(Runs::Agent(attempt), StopWhy::Asked),
+            Some(attempt) => self.wait_or_run(attempt),
+            None => self.wait_for_answers(),
+        }
+    }
+
+    /// Answers the questions that are due by their defaults. Gives back whether there are some without one.
+    fn take_defaults(&mut self) -> bool {
         let now = self.now;
         let due = self.state.questions.iter().filter(|question| {
             question.is_open() && question.deadline.is_some_and(|deadline| deadline <= now)
@@ -133,11 +160,7 @@ impl Stepper<'_> {
             self.close(question, &reply, Answerer::Default);
             self.moved.events.push(Event::Answered { question, reply, by: Answerer::Default });
         }
-        match living {
-            Some(attempt) if unanswered => self.stop(Runs::Agent(attempt), StopWhy::Asked),
-            Some(attempt) => self.wait_or_run(attempt),
-            None => self.wait_for_answers(),
-        }
+        unanswered
     }
 
     /// The operator says something: heard at once by a living agent, and otherwise part of the next prompt.
@@ -255,6 +278,9 @@ impl Stepper<'_> {
             }
             Some(Err(bad)) => {
                 let text = format!("the agent's last message speaks to Towline, but cannot be read: {bad}");
+                if let Some(attempt) = self.state.attempts.last_mut() {
+                    attempt.misunderstood = Some(bad.to_string());
+                }
                 self.moved.events.push(Event::Notice { text });
             }
             _ => {}

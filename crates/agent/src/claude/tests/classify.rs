@@ -143,6 +143,15 @@ fn an_exit_without_a_result_is_a_crash_that_says_what_is_known() {
 }
 
 #[test]
+fn of_a_long_stderr_the_end_is_quoted() {
+    let stderr_tail = format!("{}\nthe disk is on fire\n", "a warning ".repeat(1_000));
+    let end = classify(&Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() });
+    let End::Crashed { message } = end else { panic!("{end:?}") };
+    assert!(message.ends_with("a warning \nthe disk is on fire"), "{message}");
+    assert!(message.len() < 600, "{message}");
+}
+
+#[test]
 fn refused_credentials_count_from_the_second_in_a_row() {
     let after = |auth| {
         let retries = Retries { status: Some(401), auth };

@@ -14,7 +14,7 @@ use crate::{
 const TABLE: &str = "\
 end               with a session           | without one
 completed         checking  counts  0 kept | checking  counts  0
-asked             queued    free    0 kept | queued    free    0
+asked             queued    counts  0 kept | queued    counts  0
 slept             sleeping  counts  0 kept | sleeping  counts  0
 rate-limited      limited   free    1 kept | limited   free    1
 server-error      sleeping  counts  2 kept | sleeping  counts  2
@@ -238,6 +238,38 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
     }
     story.tell(ended(End::Completed));
     assert_eq!(story.state.errors_in_row, 0);
+}
+
+#[test]
+fn goals_that_wait_for_the_same_reset_come_back_after_it_and_each_at_its_own_time() {
+    let limited = Story::limited().state;
+    let until = limited.phase.until().expect("a reset");
+    let goals = ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"];
+    let [one, other] = goals.map(|id| limited.wakes_at(id.parse().expect("a goal id")).expect("a time"));
+    assert!(one > until && other > until && one != other, "{until} {one} {other}");
+    assert!(one.max(other) <= until + Duration::from_secs(30), "{until} {one} {other}");
+    // What a person was promised is kept to the second.
+    let urgent = crate::Ask { patience: Some(Duration::from_secs(60)), ..ask() };
+    let blocked = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]).state;
+    assert_eq!(blocked.wakes_at(goal().id), Some(at(60)));
+}
+
+#[test]
+fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
+    let after_waiting_for_a_slot = |seconds: u64| {
+        let mut story = Story::sleeping();
+        story.now = story.state.phase.until().expect("a pause");
+        story.tell(Event::Woken);
+        assert_eq!(story.state.phase, Phase::Queued);
+        story.wait(seconds);
+        story.tell(Event::Dispatched);
+        story.work_in("s1", true);
+        story.tell(ended(crashed()));
+        let pause = story.state.phase.until().expect("a pause").duration_since(story.now);
+        (pause, story.state.attempts_spent(), story.state.errors_in_row, story.state.failed_starts_in_row)
+    };
+    assert_eq!(after_waiting_for_a_slot(3_600), after_waiting_for_a_slot(0));
+    assert_eq!(after_waiting_for_a_slot(0).1, 2);
 }
 
 #[test]

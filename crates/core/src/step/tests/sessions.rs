@@ -86,3 +86,16 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
     assert_eq!(launch.compact, None);
     assert!(launch.prompt.contains("# Goal"), "{}", launch.prompt);
 }
+
+#[test]
+fn an_agent_whose_conversations_end_with_its_process_hears_everything_each_time() {
+    let limits = SessionLimits { outlives_process: false, ..SessionLimits::default() };
+    let (story, launch) = launch_after(190, limits);
+    assert_eq!((launch.session, launch.compact), (SessionPlan::Fresh(fresh_session(2)), None));
+    assert!(
+        launch.prompt.contains("# Goal") && launch.prompt.contains("# Checks that failed"),
+        "{}",
+        launch.prompt
+    );
+    assert_eq!(story.state.attempts.len(), 2);
+}

@@ -115,6 +115,23 @@ fn an_answer_that_does_not_fit_its_question_is_refused() {
 }
 
 #[test]
+fn an_answer_that_comes_late_answers_neither_its_own_question_nor_the_next_one() {
+    let by_person = Story::waiting_alive().after(&[answered(1, "blue"), asked(ask_waiting("r2"))]);
+    let with_default =
+        Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
+    let mut by_default = Story::working(goal()).after(&[asked(with_default)]);
+    by_default.wait(60);
+    let by_default = by_default.after(&[Event::Woken, asked(ask_waiting("r2"))]);
+    for mut story in [by_person, by_default] {
+        let before = story.state.clone();
+        let late = StepOutcome::Illegal(Illegal::NotAsked { question: QuestionNo(1) });
+        assert_eq!(story.offer(answered(1, "green")), late);
+        assert_eq!(story.state, before);
+        assert_eq!(story.state.phase, blocked_on(2, Some(1)));
+    }
+}
+
+#[test]
 fn a_last_message_that_asks_blocks_the_goal_and_costs_no_attempt() {
     let mut story = Story::working(goal());
     story.tell(turn_ended(r#"{"towline": "ask", "question": "Which colour?", "options": ["red", "blue"]}"#));
@@ -363,4 +380,81 @@ fn an_agent_that_asked_to_wait_by_a_tool_sleeps_when_its_turn_has_ended() {
     let mut story = Story::working(goal()).after(&[agent(sleep), turn_ended("I wait.")]);
     story.tell(ended(End::Completed));
     assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
+}
+
+#[test]
+fn an_agent_that_answers_itself_by_default_spends_its_attempts() {
+    let asks = || turn_ended(r#"{"towline": "ask", "question": "Again?", "default": "yes", "deadline": 1}"#);
+    let budget = crate::Budget { attempts: Some(2), ..crate::Budget::default() };
+    let mut story = Story::working(goal_with(budget));
+    for spent in [1, 2] {
+        story.tell(asks());
+        story.tell(ended(End::Completed));
+        assert_eq!(story.state.attempts_spent(), spent - 1, "a person may still answer");
+        story.wait(1);
+        story.tell(Event::Woken);
+        assert_eq!(story.state.attempts_spent(), spent);
+        if spent == 1 {
+            story.go_on();
+            story.work_in("s1", true);
+        }
+    }
+    story.tell(Event::Dispatched);
+    let reason = crate::FailureReason::Budget { axis: crate::Axis::Attempts };
+    assert_eq!(story.state.phase, Phase::Failed { reason });
+}
+
+#[test]
+fn a_default_that_is_due_at_once_is_taken_at_once() {
+    let at_once = Ask { default: Some("red".into()), patience: Some(Duration::ZERO), ..ask() };
+    let mut story = Story::working(goal()).after(&[asked(at_once), ended(End::Completed)]);
+    assert_eq!(story.state.phase, Phase::Queued);
+    assert!(story.go_on().prompt.contains("- Which colour?\n  red"));
+}
+
+#[test]
+fn a_permission_that_was_used_does_not_hold_in_the_next_attempt() {
+    let mut story = Story::working(goal()).after(&[asked(permission())]);
+    story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
+    story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    story.tell(ended(End::Completed));
+    assert_eq!(launch_of(story.tell(red_verdict("t1"))).permitted, []);
+}
+
+#[test]
+fn a_question_that_could_not_be_read_is_told_to_the_agent_with_the_failures() {
+    let mut story = Story::working(goal());
+    story.tell(turn_ended(r#"{"towline": "ask", "question": 7}"#));
+    story.tell(ended(End::Completed));
+    let prompt = launch_of(story.tell(red_verdict("t1"))).prompt;
+    assert!(prompt.starts_with("# Not understood") && prompt.contains("# Checks that failed"), "{prompt}");
+}
+
+#[test]
+fn a_wish_to_sleep_is_heard_although_the_clock_ran_out_in_that_moment() {
+    let mut story = Story::working(goal());
+    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
+    story.tell(ran_out(Clock::Turn));
+    story.tell(ended(End::Completed));
+    assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
+}
+
+#[test]
+fn the_wait_for_two_late_answers_is_taken_out_of_the_goals_time_once() {
+    let budget = crate::Budget { wall: Some(Duration::from_secs(1_000)), ..crate::Budget::default() };
+    let urgent = || Ask { patience: Some(Duration::from_secs(60)), ..ask() };
+    let patient = || ask();
+    let mut story = Story::working(goal_with(budget));
+    for event in [asked(urgent()), asked(patient()), ended(End::Completed)] {
+        story.tell(event);
+    }
+    story.wait(60);
+    story.tell(Event::Woken);
+    assert_eq!(story.state.phase.name(), "escalated");
+    story.wait(100);
+    story.tell(answered(1, "blue"));
+    assert_eq!(story.state.phase.name(), "blocked");
+    story.wait(200);
+    story.tell(answered(2, "red"));
+    assert_eq!(story.state.wall_ends(), Some(at(1_360)));
 }

@@ -1,0 +1,74 @@
+//! Where Claude Code takes its credentials from, as far as that can be seen from outside.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::plan::is_on;
+use crate::sign_in::SignInClue;
+
+/// Variables that are credentials.
+const CREDENTIALS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+
+/// Switches that have the model reached through a cloud account.
+const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
+
+/// What would show that it is signed in, given this environment; the surest first.
+pub(super) fn clues(environment: &BTreeMap<String, String>) -> Vec<SignInClue> {
+    let has = |name: &&str| environment.get(*name).is_some_and(|value| !value.is_empty());
+    let variables = CLOUDS
+        .into_iter()
+        .filter(|name| is_on(environment.get(*name)))
+        .chain(CREDENTIALS.into_iter().filter(has))
+        .map(SignInClue::Variable);
+    let folder = settings_folder(environment);
+    let files = folder.into_iter().flat_map(|folder| {
+        [
+            SignInClue::File(folder.join(".credentials.json")),
+            SignInClue::Setting { file: folder.join("settings.json"), key: "apiKeyHelper" },
+        ]
+    });
+    variables.chain(files).collect()
+}
+
+fn settings_folder(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("CLAUDE_CONFIG_DIR").or_else(|| Some(variable("HOME")?.join(".claude")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clues_of(variables: &[(&str, &str)]) -> Vec<SignInClue> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        clues(&variables.collect())
+    }
+
+    #[test]
+    fn variables_count_when_they_say_something_and_switches_when_they_are_on() {
+        let set = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_AUTH_TOKEN", ""),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "t"),
+            ("CLAUDE_CODE_USE_BEDROCK", "0"),
+            ("CLAUDE_CODE_USE_VERTEX", "1"),
+        ];
+        let expected = ["CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"];
+        assert_eq!(clues_of(&set), expected.map(SignInClue::Variable));
+    }
+
+    #[test]
+    fn files_are_looked_for_in_the_home_or_where_the_configuration_was_moved() {
+        let in_folder = |folder: &str| {
+            let folder = PathBuf::from(folder);
+            let settings = folder.join("settings.json");
+            [
+                SignInClue::File(folder.join(".credentials.json")),
+                SignInClue::Setting { file: settings, key: "apiKeyHelper" },
+            ]
+        };
+        assert_eq!(clues_of(&[("HOME", "/h")]), in_folder("/h/.claude"));
+        assert_eq!(clues_of(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c")]), in_folder("/c"));
+        assert_eq!(clues_of(&[]), []);
+    }
+}

@@ -1,0 +1,164 @@
+//! Which layers of the configuration there are, which of them set what, and what is wrong with them.
+
+use std::path::Path;
+
+use serde::Serialize;
+use towline_config::{Inspection, Layer, LayerContent, LayerName, Problem, ShownSetting, Warning, inspect};
+
+use super::report::{Mark, Row, Section};
+use crate::context::{Context, LayerFile};
+
+/// The facts about the configuration.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ConfigurationFacts {
+    layers: Vec<LayerFacts>,
+    settings: Vec<SettingFacts>,
+    warnings: Vec<String>,
+    errors: Vec<ErrorFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct LayerFacts {
+    layer: &'static str,
+    path: Option<String>,
+    /// `read`, `absent` or `unreadable`.
+    state: &'static str,
+    /// How many settings in force are its.
+    settings: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct SettingFacts {
+    key: String,
+    /// As TOML; null where it may be a secret.
+    value: Option<String>,
+    layer: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorFacts {
+    what: String,
+    place: String,
+    fix: String,
+}
+
+/// Reads all layers, and goes on where one is broken.
+pub(super) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
+    let files = context.layer_files(&context.directory);
+    let mut layers: Vec<Layer> = files.iter().filter_map(layer_of).collect();
+    layers.push(Layer::environment(context.environment.clone()));
+    let inspection = inspect(&layers);
+    let mut facts = ConfigurationFacts::default();
+    let mut rows = Vec::new();
+    add_layer(&mut facts, &mut rows, &LayerName::Defaults, "read", &inspection);
+    for file in &files {
+        let state = match &file.text {
+            Ok(Some(_)) => "read",
+            Ok(None) => "absent",
+            Err(error) => {
+                rows.push(unreadable(&file.name, error));
+                "unreadable"
+            }
+        };
+        add_layer(&mut facts, &mut rows, &file.name, state, &inspection);
+    }
+    let environment = if inspection.settings.iter().any(|setting| setting.layer == LayerName::Environment) {
+        "read"
+    } else {
+        "absent"
+    };
+    add_layer(&mut facts, &mut rows, &LayerName::Environment, environment, &inspection);
+    rows.extend(inspection.problems.iter().map(problem_row));
+    rows.extend(inspection.warnings.iter().map(warning_row));
+    facts.settings = inspection.settings.iter().map(setting_facts).collect();
+    facts.warnings = inspection.warnings.iter().map(ToString::to_string).collect();
+    facts.errors = inspection.problems.iter().map(error_facts).collect();
+    (Section { facts, rows }, inspection)
+}
+
+fn layer_of(file: &LayerFile) -> Option<Layer> {
+    let text = file.text.as_ref().ok()?.as_ref()?;
+    Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
+}
+
+fn add_layer(
+    facts: &mut ConfigurationFacts,
+    rows: &mut Vec<Row>,
+    name: &LayerName,
+    state: &'static str,
+    inspection: &Inspection,
+) {
+    let own: Vec<&ShownSetting> =
+        inspection.settings.iter().filter(|setting| setting.layer == *name).collect();
+    let path = path_of(name).map(|path| path.display().to_string());
+    facts.layers.push(LayerFacts { layer: word_for(name), path: path.clone(), state, settings: own.len() });
+    let is_default = *name == LayerName::Defaults;
+    let mut row = match state {
+        "read" if is_default => {
+            let text = format!("{} settings (`towline doctor --json` lists them)", own.len());
+            Row::new(Mark::Plain, word_for(name), text)
+        }
+        "read" => {
+            let text = path.unwrap_or_else(|| "variables TOWLINE_SET_…".to_owned());
+            let broken = inspection.problems.iter().any(|problem| problem.place.layer == *name);
+            Row::new(if broken { Mark::Plain } else { Mark::Good }, word_for(name), text)
+        }
+        "absent" => {
+            let text = path.map_or_else(|| "nothing set".to_owned(), |path| format!("none ({path})"));
+            Row::new(Mark::Plain, word_for(name), text)
+        }
+        _ => return,
+    };
+    if !is_default {
+        row.details = own.iter().map(|setting| shown(setting)).collect();
+    }
+    rows.push(row);
+}
+
+fn shown(setting: &ShownSetting) -> String {
+    match &setting.value {
+        Some(value) => format!("{} = {value}", setting.key),
+        None => format!("{} (not shown)", setting.key),
+    }
+}
+
+fn setting_facts(setting: &ShownSetting) -> SettingFacts {
+    let ShownSetting { key, value, layer } = setting;
+    SettingFacts { key: key.clone(), value: value.clone(), layer: word_for(layer) }
+}
+
+fn error_facts(problem: &Problem) -> ErrorFacts {
+    let Problem { what, place, fix } = problem;
+    ErrorFacts { what: what.clone(), place: place.to_string(), fix: fix.clone() }
+}
+
+fn problem_row(problem: &Problem) -> Row {
+    let Problem { what, place, fix } = problem;
+    Row::new(Mark::Problem, "error", format!("{what} in {place}")).fix(fix)
+}
+
+fn warning_row(warning: &Warning) -> Row {
+    Row::new(Mark::Note, "warning", warning.to_string())
+}
+
+fn unreadable(name: &LayerName, error: &std::io::Error) -> Row {
+    Row::new(Mark::Problem, word_for(name), format!("cannot read {name}: {error}"))
+        .fix("make it a text file that you may read, or move it away")
+}
+
+fn path_of(name: &LayerName) -> Option<&Path> {
+    match name {
+        LayerName::User(path) | LayerName::Repository(path) => Some(path),
+        LayerName::Defaults | LayerName::Environment | LayerName::Flags => None,
+    }
+}
+
+const fn word_for(name: &LayerName) -> &'static str {
+    match name {
+        LayerName::Defaults => "defaults",
+        LayerName::User(_) => "user",
+        LayerName::Repository(_) => "repository",
+        LayerName::Environment => "environment",
+        LayerName::Flags => "flags",
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether an agent is signed in, as far as that can be seen: no network, and never a value.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use towline_agent::{AgentSettings, SignIn, SignInClue, agent};
+
+/// A settings file beyond this size is not looked into.
+const SETTINGS_BYTES: u64 = 1 << 20;
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub(super) enum SignedIn {
+    /// It needs no sign-in.
+    NotNeeded,
+    /// Something shows it.
+    Yes {
+        /// The variable or the file.
+        by: String,
+    },
+    /// Nothing shows it.
+    NotSeen,
+}
+
+/// Looks for what would show that the agent is signed in.
+pub(super) fn look(settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignedIn {
+    match agent(settings.kind).sign_in(settings, environment) {
+        SignIn::NotNeeded => SignedIn::NotNeeded,
+        SignIn::ShownBy(clues) => match clues.iter().find_map(shown_by) {
+            Some(by) => SignedIn::Yes { by },
+            None => SignedIn::NotSeen,
+        },
+    }
+}
+
+fn shown_by(clue: &SignInClue) -> Option<String> {
+    match clue {
+        SignInClue::Variable(name) => Some((*name).to_owned()),
+        SignInClue::File(path) => path.is_file().then(|| path.display().to_string()),
+        SignInClue::Setting { file, key } => {
+            has_key(file, key).then(|| format!("{key} in {}", file.display()))
+        }
+    }
+}
+
+fn has_key(file: &Path, key: &str) -> bool {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(SETTINGS_BYTES).read_to_string(&mut text));
+    read.is_ok() && serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|keys| keys.contains_key(key))
+}

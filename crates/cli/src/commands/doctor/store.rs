@@ -1,0 +1,227 @@
+//! What is stored, what waits for a person, and whether there is room for more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Access, access, statvfs};
+use serde::Serialize;
+use towline_engine::is_driven;
+use towline_store::{GoalRecord, Store};
+
+use super::report::{Mark, Row, Section};
+use crate::context::{Context, State};
+use crate::failure::Failure;
+
+/// Less than this is too little: worktrees, logs and the database all need room.
+const LOW_SPACE: u64 = 1 << 30;
+/// How many goals are named one by one.
+const NAMED: usize = 5;
+
+/// What is stored.
+#[derive(Default)]
+pub(super) struct Stored {
+    /// All goals, the newest first.
+    pub(super) records: Vec<GoalRecord>,
+    /// Where they are; none if there is nothing yet or it cannot be opened.
+    pub(super) store: Option<Arc<dyn Store>>,
+}
+
+/// The facts about the store.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct StoreFacts {
+    /// The state directory.
+    path: Option<String>,
+    exists: bool,
+    /// The size of the database.
+    bytes: u64,
+    /// Room on the disk that the state directory is or would be on.
+    free_bytes: Option<u64>,
+    goals: BTreeMap<&'static str, usize>,
+    /// Goals that could go on and that nobody drives.
+    left: Vec<GoalFacts>,
+    questions: Vec<QuestionFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct GoalFacts {
+    goal: String,
+    title: String,
+    phase: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct QuestionFacts {
+    goal: String,
+    question: u32,
+    text: String,
+}
+
+/// Looks at what is stored; makes nothing.
+pub(super) async fn look(context: &Context) -> (Section<StoreFacts>, Stored) {
+    let mut facts = StoreFacts::default();
+    let root = match context.home_path() {
+        Ok(root) => root,
+        Err(failure) => return (Section { facts, rows: vec![failure_row(failure)] }, Stored::default()),
+    };
+    facts.path = Some(root.display().to_string());
+    let (mut rows, stored) = match read(context).await {
+        Ok(Some((state, records))) => {
+            let rows = stored_rows(&state, &records, &mut facts);
+            (rows, Stored { records, store: Some(state.store) })
+        }
+        Ok(None) => {
+            let text = format!("nothing is stored yet in {}", root.display());
+            (vec![Row::new(Mark::Good, "state", text)], Stored::default())
+        }
+        Err(failure) => (vec![failure_row(failure)], Stored::default()),
+    };
+    rows.extend(disk_rows(&root, &mut facts));
+    (Section { facts, rows }, stored)
+}
+
+async fn read(context: &Context) -> Result<Option<(State, Vec<GoalRecord>)>, Failure> {
+    let Some(state) = context.existing_state()? else { return Ok(None) };
+    let records = state.store.list().await?;
+    Ok(Some((state, records)))
+}
+
+fn failure_row(failure: Failure) -> Row {
+    let (what, hint) = failure.into_words();
+    let fix = hint.unwrap_or_else(|| {
+        "see that it is a database of Towline's that you may write to, or set TOWLINE_HOME to another directory"
+            .to_owned()
+    });
+    Row::new(Mark::Problem, "state", what).fix(fix)
+}
+
+fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) -> Vec<Row> {
+    facts.exists = true;
+    facts.bytes = database_bytes(&state.home.database());
+    for record in records {
+        *facts.goals.entry(record.state.phase.name()).or_default() += 1;
+    }
+    let left = records
+        .iter()
+        .filter(|record| !record.state.phase.is_settled() && !is_driven(&state.home, record))
+        .map(|record| GoalFacts {
+            goal: record.goal.id.short(),
+            title: record.goal.title.clone(),
+            phase: record.state.phase.name(),
+        });
+    facts.left = left.collect();
+    let answerable = records.iter().filter(|record| record.state.phase.takes_answers());
+    let questions = answerable.flat_map(|record| {
+        let open = record.state.questions.iter().filter(|question| question.is_open());
+        open.map(|question| QuestionFacts {
+            goal: record.goal.id.short(),
+            question: question.n.0,
+            text: question.ask.title(),
+        })
+    });
+    facts.questions = questions.collect();
+    let size = shown_bytes(facts.bytes);
+    let mut rows = vec![Row::new(Mark::Good, "state", format!("{} · {size}", state.home.root().display()))];
+    rows.push(Row::new(Mark::Plain, "goals", goals_text(&facts.goals)));
+    rows.extend(left_rows(&facts.left));
+    rows.extend(question_rows(&facts.questions));
+    rows
+}
+
+fn goals_text(goals: &BTreeMap<&'static str, usize>) -> String {
+    if goals.is_empty() {
+        return "none".to_owned();
+    }
+    goals.iter().map(|(phase, count)| format!("{count} {phase}")).collect::<Vec<_>>().join(" · ")
+}
+
+fn left_rows(left: &[GoalFacts]) -> Vec<Row> {
+    let row = |goal: &GoalFacts| {
+        let text = format!("nobody drives {} ({}): {}", goal.goal, goal.phase, goal.title);
+        Row::new(Mark::Note, "left", text).fix(format!("towline run --goal {}", goal.goal))
+    };
+    named(left, row, "left", "goals that nobody drives", "towline ls")
+}
+
+fn question_rows(questions: &[QuestionFacts]) -> Vec<Row> {
+    let row = |question: &QuestionFacts| {
+        let text = format!("{} asks: {}", question.goal, question.text);
+        let number =
+            if question.question == 1 { String::new() } else { format!(" --question {}", question.question) };
+        Row::new(Mark::Note, "question", text).fix(format!("towline answer{number} {} …", question.goal))
+    };
+    named(questions, row, "question", "open questions", "towline questions")
+}
+
+/// A row for each, and one for those beyond the number that is named one by one.
+fn named<T>(items: &[T], row: impl Fn(&T) -> Row, label: &str, what: &str, list: &str) -> Vec<Row> {
+    let mut rows: Vec<Row> = items.iter().take(NAMED).map(row).collect();
+    if let Some(more) = items.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        rows.push(Row::new(Mark::Note, label, format!("{more} more {what}")).fix(list));
+    }
+    rows
+}
+
+fn database_bytes(database: &Path) -> u64 {
+    let log = PathBuf::from(format!("{}-wal", database.display()));
+    [database, &log].into_iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+fn disk_rows(root: &Path, facts: &mut StoreFacts) -> Vec<Row> {
+    let Some(there) = root.ancestors().find(|path| path.exists()) else { return Vec::new() };
+    let mut rows = Vec::new();
+    if access(there, Access::WRITE_OK).is_err() {
+        let fix = format!(
+            "make it writable for you, or set TOWLINE_HOME to another directory than {}",
+            root.display()
+        );
+        rows.push(Row::new(Mark::Problem, "state", format!("{} is not writable", there.display())).fix(fix));
+    }
+    facts.free_bytes = statvfs(there).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    rows.extend(facts.free_bytes.and_then(|free| space_row(free, there)));
+    rows
+}
+
+fn space_row(free: u64, place: &Path) -> Option<Row> {
+    (free < LOW_SPACE).then(|| {
+        let text = format!("only {} are free on the disk of {}", shown_bytes(free), place.display());
+        Row::new(Mark::Problem, "space", text)
+            .fix("free some space, or set TOWLINE_HOME to a directory on another disk")
+    })
+}
+
+fn shown_bytes(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_space_is_a_problem_with_a_fix_and_enough_is_not_spoken_of() {
+        assert_eq!(space_row(LOW_SPACE, Path::new("/s")), None);
+        let row = space_row(512 << 20, Path::new("/s")).expect("a row");
+        assert_eq!(
+            (row.mark, row.text.as_str()),
+            (Mark::Problem, "only 512.0 MiB are free on the disk of /s")
+        );
+        assert!(row.fix.is_some());
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_says_where_the_rest_is() {
+        let goals: Vec<GoalFacts> = (0..7)
+            .map(|n| GoalFacts { goal: n.to_string(), title: "t".to_owned(), phase: "queued" })
+            .collect();
+        let rows = left_rows(&goals);
+        let last = Row::new(Mark::Note, "left", "2 more goals that nobody drives").fix("towline ls");
+        assert_eq!((rows.len(), rows.last()), (NAMED + 1, Some(&last)));
+        assert_eq!(rows[0].fix.as_deref(), Some("towline run --goal 0"));
+        assert_eq!(left_rows(&goals[..NAMED]).len(), NAMED);
+    }
+}
