@@ -1,0 +1,131 @@
+//! Every recording of the real app server, read to its end.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use towline_core::{AgentEvent, End, Tokens, Usage};
+
+use super::support::{Recording, Steering, events, readable, written};
+use crate::protocol::Action;
+
+#[test]
+fn each_recording_reads_as_in_its_snapshot() {
+    for recording in Recording::all() {
+        let (actions, end) = recording.play();
+        let version = env!("CARGO_PKG_VERSION");
+        let text =
+            readable(&actions, &end).replace(&format!("\"version\":\"{version}\""), "\"version\":\"0\"");
+        insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
+            insta::assert_snapshot!(recording.name.clone(), text);
+        });
+    }
+}
+
+#[test]
+fn no_frame_of_a_recording_is_unrecognised() {
+    for recording in Recording::all() {
+        let (actions, _) = recording.play();
+        let mut told = events(&actions);
+        told.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
+        assert_eq!(told, [], "{}", recording.name);
+    }
+}
+
+/// Whoever takes over a conversation has the log of what the agent wrote, and must come to know the same from it.
+#[test]
+fn what_is_told_does_not_depend_on_what_the_operator_said() {
+    for recording in Recording::all() {
+        let (with, end) = recording.play();
+        let (without, same_end) = recording.played(Steering::Missing);
+        assert_eq!((events(&with), end), (events(&without), same_end), "{}", recording.name);
+    }
+}
+
+#[test]
+fn the_sum_of_usage_is_what_the_conversations_used_since_the_process_began() {
+    for recording in Recording::all() {
+        let (actions, _) = recording.play();
+        let counted = events(&actions).into_iter().fold(Usage::default(), |sum, event| match event {
+            AgentEvent::Usage { used, .. } => sum + used,
+            _ => sum,
+        });
+        assert_eq!(counted, used_by(&recording), "{}", recording.name);
+    }
+}
+
+/// The last total of each conversation, without what it began with.
+fn used_by(recording: &Recording) -> Usage {
+    let resumes =
+        recording.input().iter().any(|line| line["id"] == "thread" && line["method"] == "thread/resume");
+    let mut first_and_last: BTreeMap<String, (Usage, Usage)> = BTreeMap::new();
+    for line in recording.output() {
+        let frame: Value = serde_json::from_str(line).expect("JSON came out");
+        if frame["method"] != "thread/tokenUsage/updated" {
+            continue;
+        }
+        let total = &frame["params"]["tokenUsage"]["total"];
+        let count = |field: &str| total[field].as_u64().expect("a count");
+        let total = Usage {
+            input: Tokens(count("inputTokens") - count("cachedInputTokens")),
+            output: Tokens(count("outputTokens")),
+            cache_read: Tokens(count("cachedInputTokens")),
+            ..Usage::default()
+        };
+        let thread = frame["params"]["threadId"].as_str().expect("a conversation").to_owned();
+        let before = if resumes { total } else { Usage::default() };
+        first_and_last.entry(thread).or_insert((before, total)).1 = total;
+    }
+    first_and_last.values().fold(Usage::default(), |sum, (before, total)| Usage {
+        input: Tokens(sum.input.0 + total.input.0 - before.input.0),
+        output: Tokens(sum.output.0 + total.output.0 - before.output.0),
+        cache_read: Tokens(sum.cache_read.0 + total.cache_read.0 - before.cache_read.0),
+        ..Usage::default()
+    })
+}
+
+#[test]
+fn the_input_is_closed_at_most_once_and_nothing_is_written_later() {
+    let mut closed = 0;
+    for recording in Recording::all() {
+        let (actions, end) = recording.play();
+        let closings: Vec<_> = (0..actions.len()).filter(|at| actions[*at] == Action::CloseStdin).collect();
+        assert!(closings.len() <= 1, "{}", recording.name);
+        assert!(end != End::Completed || closings.len() == 1, "{}", recording.name);
+        if let [closing] = closings[..] {
+            closed += 1;
+            let after = &actions[closing..];
+            assert!(!after.iter().any(|action| matches!(action, Action::Write(_))), "{}", recording.name);
+        }
+    }
+    assert!(closed > 25, "only {closed}");
+}
+
+/// What we write is compared with what was written when the recordings were made: the same requests, in the same order
+/// and shape, with other words.
+#[test]
+fn what_we_write_has_the_shape_that_the_app_server_was_recorded_with() {
+    for recording in Recording::all().iter().filter(|recording| recording.name != "app_server") {
+        let shapes = |lines: Vec<Value>| -> Vec<Value> {
+            let mut lines = lines;
+            // Said beside a refusal: only in the place of words, which the recorded refusals have none of.
+            lines.retain(|line| line["id"] != "refused-0");
+            lines.iter().map(shape).collect()
+        };
+        let ours = shapes(written(&recording.play().0));
+        assert_eq!(ours, shapes(recording.input()), "{}", recording.name);
+    }
+}
+
+fn shape(value: &Value) -> Value {
+    /// What differs from setting to setting.
+    const SETTINGS: [&str; 3] = ["config", "model", "developerInstructions"];
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| !SETTINGS.contains(&name.as_str()));
+            fields.map(|(name, value)| (name.clone(), shape(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::String(_) => "text".into(),
+        other => other.clone(),
+    }
+}
