@@ -185,31 +185,21 @@ impl Call {
         }
     }
 
-    /// The call in the words of the rules; `servers` are the MCP servers that the agent was given.
+    /// The call in the words of the rules; `servers` are the MCP servers that the agent was given. What is permitted is
+    /// known again by its input, so of that only what the call comes down to is taken: the rest may be told sooner or
+    /// later.
     pub(super) fn ruled(&self, preset: Preset, servers: &[String]) -> Ruled {
-        let mut input = self.input.as_object().cloned().unwrap_or_default();
-        let (tool, aliases): (String, &'static [&'static str]) = match self.kind.as_str() {
-            "execute" => {
-                if let Some(command) = self.command(preset) {
-                    input.insert("command".to_owned(), command.into());
-                }
-                ("Bash".to_owned(), &[])
-            }
-            "edit" | "delete" | "move" if self.own_name.starts_with("write") => {
-                ("Write".to_owned(), &["Edit"])
-            }
-            "edit" | "delete" | "move" => ("Edit".to_owned(), &["Write", "MultiEdit"]),
-            "read" => ("Read".to_owned(), &[]),
-            "search" if self.own_name.starts_with("glob") => ("Glob".to_owned(), &["Grep"]),
-            "search" => ("Grep".to_owned(), &["Glob"]),
-            "fetch" => ("WebFetch".to_owned(), &[]),
-            _ if input.contains_key("subagent_type") => ("Task".to_owned(), &["Agent"]),
-            _ => (self.other_name(servers), &[]),
+        let (tool, aliases) = self.name(servers);
+        let raw = || self.input.as_object().cloned().unwrap_or_default();
+        let only = |field: &str, value: Value| Map::from_iter([(field.to_owned(), value)]);
+        let changes = || self.changes.iter().map(|(_, text)| Value::from(text.as_str())).collect();
+        let input = match tool.as_str() {
+            "Bash" => self.command(preset).map(|command| only("command", command.into())),
+            "WebFetch" => self.field("url").map(|url| only("url", url.into())),
+            "Edit" | "Write" if !self.changes.is_empty() => Some(only("content", changes())),
+            _ => None,
         };
-        if self.input.is_null() && !self.changes.is_empty() {
-            let changes = self.changes.iter().map(|(_, text)| Value::from(text.as_str())).collect();
-            input.insert("content".to_owned(), changes);
-        }
+        let input = input.unwrap_or_else(raw);
         let field = if matches!(tool.as_str(), "Grep" | "Glob") { "path" } else { "file_path" };
         let mut each = self.paths().into_iter().map(|path| {
             let mut input = input.clone();
@@ -218,8 +208,23 @@ impl Call {
         });
         let first = each.next();
         let further = each.collect();
-        let input = first.unwrap_or(Value::Object(input));
-        Ruled { tool, aliases, input, further }
+        Ruled { tool, aliases, input: first.unwrap_or(Value::Object(input)), further }
+    }
+
+    /// Its name, and further ones by which the deny list may mean it.
+    fn name(&self, servers: &[String]) -> (String, &'static [&'static str]) {
+        let (tool, aliases): (&str, &'static [&'static str]) = match self.kind.as_str() {
+            "execute" => ("Bash", &[]),
+            "edit" | "delete" | "move" if self.own_name.starts_with("write") => ("Write", &["Edit"]),
+            "edit" | "delete" | "move" => ("Edit", &["Write", "MultiEdit"]),
+            "read" => ("Read", &[]),
+            "search" if self.own_name.starts_with("glob") => ("Glob", &["Grep"]),
+            "search" => ("Grep", &["Glob"]),
+            "fetch" => ("WebFetch", &[]),
+            _ if self.input.get("subagent_type").is_some() => ("Task", &["Agent"]),
+            _ => return (self.other_name(servers), &[]),
+        };
+        (tool.to_owned(), aliases)
     }
 
     /// A tool of an MCP server goes by the server's name and its own, whatever the agent makes of them.
