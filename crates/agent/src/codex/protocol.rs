@@ -305,7 +305,7 @@ fn on_plan(news: wire::PlanNews) -> Vec<Action> {
 }
 
 /// News that is known and says nothing that other frames do not say better, or nothing to us.
-const UNINTERESTING: [&str; 54] = [
+const UNINTERESTING: [&str; 70] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
     "account/updated",
@@ -353,11 +353,27 @@ const UNINTERESTING: [&str; 54] = [
     "thread/goal/updated",
     "thread/name/updated",
     "thread/prediction/updated",
+    "thread/project/updated",
     "thread/queue/changed",
     "thread/readState/changed",
+    "thread/realtime/closed",
+    "thread/realtime/error",
+    "thread/realtime/item/completed",
+    "thread/realtime/item/started",
+    "thread/realtime/item/transcript/delta",
+    "thread/realtime/itemAdded",
+    "thread/realtime/outputAudio/delta",
+    "thread/realtime/sdp",
+    "thread/realtime/started",
+    "thread/realtime/transcript/delta",
+    "thread/realtime/transcript/done",
+    "thread/reverted",
     "thread/settings/updated",
     "thread/started",
     "thread/status/changed",
+    "thread/unarchived",
     "turn/diff/updated",
     "turn/moderationMetadata",
+    "windows/worldWritableWarning",
+    "windowsSandbox/setupCompleted",
 ];

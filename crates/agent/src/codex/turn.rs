@@ -109,7 +109,7 @@ impl CodexProtocol {
     fn subagents_left(&mut self) -> Vec<Action> {
         match self.subagents_at_work.len() {
             0 => Vec::new(),
-            count => self.notice(format!("still at work as the turn ends: {count} subagents")),
+            count => self.notice(format!("subagents still at work as the turn ends: {count}")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What was used: the agent gives totals since the conversation began, in whichever process that was; told are additions.
 //!
-//! When a conversation is gone on with, the agent first repeats the total that it had at the end of its last turn.
+//! When a conversation is gone on with, the agent first repeats the total that it had at the end of its last turn. When
+//! the context overflows, it forgets the total and begins to count anew.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use crate::protocol::Action;
 pub(super) struct UsageLedger {
     /// Whether our conversation has a past.
     has_past: bool,
-    /// What has been counted of each conversation, by its id.
+    /// The last total of each conversation, by its id.
     counted: HashMap<String, Usage>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
@@ -72,11 +73,11 @@ impl UsageLedger {
             (None, _) => Usage::default(),
         };
         let growth = less(total, known);
-        self.counted.insert(thread.to_owned(), known + growth);
+        self.counted.insert(thread.to_owned(), total);
         let mut is_news = !growth.is_empty();
         let on_main = whose != Whose::Subagent;
         if on_main {
-            let used = tokens(usage.last.total_tokens);
+            let used = tokens(in_context(usage));
             let size = usage.model_context_window.map(tokens).filter(|size| size.0 > 0);
             is_news |= self.context_used != Some(used) || (size.is_some() && self.context_size != size);
             self.context_used = Some(used);
@@ -104,6 +105,12 @@ impl CodexProtocol {
         let event = self.usage.count(&news.thread_id, whose, &news.token_usage, model);
         event.map(|event| self.within(&news.thread_id, event)).into_iter().collect()
     }
+}
+
+/// What is in the context: what the last request took. After an overflow, all that fits is in it.
+fn in_context(usage: &TokenUsage) -> i64 {
+    let has_overflowed = counted(&usage.total).is_empty();
+    if has_overflowed { usage.total.total_tokens } else { usage.last.total_tokens }
 }
 
 fn tokens(count: i64) -> Tokens {
@@ -170,8 +177,6 @@ mod tests {
         assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), None);
         let second = usage(counts(300, 70, 15), counts(200, 50, 10));
         assert_eq!(added(ledger.count("t", Whose::OurTurn, &second, None)), Some((150, 50, 10, Some(210))));
-        let shrunk = usage(counts(10, 0, 1), counts(200, 50, 10));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &shrunk, None)), None);
     }
 
     #[test]
@@ -190,6 +195,18 @@ mod tests {
         let mut fresh_instead = UsageLedger::new(true);
         fresh_instead.resumed(false);
         assert_eq!(added(fresh_instead.count("t", Whose::OurTurn, &now, None)), Some((140, 0, 7, Some(42))));
+    }
+
+    #[test]
+    fn after_an_overflow_counting_begins_anew() {
+        let mut ledger = UsageLedger::new(false);
+        let before = usage(counts(900, 0, 5), counts(900, 0, 5));
+        ledger.count("t", Whose::OurTurn, &before, None);
+        let nothing = |total_tokens| Counts { total_tokens, ..counts(0, 0, 0) };
+        let overflow = usage(nothing(1000), nothing(95));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &overflow, None)), Some((0, 0, 0, Some(1000))));
+        let after = usage(counts(70, 0, 2), counts(70, 0, 2));
+        assert_eq!(added(ledger.count("t", Whose::OurTurn, &after, None)), Some((70, 0, 2, Some(72))));
     }
 
     #[test]

@@ -235,7 +235,7 @@ fn subagents_at_work_are_waited_for() {
     let sub = |line: &str| line.replace("\"t\"", "\"sub\"");
     feed(&mut *protocol, &sub(STARTED));
     let actions = feed(&mut *protocol, DONE);
-    let text = "still at work as the turn ends: 1 subagents".to_owned();
+    let text = "subagents still at work as the turn ends: 1".to_owned();
     assert_eq!(events(&actions)[0], AgentEvent::Notice { text });
     assert!(!actions.contains(&Action::CloseStdin));
     // A further turn of ours in the meantime is one, and its end is what counts.

@@ -53,34 +53,30 @@ fn the_sum_of_usage_is_what_the_conversations_used_since_the_process_began() {
     }
 }
 
-/// The last total of each conversation, without what it began with.
+/// The sum of what single requests used: those after which a total has changed, without what it was at the beginning.
 fn used_by(recording: &Recording) -> Usage {
-    let resumes =
-        recording.input().iter().any(|line| line["id"] == "thread" && line["method"] == "thread/resume");
-    let mut first_and_last: BTreeMap<String, (Usage, Usage)> = BTreeMap::new();
+    let mut totals: BTreeMap<String, Value> = BTreeMap::new();
+    let mut sum = Usage::default();
     for line in recording.output() {
         let frame: Value = serde_json::from_str(line).expect("JSON came out");
         if frame["method"] != "thread/tokenUsage/updated" {
             continue;
         }
-        let total = &frame["params"]["tokenUsage"]["total"];
-        let count = |field: &str| total[field].as_u64().expect("a count");
-        let total = Usage {
-            input: Tokens(count("inputTokens") - count("cachedInputTokens")),
-            output: Tokens(count("outputTokens")),
-            cache_read: Tokens(count("cachedInputTokens")),
-            ..Usage::default()
-        };
+        let usage = &frame["params"]["tokenUsage"];
         let thread = frame["params"]["threadId"].as_str().expect("a conversation").to_owned();
-        let before = if resumes { total } else { Usage::default() };
-        first_and_last.entry(thread).or_insert((before, total)).1 = total;
+        let before = totals.insert(thread, usage["total"].clone());
+        let is_repeated = before.is_none() && recording.resumes();
+        if !is_repeated && before.as_ref() != Some(&usage["total"]) {
+            let count = |field: &str| usage["last"][field].as_u64().expect("a count");
+            sum += Usage {
+                input: Tokens(count("inputTokens") - count("cachedInputTokens")),
+                output: Tokens(count("outputTokens")),
+                cache_read: Tokens(count("cachedInputTokens")),
+                ..Usage::default()
+            };
+        }
     }
-    first_and_last.values().fold(Usage::default(), |sum, (before, total)| Usage {
-        input: Tokens(sum.input.0 + total.input.0 - before.input.0),
-        output: Tokens(sum.output.0 + total.output.0 - before.output.0),
-        cache_read: Tokens(sum.cache_read.0 + total.cache_read.0 - before.cache_read.0),
-        ..Usage::default()
-    })
+    sum
 }
 
 #[test]

@@ -46,7 +46,11 @@ impl Schema {
         let schema = self.resolve(schema);
         for alternatives in ["oneOf", "anyOf", "allOf"] {
             if let Some(all) = schema[alternatives].as_array() {
-                return self.sample(&all[choice % all.len()], fields, choice);
+                let mut sample = self.sample(&all[choice % all.len()], fields, choice);
+                if let Value::Object(sample) = &mut sample {
+                    sample.extend(self.sample_object(schema, fields, choice));
+                }
+                return sample;
             }
         }
         if let Some(all) = schema["enum"].as_array() {

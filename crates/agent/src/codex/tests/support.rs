@@ -186,6 +186,10 @@ impl Recording {
         self.input().into_iter().find(|line| line["id"] == id)
     }
 
+    pub(super) fn resumes(&self) -> bool {
+        self.sent("thread").is_some_and(|line| line["method"] == "thread/resume")
+    }
+
     pub(super) fn compacts(&self) -> bool {
         self.sent("compact").is_some()
     }
