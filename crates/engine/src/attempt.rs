@@ -17,7 +17,7 @@ use towline_agent::{
 };
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
-    Outcome, RawRef, Source, Work, WorkspaceBinding,
+    MicroUsd, Outcome, RawRef, Source, Work, WorkspaceBinding,
 };
 use towline_process::{
     Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, OutputTimes, SpawnErrorKind, Stream, spawn,
@@ -42,6 +42,8 @@ const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long an agent that closed its output may take to end.
 const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
+/// How long an agent that was told that nothing follows may say nothing before it is ended.
+const LINGERING: Duration = Duration::from_secs(6);
 /// The name under which agents are given Towline's own tools.
 const TOOLS: &str = "towline";
 /// The variables by which those tools find the engine, and prove for whom they speak.
@@ -61,6 +63,8 @@ pub(crate) struct Job {
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
     pub(crate) answered: BTreeMap<String, Timestamp>,
+    /// What the session that is gone on with has cost before.
+    pub(crate) cost_before: MicroUsd,
     pub(crate) launch: Launch,
 }
 
@@ -105,6 +109,9 @@ struct Conversation<'a> {
     sent: Sent,
     /// Whether a rule kept the agent from using a tool.
     was_denied: bool,
+    /// Whether it works on a prompt.
+    in_turn: bool,
+    input: Input,
     stopping: Stopping,
 }
 
@@ -131,6 +138,14 @@ impl Past {
         let at_ms = self.times.at(end).ok().flatten()?;
         Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()
     }
+}
+
+/// Whether the agent may be told something more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Open,
+    /// It was told that nothing follows; when its turn is over, it is to end by itself.
+    Closed,
 }
 
 /// Whether there was output to read.
@@ -197,11 +212,15 @@ impl<'a> Conversation<'a> {
                 link
             }
         };
+        let sent = Sent::read(&dir);
+        let mut protocol = agent(settings.kind).protocol(settings, &context);
+        protocol.cost_before(job.cost_before);
+        sent.lines().for_each(|line| protocol.recall(line));
         Ok(Self {
             shared,
             line,
             goal,
-            protocol: agent(settings.kind).protocol(settings, &context),
+            protocol,
             clocks: Clocks::start(settings.clocks.clone(), job.started_at),
             link,
             reins,
@@ -209,7 +228,9 @@ impl<'a> Conversation<'a> {
             framer: LineFramer::new(0),
             recorded_to: job.read_to,
             past,
-            sent: Sent::read(&dir),
+            sent,
+            in_turn: false,
+            input: Input::Open,
             was_denied: false,
             stopping: Stopping::No,
             dir,
@@ -263,10 +284,12 @@ impl<'a> Conversation<'a> {
 
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.
     async fn wait(&mut self, output: Output) -> Result<(), DriverGone> {
+        let lingers = self.lingers(output);
         let Link::Alive(shim) = &mut self.link else { return Ok(()) };
         let now = self.shared.clock.now();
         let (due, clock) = self.clocks.next();
         let overdue = Instant::now() + until(now, due);
+        let lingers_until = Instant::now() + LINGERING;
         let signal_at = match self.stopping {
             Stopping::Asked(at) => at,
             _ => overdue,
@@ -278,6 +301,8 @@ impl<'a> Conversation<'a> {
             () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
                 self.signal().await;
             }
+            // Each sign of life begins the wait anew.
+            () = tokio::time::sleep_until(lingers_until), if lingers => self.signal().await,
             () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No => {
                 if self.shared.clock.now() >= due {
                     self.stopping = Stopping::Overdue;
@@ -300,6 +325,12 @@ impl<'a> Conversation<'a> {
             () = std::future::ready(()), if output == Output::More => {}
         }
         Ok(())
+    }
+
+    /// Whether the agent has nothing left to do and says nothing, and yet does not end.
+    fn lingers(&self, output: Output) -> bool {
+        let is_over = self.input == Input::Closed && !self.in_turn;
+        is_over && self.stopping == Stopping::No && output == Output::Drained
     }
 
     async fn on_stop(&mut self) -> Result<(), DriverGone> {
@@ -388,7 +419,11 @@ impl<'a> Conversation<'a> {
             match (action, &self.link) {
                 (Action::Write(bytes), _) => self.write(&bytes).await,
                 // A process that is gone has its input closed.
-                (Action::CloseStdin, Link::Alive(shim)) => drop(shim.close_stdin().await),
+                (Action::CloseStdin, Link::Alive(shim)) => {
+                    // A shim that does not answer is about to say why.
+                    let _ = shim.close_stdin().await;
+                    self.input = Input::Closed;
+                }
                 (Action::CloseStdin | Action::Emit { .. }, _) => {}
             }
         }
@@ -421,6 +456,8 @@ impl<'a> Conversation<'a> {
         self.clocks.saw(event, now);
         match event {
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => self.was_denied = true,
+            AgentEvent::TurnStarted => self.in_turn = true,
+            AgentEvent::TurnEnded(_) => self.in_turn = false,
             AgentEvent::Asked(ask) => {
                 let answered = ask.request.as_ref().and_then(|request| self.past.answered.remove(request));
                 if let Some(answered_at) = answered {

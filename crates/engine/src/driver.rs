@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, Moved,
-    Phase, Seq, Source, Stamp, StepOutcome, step,
+    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, MicroUsd,
+    Moved, Phase, Seq, SessionPlan, Source, Stamp, StepOutcome, Usage, step,
 };
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 
@@ -384,8 +384,17 @@ impl Driver {
             read_to: attempt.map_or(0, |attempt| attempt.read_to),
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
             answered: answered.collect(),
+            cost_before: self.cost_of_session(&launch),
             launch,
         }
+    }
+
+    /// What the session that a launch goes on with has cost in earlier attempts.
+    fn cost_of_session(&self, launch: &Launch) -> MicroUsd {
+        let SessionPlan::Resume(session) = &launch.session else { return MicroUsd::default() };
+        let earlier = self.state.attempts.iter().filter(|attempt| attempt.n != launch.attempt);
+        let of_session = earlier.filter(|attempt| attempt.session.as_ref() == Some(session));
+        of_session.fold(Usage::default(), |sum, attempt| sum + attempt.usage).cost
     }
 
     fn line(&self, attempt: Option<towline_core::AttemptNo>) -> Newsline {

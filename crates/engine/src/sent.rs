@@ -12,6 +12,8 @@ use towline_process::LogReader;
 /// The lines that an agent was sent before.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
+    /// All of them, in order.
+    bytes: Vec<u8>,
     /// Whole lines, with their line ends, and how often each.
     lines: HashMap<Vec<u8>, usize>,
     /// The beginning of one that was cut off.
@@ -32,7 +34,7 @@ impl Sent {
     }
 
     fn of(bytes: &[u8]) -> Self {
-        let mut sent = Self::default();
+        let mut sent = Self { bytes: bytes.to_vec(), ..Self::default() };
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if line.ends_with(b"\n") {
                 *sent.lines.entry(line.to_vec()).or_default() += 1;
@@ -41,6 +43,11 @@ impl Sent {
             }
         }
         sent
+    }
+
+    /// The lines in their order, half a one at the end left out.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"))
     }
 
     /// Whether this line was sent before, whole; it is then accounted for.

@@ -26,6 +26,9 @@ pub(super) struct Unknown(pub(super) String);
 /// What a line asks for, unless it is not understood.
 pub(super) type Reading = Result<Vec<Action>, Unknown>;
 
+/// The server with Towline's own tools.
+const TOWLINE_SERVER: &str = "towline";
+
 /// What a request of ours was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -112,7 +115,7 @@ impl AcpProtocol {
             system_append: settings.system_append.clone(),
             wanted_model: context.model.map(str::to_owned).or_else(|| settings.model.clone()),
             mode: preset.mode(settings),
-            mcp_servers: settings.mcp.iter().map(server).collect(),
+            mcp_servers: settings.mcp.iter().map(|named| server(named, context.towline)).collect(),
             servers: settings.mcp.keys().cloned().collect(),
             unused_settings: unused(settings, preset),
             rules: Rules::of(settings, context.permitted),
@@ -287,9 +290,13 @@ pub(super) fn notice(text: String) -> Action {
     Action::emit(AgentEvent::Notice { text })
 }
 
-fn server((name, server): (&String, &McpServer)) -> Value {
+/// A server as it is handed over. Some agents keep variables that look like secrets from the servers they start, so
+/// Towline's own is given what it needs by name.
+fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, String>) -> Value {
     let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
-    json!({"name": name, "command": program, "args": args, "env": []})
+    let own = towline.iter().filter(|_| name == TOWLINE_SERVER);
+    let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({"name": name, "command": program, "args": args, "env": env})
 }
 
 /// Settings that neither the protocol nor this program's arguments have a place for.

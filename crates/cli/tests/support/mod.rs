@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
+use towline_testkit::agents::AgentCli;
 use towline_testkit::claude::{claude_env, claude_program};
 use towline_testkit::model::ModelServer;
 use towline_testkit::scratch::{Home, Project, clean_command, wait_for_some};
@@ -40,6 +41,14 @@ impl Desk {
         ));
         let person = desk.home.path();
         desk.variables.extend(claude_env(&person, &model.url()));
+        desk
+    }
+
+    /// A desk with one of the real agents, which talks to the scripted model, and no configuration yet.
+    pub(crate) fn with_agent(cli: AgentCli, model: &ModelServer) -> Self {
+        let mut desk = Self::new();
+        let person = desk.home.path();
+        desk.variables.extend(cli.prepare(&person, &model.url()));
         desk
     }
 

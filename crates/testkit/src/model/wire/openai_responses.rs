@@ -116,10 +116,16 @@ fn items(message: &Message, names: &Names) -> Vec<Value> {
         })
     });
     let calls = message.tools.iter().zip(&names.tool_ids).map(|(call, id)| {
-        json!({
+        let mut item = json!({
             "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "status": "completed",
             "name": call.name, "arguments": call.input.to_string(),
-        })
+        });
+        // Tools of MCP servers are named within the namespace of their server.
+        if let Some((server, tool)) = call.name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+            item["namespace"] = json!(format!("mcp__{server}"));
+            item["name"] = json!(tool);
+        }
+        item
     });
     text.chain(calls).collect()
 }
