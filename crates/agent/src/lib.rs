@@ -7,6 +7,7 @@
 mod acp;
 mod claude;
 mod codex;
+mod command;
 mod environment;
 mod jsonrpc;
 mod permission;
@@ -21,6 +22,6 @@ mod version;
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent,
 };
-pub use settings::{AgentSettings, Kind, McpServer, Permission};
+pub use settings::{AgentSettings, CliSettings, Kind, McpServer, Permission, PromptBy};
 pub use sign_in::{SignIn, SignInClue};
 pub use version::{Tested, TestedVersions, Version};

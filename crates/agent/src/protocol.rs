@@ -48,6 +48,16 @@ pub trait Agent: Send + Sync {
     fn resuming(&self, _settings: &AgentSettings) -> Resuming {
         Resuming::Possible
     }
+
+    /// Whether the prompt is to be in its file before the process starts ([`LaunchContext::prompt_file`]).
+    fn reads_prompt_file(&self, _settings: &AgentSettings) -> bool {
+        false
+    }
+
+    /// Why it cannot be started with this prompt.
+    fn refuses(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
+        None
+    }
 }
 
 /// Whether conversations outlive the agent's process.
@@ -65,6 +75,7 @@ pub fn agent(kind: Kind) -> &'static dyn Agent {
         Kind::Claude => &crate::claude::Claude,
         Kind::Codex => &crate::codex::Codex,
         Kind::Acp => &crate::acp::Acp,
+        Kind::Command => &crate::command::Command,
         Kind::Script => &crate::script::Script,
     }
 }
@@ -82,6 +93,8 @@ pub struct LaunchContext<'a> {
     pub compact: Option<&'a str>,
     /// The first prompt.
     pub prompt: &'a str,
+    /// Where the first prompt is for agents that read it from a file.
+    pub prompt_file: &'a str,
     /// Calls that a person has permitted.
     pub permitted: &'a [ToolCall],
     /// The model, when the goal names one.
@@ -95,7 +108,7 @@ pub struct LaunchContext<'a> {
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchPlan {
-    /// Program and arguments; never the prompt, never a secret.
+    /// Program and arguments; never a secret, and never the prompt unless the settings want it there.
     pub argv: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,

@@ -15,13 +15,15 @@ pub enum Kind {
     Codex,
     /// Any agent that speaks the Agent Client Protocol.
     Acp,
+    /// Any program that takes a prompt, prints text and exits.
+    Command,
     /// The scripted agent inside the binary.
     Script,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Acp, Self::Script];
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Acp, Self::Command, Self::Script];
 
     /// The name used in the configuration.
     pub const fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Kind {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Acp => "acp",
+            Self::Command => "command",
             Self::Script => "script",
         }
     }
@@ -88,6 +91,44 @@ pub struct AgentSettings {
     pub clocks: ClockLimits,
     /// Between asking it to end and ending it.
     pub stop_grace: Duration,
+    /// What is only set for agents of the kind [`Kind::Command`].
+    pub cli: CliSettings,
+}
+
+/// How a program that is no more than that is spoken with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CliSettings {
+    /// How it gets its prompt.
+    pub prompt: PromptBy,
+    /// The arguments that make it go on with a conversation; none if it cannot.
+    pub resume: Vec<String>,
+    /// A regular expression whose group is its own id of the conversation.
+    pub session_pattern: Option<String>,
+    /// A regular expression whose group is what a piece of the work has cost, in dollars.
+    pub cost_pattern: Option<String>,
+    /// A regular expression that matches when the quota is used up.
+    pub limit_pattern: Option<String>,
+}
+
+/// How a program gets its prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PromptBy {
+    /// On its standard input.
+    #[default]
+    Stdin,
+    /// In a file that its owner alone can read, whose path stands for [`Self::FILE_WORD`].
+    File,
+    /// In its arguments, for everybody to see, in the place of [`Self::ARGUMENT_WORD`].
+    Argument,
+}
+
+impl PromptBy {
+    /// What the path of the prompt's file stands for in a command.
+    pub const FILE_WORD: &str = "{prompt_file}";
+    /// What the prompt stands for in a command.
+    pub const ARGUMENT_WORD: &str = "{prompt}";
+    /// What the id of the conversation stands for in the arguments that go on with it.
+    pub const SESSION_WORD: &str = "{session}";
 }
 
 /// An MCP server that an agent is given.

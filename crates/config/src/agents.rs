@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use towline_agent::{AgentSettings, Kind, McpServer, Permission};
 use towline_core::{AgentName, ClockLimits, SessionLimits};
 
+use crate::command_agents;
 use crate::convert::Config;
 use crate::error::{ConfigError, Warning, WarningKind, did_you_mean};
 use crate::layer::Place;
@@ -35,7 +36,7 @@ pub(crate) struct Agents {
     pub(crate) skipped: BTreeMap<String, String>,
     /// Those with problems, which have been reported.
     pub(crate) broken: BTreeSet<String>,
-    /// One for each that is skipped.
+    /// One for each that is skipped, and what else its author may not expect.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -56,6 +57,7 @@ pub(crate) fn read(settings: &mut Settings) -> Agents {
             }
             Some(Ok(driven)) => {
                 if let Some(read) = read_agent(settings, &name, driven, place) {
+                    agents.warnings.extend(command_agents::visible_prompt(settings, &name, &read));
                     agents.usable.insert(name, read);
                 } else {
                     agents.broken.insert(name);
@@ -126,11 +128,12 @@ fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
 }
 
 fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> Option<AgentSettings> {
-    let Some(command) = settings.get(&["agents", name, "command"]) else {
+    let Some(command) = settings.get::<Vec<String>>(&["agents", name, "command"]) else {
         let fix = format!("add the program to start, such as `command = [\"{}\"]`", kind.name());
         settings.report(format!("`agents.{name}` has no `command`"), place, fix);
         return None;
     };
+    let cli = command_agents::read(settings, name, kind, &command)?;
     let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
         Some("bypass") => Permission::Bypass,
         Some("ask") => Permission::Ask,
@@ -160,11 +163,13 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             outlives_process: true,
         },
         clocks: ClockLimits {
-            startup: time("startup_timeout"),
+            // A program that only prints says nothing about its start: the other clocks have to do.
+            startup: time(if kind == Kind::Command { "turn_timeout" } else { "startup_timeout" }),
             idle: time("idle_timeout"),
             turn: time("turn_timeout"),
         },
         stop_grace: time("stop_grace"),
+        cli,
     })
 }
 

@@ -55,6 +55,8 @@ pub enum WarningKind {
         /// Its kind.
         kind: String,
     },
+    /// The prompt will be in the arguments of a process.
+    VisiblePrompt,
 }
 
 impl fmt::Display for Warning {
@@ -66,6 +68,11 @@ impl fmt::Display for Warning {
                 f,
                 "`{key}` is skipped: this version drives agents of the kinds {}, not `{kind}`; set in {place}",
                 crate::agents::driven_kinds()
+            ),
+            WarningKind::VisiblePrompt => write!(
+                f,
+                "`{key}` shows the prompt to everybody on this machine who lists processes; \
+                 \"stdin\" and \"file\" do not; set in {place}"
             ),
         }
     }

@@ -10,6 +10,7 @@
 
 mod agents;
 mod checks;
+mod command_agents;
 mod convert;
 mod error;
 mod layer;

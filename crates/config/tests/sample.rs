@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use support::{at, error, flags, repository, repository_name};
-use towline_agent::{AgentSettings, Kind, McpServer, Permission};
+use towline_agent::{AgentSettings, CliSettings, Kind, McpServer, Permission};
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens};
 
@@ -40,6 +40,7 @@ fn sample_agent() -> AgentSettings {
             turn: Duration::from_secs(3_600),
         },
         stop_grace: Duration::from_secs(5),
+        cli: CliSettings::default(),
     }
 }
 
@@ -184,6 +185,7 @@ fn every_key_changes_what_it_is_for() {
             turn: Duration::from_secs(11),
         },
         stop_grace: Duration::from_secs(12),
+        cli: CliSettings::default(),
     };
     let expected = Config {
         agents_in_order: vec![AgentName::new("one"), AgentName::new("claude")],

@@ -26,7 +26,7 @@ use towline_process::{
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
-use crate::home::make_private;
+use crate::home::{make_private, write_private};
 use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::question_file::{self, QUESTION_VARIABLE};
@@ -49,6 +49,8 @@ const TOOLS: &str = "towline";
 /// The variables by which those tools find the engine, and prove for whom they speak.
 const API_VARIABLE: &str = "TOWLINE_API";
 const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
+/// The prompt, for agents that read it from a file.
+const PROMPT_FILE: &str = "prompt.txt";
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
 
@@ -184,6 +186,7 @@ impl<'a> Conversation<'a> {
         let goal = job.goal.id;
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.as_str()).unwrap_or_default();
         let dir = shared.home.attempt(goal, job.launch.attempt);
+        let prompt_file = dir.join(PROMPT_FILE).display().to_string();
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
@@ -196,6 +199,7 @@ impl<'a> Conversation<'a> {
             attempt: job.launch.id,
             compact: job.launch.compact.as_deref(),
             prompt: &job.launch.prompt,
+            prompt_file: &prompt_file,
             permitted: &job.launch.permitted,
             model: job.launch.model.as_deref(),
             environment: &shared.environment,
@@ -522,6 +526,13 @@ async fn start(
 ) -> Result<Link, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
     make_private(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
+    if let Some(problem) = agent(settings.kind).refuses(settings, context) {
+        return Err(problem);
+    }
+    if agent(settings.kind).reads_prompt_file(settings) {
+        write_private(Path::new(context.prompt_file), context.prompt)
+            .map_err(|error| other(format!("cannot write {}: {error}", context.prompt_file)))?;
+    }
     let plan = agent(settings.kind).plan(settings, context);
     let launch = towline_process::Launch {
         argv: plan.argv,

@@ -1,8 +1,8 @@
 //! Where things are in the state directory.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use towline_core::{AttemptNo, GoalId};
@@ -84,4 +84,10 @@ impl Home {
 /// Makes a directory and its parents, readable for their owner alone.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes a file that its owner alone can read, in the place of what was there.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }

@@ -9,7 +9,7 @@ use towline_core::{
 };
 
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, Kind, Permission};
+use crate::settings::{AgentSettings, CliSettings, Kind, Permission};
 
 fn settings() -> AgentSettings {
     let minute = Duration::from_secs(60);
@@ -30,6 +30,7 @@ fn settings() -> AgentSettings {
         sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
+        cli: CliSettings::default(),
     }
 }
 
@@ -42,6 +43,7 @@ fn with_context<T>(session: SessionPlan, use_it: impl FnOnce(&LaunchContext<'_>)
         attempt: serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id"),
         compact: Some("keep the goal"),
         prompt,
+        prompt_file: "/attempt/prompt",
         permitted: &[],
         model: None,
         environment: &none,

@@ -11,7 +11,7 @@ use towline_core::{
 };
 
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, Kind, McpServer, Permission};
+use crate::settings::{AgentSettings, CliSettings, Kind, McpServer, Permission};
 
 pub(super) const PROMPT: &str = "make the tests pass";
 
@@ -34,6 +34,7 @@ pub(super) fn settings(program: &str) -> AgentSettings {
         sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
+        cli: CliSettings::default(),
     }
 }
 
@@ -55,6 +56,7 @@ pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, St
         attempt,
         compact: None,
         prompt: PROMPT,
+        prompt_file: "/attempt/prompt",
         permitted: &[],
         model: None,
         environment: none,

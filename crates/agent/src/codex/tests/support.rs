@@ -11,7 +11,7 @@ use towline_core::{
 };
 
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, Kind, Permission};
+use crate::settings::{AgentSettings, CliSettings, Kind, Permission};
 
 pub(super) const PROMPT: &str = "do it";
 
@@ -34,6 +34,7 @@ pub(super) fn settings() -> AgentSettings {
         sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
+        cli: CliSettings::default(),
     }
 }
 
@@ -61,6 +62,7 @@ pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, St
         attempt: attempt(),
         compact: None,
         prompt: PROMPT,
+        prompt_file: "/attempt/prompt",
         permitted: &[],
         model: None,
         environment: none,

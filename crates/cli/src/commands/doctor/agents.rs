@@ -133,7 +133,7 @@ impl AgentFacts {
 fn skipped(inspection: &Inspection) -> impl Iterator<Item = (&str, &str)> {
     inspection.warnings.iter().filter_map(|warning| match &warning.kind {
         WarningKind::SkippedAgent { kind } => Some((warning.key.strip_prefix("agents.")?, kind.as_str())),
-        WarningKind::Unused => None,
+        WarningKind::Unused | WarningKind::VisiblePrompt => None,
     })
 }
 

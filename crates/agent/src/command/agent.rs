@@ -1,0 +1,100 @@
+//! Programs that are no more than programs as one of the kinds of agents.
+
+use std::collections::BTreeMap;
+
+use towline_core::{LaunchProblem, SessionPlan};
+
+use super::protocol::CommandProtocol;
+use crate::environment::{Extra, environment};
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming};
+use crate::settings::{AgentSettings, PromptBy};
+use crate::sign_in::SignIn;
+use crate::version::{TestedVersions, Version};
+
+/// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
+const LONGEST_ARGUMENT: usize = 100 * 1024;
+
+/// A program that takes a prompt, prints text and exits.
+pub(crate) struct Command;
+
+impl Agent for Command {
+    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
+        let mut env = self.environment(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: argv(settings, context), env }
+    }
+
+    fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {
+        let length = context.prompt.len();
+        let too_long = settings.cli.prompt == PromptBy::Argument && length >= LONGEST_ARGUMENT;
+        too_long.then(|| LaunchProblem::Other {
+            message: format!(
+                "the prompt of {length} bytes is too long for an argument, which holds less than \
+                 {LONGEST_ARGUMENT}; set the agent's `prompt` to \"stdin\" or \"file\""
+            ),
+        })
+    }
+
+    fn reads_prompt_file(&self, settings: &AgentSettings) -> bool {
+        settings.cli.prompt == PromptBy::File
+    }
+
+    fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
+        Box::new(CommandProtocol::new(settings, context))
+    }
+
+    fn sign_in_hint(&self, settings: &AgentSettings) -> String {
+        let program = settings.command.first().map_or("the program", String::as_str);
+        format!("sign in with `{program}` itself, or name the variable with its key in `pass_env`")
+    }
+
+    /// Nobody knows what a program of any kind would need.
+    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
+        SignIn::NotNeeded
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        environment(settings, inherited, &Extra::default())
+    }
+
+    /// What a program of any kind does with `--version` is not known before it was tried.
+    fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
+        None
+    }
+
+    fn version(&self, _output: &str) -> Option<Version> {
+        None
+    }
+
+    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
+        None
+    }
+
+    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
+        None
+    }
+
+    fn resuming(&self, settings: &AgentSettings) -> Resuming {
+        if settings.cli.resume.is_empty() { Resuming::Never } else { Resuming::Possible }
+    }
+}
+
+/// The command and its arguments, with the prompt where they want it, and then what goes on with a conversation.
+fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let with_prompt = |word: &String| match settings.cli.prompt {
+        PromptBy::Stdin => word.clone(),
+        PromptBy::File => word.replace(PromptBy::FILE_WORD, context.prompt_file),
+        PromptBy::Argument => word.replace(PromptBy::ARGUMENT_WORD, context.prompt),
+    };
+    let resume: &[String] = match context.session {
+        SessionPlan::Fresh(_) => &[],
+        SessionPlan::Resume(_) => &settings.cli.resume,
+    };
+    let (SessionPlan::Fresh(session) | SessionPlan::Resume(session)) = context.session;
+    let resume = resume.iter().map(|word| word.replace(PromptBy::SESSION_WORD, &session.to_string()));
+    settings.command.iter().chain(&settings.args).map(with_prompt).chain(resume).collect()
+}

@@ -1,0 +1,52 @@
+//! What the settings say how to find in a program's output.
+
+use regex::Regex;
+use towline_core::MicroUsd;
+
+use crate::settings::CliSettings;
+
+/// The patterns of one conversation.
+#[derive(Debug)]
+pub(super) struct Patterns {
+    session: Option<Regex>,
+    cost: Option<Regex>,
+    limit: Option<Regex>,
+}
+
+impl Patterns {
+    /// The configuration has refused what is no pattern, so one that does not compile is as good as none.
+    pub(super) fn of(settings: &CliSettings) -> Self {
+        let compiled = |pattern: &Option<String>| Regex::new(pattern.as_deref()?).ok();
+        Self {
+            session: compiled(&settings.session_pattern),
+            cost: compiled(&settings.cost_pattern),
+            limit: compiled(&settings.limit_pattern),
+        }
+    }
+
+    /// Whether the program's own id of the conversation can be found at all.
+    pub(super) fn find_sessions(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// The program's own id of the conversation.
+    pub(super) fn session(&self, line: &str) -> Option<String> {
+        let id = captured(self.session.as_ref()?, line)?.trim();
+        (!id.is_empty()).then(|| id.to_owned())
+    }
+
+    /// What a piece of the work has cost; thousands may be set apart by commas.
+    pub(super) fn cost(&self, line: &str) -> Option<MicroUsd> {
+        let amount = captured(self.cost.as_ref()?, line)?.trim().trim_start_matches('$').replace(',', "");
+        MicroUsd::from_dollars(amount.parse().ok()?)
+    }
+
+    /// Whether the program says that its quota is used up.
+    pub(super) fn is_limit(&self, line: &str) -> bool {
+        self.limit.as_ref().is_some_and(|limit| limit.is_match(line))
+    }
+}
+
+fn captured<'a>(pattern: &Regex, line: &'a str) -> Option<&'a str> {
+    Some(pattern.captures(line)?.get(1)?.as_str())
+}

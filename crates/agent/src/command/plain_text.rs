@@ -1,0 +1,114 @@
+//! Takes a terminal's control sequences off a line: programs that colour their output do so into pipes, too.
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+
+/// The line as a person would read it: without control sequences, without a carriage return at its end, and without
+/// what a carriage return has written over. Tabs stay.
+pub(super) fn plain(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line.trim_end_matches('\r').chars().peekable();
+    while let Some(next) = rest.next() {
+        match next {
+            ESCAPE => skip_sequence(&mut rest),
+            // The eight-bit form of the beginning of a control sequence.
+            '\u{9b}' => skip_control_sequence(&mut rest),
+            '\r' => shown.clear(),
+            '\t' => shown.push(next),
+            _ if next.is_control() => {}
+            _ => shown.push(next),
+        }
+    }
+    shown
+}
+
+type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Skips what follows an escape. A sequence that does not end takes the rest of the line with it only if it is a string.
+fn skip_sequence(rest: &mut Rest<'_>) {
+    match rest.peek() {
+        Some('[') => {
+            rest.next();
+            skip_control_sequence(rest);
+        }
+        // Titles, links and device strings: up to a bell or the string terminator.
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            rest.next();
+            skip_string(rest);
+        }
+        // Designations such as of character sets: intermediate characters, then one more.
+        Some(' '..='/') => {
+            while rest.next_if(|c| matches!(c, ' '..='/')).is_some() {}
+            rest.next_if(|c| matches!(c, '0'..='~'));
+        }
+        Some('0'..='~') => {
+            rest.next();
+        }
+        _ => {}
+    }
+}
+
+/// Parameters, intermediate characters, and the one that ends it.
+fn skip_control_sequence(rest: &mut Rest<'_>) {
+    while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+    rest.next_if(|c| matches!(c, '@'..='~'));
+}
+
+fn skip_string(rest: &mut Rest<'_>) {
+    while let Some(next) = rest.next() {
+        match next {
+            BELL | '\u{9c}' => return,
+            ESCAPE => {
+                rest.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn control_sequences_of_every_form_are_taken_off_and_nothing_else() {
+        for (line, wanted) in [
+            ("plain text\tand a tab", "plain text\tand a tab"),
+            ("ends with CRLF\r", "ends with CRLF"),
+            ("ends with two\r\r", "ends with two"),
+            ("\u{1b}[1;31mred\u{1b}[0m and not", "red and not"),
+            ("\u{1b}[38:2::255:0:0mtrue colour\u{1b}[m", "true colour"),
+            ("\u{1b}[?25lhidden cursor\u{1b}[?25h", "hidden cursor"),
+            ("\u{1b}[2 qcursor form", "cursor form"),
+            ("\u{9b}1mbold", "bold"),
+            ("\u{1b}]0;a title\u{7}text", "text"),
+            ("\u{1b}]8;;http://x/\u{1b}\\link\u{1b}]8;;\u{1b}\\ after", "link after"),
+            ("\u{1b}Pq device string\u{1b}\\text", "text"),
+            ("\u{1b}7saved\u{1b}8\u{1b}=\u{1b}>\u{1b}cdone", "saveddone"),
+            ("\u{1b}(Bcharset\u{1b}#8", "charset"),
+            ("bells\u{7} and back\u{8}spaces\0", "bells and backspaces"),
+            ("10 %\r50 %\r100 %\r", "100 %"),
+            ("brackets [0m stay, as do ü and 漢", "brackets [0m stay, as do ü and 漢"),
+            ("", ""),
+        ] {
+            assert_eq!(plain(line), wanted, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_that_does_not_end_takes_no_text_of_others_with_it() {
+        for (line, wanted) in [
+            ("cut\u{1b}", "cut"),
+            ("cut\u{1b}[", "cut"),
+            ("cut\u{1b}[1;3", "cut"),
+            ("cut\u{1b}]0;title", "cut"),
+            ("cut\u{1b}(", "cut"),
+            ("odd\u{1b}ütext", "oddütext"),
+            ("odd\u{1b}[1ütext", "oddütext"),
+            ("twice\u{1b}\u{1b}[1mtext", "twicetext"),
+        ] {
+            assert_eq!(plain(line), wanted, "{line:?}");
+        }
+    }
+}

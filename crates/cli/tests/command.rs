@@ -1,0 +1,130 @@
+//! Programs that are no more than programs, driven by the real one.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, Ran, of_attempts};
+use towline_testkit::scratch::wait_until_process_tree_gone;
+
+const PROMPT: &str = "Write the word towline into the file motto.txt";
+const CHECK: &str = "echo looking for the motto; grep -x towline motto.txt";
+
+/// Keeps each prompt, and writes the right word once it hears of a failed check.
+const WORK: &str = r#"
+case "$prompt" in
+    *'Checks that failed'*) echo towline > motto.txt; echo 'Corrected.' ;;
+    *) echo tugboat > motto.txt; printf '\033[1mWritten.\033[0m\n' ;;
+esac
+"#;
+
+/// A desk whose only agent is a shell script. `$home` is a place to keep things, `$n` counts its runs.
+fn desk(body: &str, settings: &str) -> Desk {
+    let desk = Desk::new();
+    let home = desk.home.path();
+    let script = home.join("agent.sh");
+    let counted = "n=$(($(cat \"$home/runs\" 2>/dev/null || echo 0) + 1)); echo $n > \"$home/runs\"";
+    let text = format!("#!/bin/sh\nhome='{}'\n{counted}\n{body}", home.display());
+    std::fs::write(&script, text).expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("an executable");
+    let command = script.display().to_string();
+    desk.configure(&format!(
+        "defaults.agents = [\"mine\"]\n[agents.mine]\nkind = \"command\"\n{}\n",
+        settings.replace("SCRIPT", &format!("{command:?}"))
+    ));
+    desk
+}
+
+fn run(desk: &Desk) -> (Ran, Value) {
+    let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--json"]);
+    let report = ran.json();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(report["phase"], "done", "{report}");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+    (ran, report)
+}
+
+fn kept(desk: &Desk, name: &str) -> String {
+    std::fs::read_to_string(desk.home.path().join(name)).expect("what the agent kept")
+}
+
+fn directory(report: &Value, attempt: usize) -> PathBuf {
+    Path::new(report["attempts"][attempt]["dir"].as_str().expect("a directory")).to_owned()
+}
+
+#[test]
+fn a_red_check_reaches_the_program_on_its_standard_input_and_then_the_goal_is_done() {
+    let body =
+        format!("prompt=$(cat); printf '%s' \"$prompt\" > \"$home/prompt.$n\"\n{WORK}echo 'Cost: $0.25'");
+    let desk = desk(&body, "command = [SCRIPT]\ncost_pattern = 'Cost: (.+)'");
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
+    assert_eq!(of_attempts(&report, "turns"), [1, 1]);
+    assert_eq!(of_attempts(&report, "text"), ["Written.\nCost: $0.25", "Corrected.\nCost: $0.25"]);
+    // Nothing is gone on with, so the goal is told anew, with what was found.
+    assert_eq!(of_attempts(&report, "resumed"), [false, false]);
+    let second = kept(&desk, "prompt.2");
+    for wanted in [PROMPT, "Checks that failed", "looking for the motto\n", "exit code 1"] {
+        assert!(second.contains(wanted), "no {wanted:?} in {second}");
+    }
+    assert_eq!(report["usage"]["cost_usd"], json!(0.5));
+    let candidate = report["candidate"].as_str().expect("a candidate");
+    assert_eq!(desk.project.git(["show", &format!("{candidate}:motto.txt")]).trim(), "towline");
+}
+
+#[test]
+fn a_conversation_is_gone_on_with_and_the_prompt_read_from_a_file_of_the_owner_alone() {
+    let body = format!(
+        "prompt=$(cat \"$1\"); shift; echo \"$@\" > \"$home/arguments.$n\"\necho 'session: s-7'\n\
+         cat > \"$home/stdin.$n\"\n{WORK}"
+    );
+    let settings = "command = [SCRIPT, \"{prompt_file}\"]\nprompt = \"file\"\n\
+                    resume = [\"--resume\", \"{session}\"]\nsession_pattern = \"^session: (.+)$\"";
+    let desk = desk(&body, settings);
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
+    assert_eq!(of_attempts(&report, "session"), ["s-7", "s-7"]);
+    assert_eq!(of_attempts(&report, "resumed"), [false, true]);
+    assert_eq!([kept(&desk, "arguments.1"), kept(&desk, "arguments.2")], ["\n", "--resume s-7\n"]);
+    assert_eq!(kept(&desk, "stdin.1"), "");
+    let file = directory(&report, 1).join("prompt.txt");
+    let mode = std::fs::metadata(&file).expect("the prompt's file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = std::fs::read_to_string(file).expect("the prompt");
+    assert!(second.contains("Checks that failed") && !second.contains(PROMPT), "{second}");
+}
+
+/// The first run ends so, after it has left half of the work; the next one does it.
+fn assert_crash_is_survived(ending: &str, wanted: &str) {
+    let body = format!(
+        "cat > /dev/null\nif [ $n = 1 ]; then echo begun; echo 'the sky fell' >&2; {ending}; fi\n\
+         echo towline > motto.txt"
+    );
+    let desk = desk(&body, "command = [SCRIPT]");
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    assert_eq!(report["attempts"][0]["detail"], wanted);
+}
+
+#[test]
+fn an_exit_with_an_error_is_a_crash_with_its_code_and_its_last_words() {
+    assert_crash_is_survived("exit 1", "exit code 1: the sky fell");
+}
+
+#[test]
+fn a_program_that_is_killed_has_not_completed() {
+    assert_crash_is_survived("kill -9 $$", "ended by signal 9: the sky fell");
+}
+
+#[test]
+fn a_prompt_in_the_arguments_works_and_is_warned_of() {
+    let body = format!("prompt=$2\n{WORK}");
+    let desk = desk(&body, "command = [SCRIPT, \"-m\", \"{prompt}\"]\nprompt = \"argument\"");
+    let (ran, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
+    assert!(ran.stderr.contains("`agents.mine.prompt` shows the prompt to everybody"), "{}", ran.stderr);
+}

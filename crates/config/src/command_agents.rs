@@ -1,0 +1,131 @@
+//! The keys that only agents of the kind `command` have, and those that mean nothing to them.
+
+use regex::Regex;
+use towline_agent::{AgentSettings, CliSettings, Kind, PromptBy};
+
+use crate::error::{Warning, WarningKind};
+use crate::schema::KeyPath;
+use crate::settings::Settings;
+
+/// What only a plain program needs to be told about.
+const OWN: [&str; 5] = ["prompt", "resume", "session_pattern", "cost_pattern", "limit_pattern"];
+/// What a plain program cannot be held to: it would be a promise that nobody keeps.
+const FOREIGN: [&str; 8] =
+    ["permission", "allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
+
+/// Reads them. Problems are reported to `settings`; none is the answer when there are any.
+pub(crate) fn read(
+    settings: &mut Settings,
+    name: &str,
+    kind: Kind,
+    command: &[String],
+) -> Option<CliSettings> {
+    let problems = settings.problems.len();
+    refuse_keys_of_others(settings, name, kind);
+    if kind != Kind::Command {
+        return (settings.problems.len() == problems).then(CliSettings::default);
+    }
+    let prompt = match settings.get::<String>(&["agents", name, "prompt"]).as_deref() {
+        Some("file") => PromptBy::File,
+        Some("argument") => PromptBy::Argument,
+        _ => PromptBy::Stdin,
+    };
+    let text = |key| settings.get::<String>(&["agents", name, key]);
+    let cli = CliSettings {
+        prompt,
+        resume: settings.get(&["agents", name, "resume"]).unwrap_or_default(),
+        session_pattern: text("session_pattern"),
+        cost_pattern: text("cost_pattern"),
+        limit_pattern: text("limit_pattern"),
+    };
+    check_words(settings, name, command, prompt);
+    check_groups(settings, name, &cli);
+    check_resume(settings, name, &cli);
+    (settings.problems.len() == problems).then_some(cli)
+}
+
+/// A prompt in the arguments is allowed, and nothing to be surprised by.
+pub(crate) fn visible_prompt(settings: &Settings, name: &str, agent: &AgentSettings) -> Option<Warning> {
+    let path = ["agents", name, "prompt"];
+    let place = settings.place(&path).filter(|_| agent.cli.prompt == PromptBy::Argument)?.clone();
+    Some(Warning { key: KeyPath::of(&path).to_string(), place, kind: WarningKind::VisiblePrompt })
+}
+
+fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: String) {
+    let path = ["agents", name, key];
+    if let Some(place) = settings.place(&path).cloned() {
+        settings.report(format!("`{}` {what}", KeyPath::of(&path)), place, fix);
+    }
+}
+
+fn refuse_keys_of_others(settings: &mut Settings, name: &str, kind: Kind) {
+    let what = format!("does not go with the kind `{}`", kind.name());
+    if kind != Kind::Command {
+        for key in OWN {
+            report(settings, name, key, &what, "it is for agents of the kind `command`".to_owned());
+        }
+        return;
+    }
+    let is_set = |key: &&str| {
+        let place = settings.place(&["agents", name, key]);
+        place.is_some_and(|place| place.layer != crate::layer::LayerName::Defaults)
+    };
+    let asked_for: Vec<&str> = FOREIGN.into_iter().filter(is_set).collect();
+    for key in asked_for {
+        if settings.get::<String>(&["agents", name, key]).as_deref() == Some("bypass") {
+            continue;
+        }
+        let fix = "Towline cannot make a plain program keep to it: \
+                   say it in `command` or `args`, in the program's own words";
+        report(settings, name, key, &what, fix.to_owned());
+    }
+    if let Some((_, place)) = settings.names_below(&["agents", name, "mcp"]).into_iter().next() {
+        let fix = "configure the program itself".to_owned();
+        settings.report(format!("`{}` {what}", KeyPath::of(&["agents", name, "mcp"])), place, fix);
+    }
+}
+
+/// The place of the prompt is named exactly when there is to be one.
+fn check_words(settings: &mut Settings, name: &str, command: &[String], prompt: PromptBy) {
+    let args: Vec<String> = settings.get(&["agents", name, "args"]).unwrap_or_default();
+    let is_named = |word: &str| command.iter().chain(&args).any(|given| given.contains(word));
+    for (way, by, word) in [
+        ("file", PromptBy::File, PromptBy::FILE_WORD),
+        ("argument", PromptBy::Argument, PromptBy::ARGUMENT_WORD),
+    ] {
+        match (prompt == by, is_named(word)) {
+            (true, false) => {
+                let fix = format!("add the word `{word}` to `command` where the prompt belongs");
+                report(settings, name, "prompt", &format!("is \"{way}\" and nothing says where"), fix);
+            }
+            (false, true) => {
+                let fix = format!("set `prompt = \"{way}\"`, or take the word out");
+                let key = if command.iter().any(|given| given.contains(word)) { "command" } else { "args" };
+                report(settings, name, key, &format!("has the word `{word}`, which stands for nothing"), fix);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn check_groups(settings: &mut Settings, name: &str, cli: &CliSettings) {
+    for (key, pattern, of_what) in [
+        ("session_pattern", &cli.session_pattern, "the id"),
+        ("cost_pattern", &cli.cost_pattern, "the amount"),
+    ] {
+        let Some(Ok(pattern)) = pattern.as_deref().map(Regex::new) else { continue };
+        if pattern.captures_len() != 2 {
+            let fix = format!("put {of_what}, and nothing else, into one group `(…)`; others are `(?:…)`");
+            report(settings, name, key, "must have exactly one group", fix);
+        }
+    }
+}
+
+fn check_resume(settings: &mut Settings, name: &str, cli: &CliSettings) {
+    let names_session = cli.resume.iter().any(|word| word.contains(PromptBy::SESSION_WORD));
+    if names_session && cli.session_pattern.is_none() {
+        let what = "names `{session}`, and nothing says what that is";
+        let fix = "add a `session_pattern` that finds the id in the program's output".to_owned();
+        report(settings, name, "resume", what, fix);
+    }
+}

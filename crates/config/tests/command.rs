@@ -1,0 +1,123 @@
+//! Agents that are no more than a program.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{FILE, at, error, loaded};
+use towline_agent::{CliSettings, PromptBy};
+use towline_config::{Warning, WarningKind};
+
+fn agent(lines: &str) -> String {
+    format!("[agents.mine]\nkind = \"command\"\n{lines}")
+}
+
+fn problem(lines: &str) -> String {
+    error(&agent(lines)).replace(FILE, "FILE")
+}
+
+#[test]
+fn a_command_is_all_that_must_be_said() {
+    let loaded = loaded(&agent("command = [\"mine\"]\nturn_timeout = \"2h\"\npermission = \"bypass\""));
+    let mine = &loaded.config.agents["mine"];
+    assert_eq!(mine.cli, CliSettings::default());
+    assert_eq!(mine.cli.prompt, PromptBy::Stdin);
+    // It never says that it has started.
+    assert_eq!(mine.clocks.startup, Duration::from_secs(2 * 60 * 60));
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn every_key_reaches_the_agent() {
+    let loaded = loaded(&agent(
+        "command = [\"mine\", \"-f\", \"{prompt_file}\"]
+         prompt = \"file\"
+         resume = [\"--resume\", \"{session}\"]
+         session_pattern = \"id: (.+)\"
+         cost_pattern = \"(?:cost|price): (.+)\"
+         limit_pattern = \"quota\"",
+    ));
+    let wanted = CliSettings {
+        prompt: PromptBy::File,
+        resume: vec!["--resume".into(), "{session}".into()],
+        session_pattern: Some("id: (.+)".into()),
+        cost_pattern: Some("(?:cost|price): (.+)".into()),
+        limit_pattern: Some("quota".into()),
+    };
+    assert_eq!(loaded.config.agents["mine"].cli, wanted);
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn a_prompt_in_the_arguments_is_warned_of() {
+    let loaded = loaded(&agent("command = [\"mine\", \"{prompt}\"]\nprompt = \"argument\""));
+    assert_eq!(loaded.config.agents["mine"].cli.prompt, PromptBy::Argument);
+    let kind = WarningKind::VisiblePrompt;
+    let warning = Warning { key: "agents.mine.prompt".into(), place: at(4, 1), kind };
+    assert_eq!(loaded.warnings, [warning]);
+    assert_eq!(
+        loaded.warnings[0].to_string().replace(FILE, "FILE"),
+        "`agents.mine.prompt` shows the prompt to everybody on this machine who lists processes; \"stdin\" and \
+         \"file\" do not; set in FILE (line 4, column 1)"
+    );
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_with_the_way_out() {
+    for (lines, wanted) in [
+        (
+            "command = [\"mine\"]\nprompt = \"file\"",
+            "`agents.mine.prompt` is \"file\" and nothing says where in FILE (line 4, column 1); \
+             add the word `{prompt_file}` to `command` where the prompt belongs",
+        ),
+        (
+            "command = [\"mine\", \"{prompt}\"]",
+            "`agents.mine.command` has the word `{prompt}`, which stands for nothing in FILE (line 3, column 1); \
+             set `prompt = \"argument\"`, or take the word out",
+        ),
+        (
+            "command = [\"mine\"]\nargs = [\"{prompt_file}\"]",
+            "`agents.mine.args` has the word `{prompt_file}`, which stands for nothing in FILE (line 4, column 1); \
+             set `prompt = \"file\"`, or take the word out",
+        ),
+        (
+            "command = [\"mine\"]\nresume = [\"{session}\"]",
+            "`agents.mine.resume` names `{session}`, and nothing says what that is in FILE (line 4, column 1); \
+             add a `session_pattern` that finds the id in the program's output",
+        ),
+        (
+            "command = [\"mine\"]\ncost_pattern = \"cost\"",
+            "`agents.mine.cost_pattern` must have exactly one group in FILE (line 4, column 1); \
+             put the amount, and nothing else, into one group `(…)`; others are `(?:…)`",
+        ),
+        (
+            "command = [\"mine\"]\ndeny = [\"Bash\"]",
+            "`agents.mine.deny` does not go with the kind `command` in FILE (line 4, column 1); \
+             Towline cannot make a plain program keep to it: say it in `command` or `args`, in the program's own words",
+        ),
+        (
+            "command = [\"mine\"]\nmcp = { x = { command = [\"x\"] } }",
+            "`agents.mine.mcp` does not go with the kind `command` in FILE (line 4, column 9); \
+             configure the program itself",
+        ),
+    ] {
+        assert_eq!(problem(lines), wanted, "{lines}");
+    }
+}
+
+#[test]
+fn its_keys_are_refused_for_other_kinds() {
+    for (key, value) in [
+        ("prompt", "\"stdin\""),
+        ("resume", "[\"--continue\"]"),
+        ("session_pattern", "\"(x)\""),
+        ("cost_pattern", "\"(x)\""),
+        ("limit_pattern", "\"x\""),
+    ] {
+        let wanted = format!(
+            "`agents.claude.{key}` does not go with the kind `claude` in {FILE} (line 2, column 1); \
+             it is for agents of the kind `command`"
+        );
+        assert_eq!(error(&format!("[agents.claude]\n{key} = {value}")), wanted);
+    }
+}
