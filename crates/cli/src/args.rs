@@ -194,12 +194,15 @@ pub(crate) struct Questions {
 Examples:
   towline answer 1a2b3c4d 2                the second option
   towline answer 1a2b3c4d use SQLite       an answer of your own
-  towline answer 1a2b3c4d no, use git clean instead")]
+  towline answer 1a2b3c4d no, use git clean instead
+  towline answer 1a2b3c4d --question 2 yes
+  towline answer 1a2b3c4d -- --release     an answer that begins with a dash
+  towline answer 1a2b3c4d - < answer.txt")]
 pub(crate) struct Answer {
     /// The goal's id, or a prefix of it
     pub(crate) id: String,
-    /// The answer; where several things are asked, one for each, separated by `;`
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The answer; where several things are asked, one for each, separated by `;`; `-` reads it from standard input
+    #[arg(required = true)]
     pub(crate) text: Vec<String>,
     /// The number of the question, where several are open [default: the first]
     #[arg(long, value_name = "N")]
