@@ -7,7 +7,7 @@ use towline_core::BudgetChange;
 
 /// Takes coding agents to done, and proves it.
 #[derive(Debug, Parser)]
-#[command(name = "towline", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "towline", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -201,7 +201,7 @@ Examples:
 pub(crate) struct Answer {
     /// The goal's id, or a prefix of it
     pub(crate) id: String,
-    /// The answer; where several things are asked, one for each, separated by `;`; `-` reads it from standard input
+    /// The answer, or `-` to read it from standard input; where several things are asked, one for each, separated by `;`
     #[arg(required = true)]
     pub(crate) text: Vec<String>,
     /// The number of the question, where several are open [default: the first]
