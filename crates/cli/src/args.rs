@@ -7,7 +7,7 @@ use towline_core::BudgetChange;
 
 /// Takes coding agents to done, and proves it.
 #[derive(Debug, Parser)]
-#[command(name = "towline", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "towline", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -199,12 +199,15 @@ pub(crate) struct Questions {
 Examples:
   towline answer 1a2b3c4d 2                the second option
   towline answer 1a2b3c4d use SQLite       an answer of your own
-  towline answer 1a2b3c4d no, use git clean instead")]
+  towline answer 1a2b3c4d no, use git clean instead
+  towline answer 1a2b3c4d --question 2 yes
+  towline answer 1a2b3c4d -- --release     an answer that begins with a dash
+  towline answer 1a2b3c4d - < answer.txt")]
 pub(crate) struct Answer {
     /// The goal's id, or a prefix of it
     pub(crate) id: String,
-    /// The answer; where several things are asked, one for each, separated by `;`
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The answer, or `-` to read it from standard input; where several things are asked, one for each, separated by `;`
+    #[arg(required = true)]
     pub(crate) text: Vec<String>,
     /// The number of the question, where several are open [default: the first]
     #[arg(long, value_name = "N")]

@@ -1,24 +1,35 @@
 //! Writing for people and programs. A terminal or a pipe that went away is no reason to stop driving a goal, so
 //! what cannot be written is let go.
+//!
+//! Agents, models and repositories write much of what is shown here. Every line leaves through [`clean`], so that none
+//! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 use serde::Serialize;
+
+/// How many characters of somebody else's text are shown in one line.
+const LONGEST: usize = 400;
+
+/// Our own colours: the only orders to a terminal that leave here.
+const COLOURS: [&str; 6] = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
 
 /// Tells a person, on standard error.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", clean(&text.to_string()));
 }
 
 /// Prints a line of a run, on standard output. A run goes on without anybody to read it.
 pub(crate) fn print(text: impl fmt::Display) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let _ = writeln!(io::stdout().lock(), "{}", clean(&text.to_string()));
 }
 
 /// Prints a line for a command that has nothing else to do: once nobody reads it, the command is over.
 pub(crate) fn tell(text: impl fmt::Display) {
-    leave_with_the_reader(writeln!(io::stdout().lock(), "{text}"));
+    leave_with_the_reader(writeln!(io::stdout().lock(), "{}", clean(&text.to_string())));
 }
 
 /// Like [`tell`], for bytes as they are.
@@ -35,17 +46,68 @@ fn leave_with_the_reader(written: io::Result<()>) {
 
 /// A value as one line of JSON.
 pub(crate) fn json_line(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    escaped(&serde_json::to_string(value).unwrap_or_default())
 }
 
 /// A value as JSON that people can read, too.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+    escaped(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// Text that is not ours, fit for a terminal: control characters could clear the screen or forge a line.
+/// JSON that says the same and does nothing to a terminal. Such characters stand inside its strings alone.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if gives_orders(c) && c != '\n' {
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// Text that is not ours, fit for a line on a terminal: control characters could clear the screen or forge a line, and
+/// directional ones could show it in another order than it has.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let shown = |c| match c {
+        '\n' => ' ',
+        c if gives_orders(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Like [`printable`], and no longer than what people read.
+pub(crate) fn brief(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            format!("{}… ({more} more characters)", printable(&text[..end]))
+        }
+        None => printable(text),
+    }
+}
+
+/// Lines without any order to the terminal but our colours.
+fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = COLOURS.into_iter().find(|colour| rest.starts_with(colour));
+        match colour {
+            Some(colour) => cleaned.push_str(colour),
+            None if gives_orders(c) && c != '\n' => cleaned.push('\u{fffd}'),
+            None => cleaned.push(c),
+        }
+        rest = &rest[colour.map_or(c.len_utf8(), str::len)..];
+    }
+    cleaned
+}
+
+/// Whether a terminal takes the character for an order instead of showing it.
+fn gives_orders(c: char) -> bool {
+    (c.is_control() && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether somebody watches.
@@ -53,13 +115,49 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether the terminal is ours now, and not that of a shell which has put us into the background.
+pub(crate) fn is_in_front() -> bool {
+    // A terminal that has no such groups cannot be taken away.
+    tcgetpgrp(io::stdout()).map_or(true, |group| group == getpgrp())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Paint;
 
     #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e";
-        assert_eq!(printable(hostile), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e");
+    fn characters_that_give_orders_do_not_reach_the_terminal() {
+        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh";
+        let shown = "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e\u{fffd}f\u{fffd}g";
+        assert_eq!(printable(hostile), format!("{shown} h"));
+        assert_eq!(clean(hostile), format!("{shown}\nh"));
+    }
+
+    #[test]
+    fn colours_of_ours_leave_and_those_of_others_do_not_get_into_painted_text() {
+        let paint = Paint::Colour;
+        for colour in [Paint::good, Paint::bad, Paint::warn, Paint::dim, Paint::bold] {
+            let painted = colour(paint, "text");
+            assert_eq!((clean(&painted), painted.len() > "text".len()), (painted, true));
+        }
+        assert_eq!(
+            clean(&paint.bold("\u{1b}[32mdone\u{1b}[5m")),
+            "\u{1b}[1m\u{fffd}[32mdone\u{fffd}[5m\u{1b}[0m"
+        );
+    }
+
+    #[test]
+    fn json_says_the_same_without_giving_orders() {
+        let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\n";
+        let line = json_line(&hostile);
+        assert_eq!(clean(&line), line);
+        assert_eq!(serde_json::from_str::<String>(&line).ok().as_deref(), Some(hostile));
+    }
+
+    #[test]
+    fn long_text_is_cut_and_says_so() {
+        assert_eq!(brief(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));
+        assert_eq!(brief(&"ä".repeat(LONGEST + 2)), format!("{}… (2 more characters)", "ä".repeat(LONGEST)));
     }
 }

@@ -19,3 +19,19 @@ pub(crate) fn words(words: &[String], what: &str) -> Result<String, Failure> {
         text => Ok(text.to_owned()),
     }
 }
+
+/// The longest message. More than this belongs into a file that the agent is told to read.
+const LONGEST_MESSAGE: usize = 256 * 1024;
+
+/// Like [`words`], for something that is said to a working agent.
+pub(crate) fn message(given: &[String], what: &str) -> Result<String, Failure> {
+    let text = words(given, what)?;
+    if text.len() > LONGEST_MESSAGE {
+        return Err(Failure::usage(format!(
+            "the {what} has {} bytes; {LONGEST_MESSAGE} are the most",
+            text.len()
+        ))
+        .hint("put it into a file and tell the agent to read that"));
+    }
+    Ok(text)
+}

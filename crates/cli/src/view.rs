@@ -1,5 +1,6 @@
 //! What people see of a goal: its story line by line, a living last line, and the end.
 
+mod asking;
 mod ending;
 mod live;
 mod paint;
@@ -7,7 +8,7 @@ mod question;
 mod story;
 
 pub(crate) use ending::{ending, next_steps, spent};
-pub(crate) use live::Live;
+pub(crate) use live::{LastLine, Live, TICK};
 pub(crate) use paint::Paint;
-pub(crate) use question::question_lines;
-pub(crate) use story::Story;
+pub(crate) use question::{how_to_answer, question_lines};
+pub(crate) use story::{Story, in_words, speaks_to_towline};

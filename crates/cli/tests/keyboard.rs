@@ -1,110 +1,209 @@
 //! Somebody at the keyboard of a terminal in which a goal runs: what they type answers what they see, and nothing that
-//! is asked later.
+//! is asked later; a run in the background goes on without them.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
 mod support;
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use serde_json::Value;
-use support::{Desk, LIMIT, finish};
+use serde_json::{Value, json};
+use support::terminal::Terminal;
+use support::{Desk, finish};
 use towline_testkit::hostile;
-use towline_testkit::scratch::{clean_command, wait_for};
+use towline_testkit::scratch::clean_command;
 
-/// A terminal, with what it shows.
-struct Terminal {
-    keyboard: File,
-    shown: Arc<Mutex<String>>,
+const HINT: &str = "type the answer, or: towline answer";
+
+const BEG: &str = r#"
+beg() {
+  printf '{"type":"control_request","request_id":"r%s","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make %s"},"tool_use_id":"toolu_%s"}}\n' $1 $1 $1
 }
+finish() {
+  assistant 'Done.'
+  result false null 'Done.'
+  while IFS= read -r line; do :; done
+}
+await_prompt
+init
+"#;
 
-impl Terminal {
-    /// A terminal, and the side of it that a program gets.
-    fn new() -> (Self, OwnedFd) {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-        let ours = openpt(flags | OpenptFlags::CLOEXEC).expect("a terminal");
-        grantpt(&ours).expect("granted");
-        unlockpt(&ours).expect("unlocked");
-        let theirs = ioctl_tiocgptpeer(&ours, flags | OpenptFlags::CLOEXEC).expect("its other side");
-        let keyboard = File::from(ours);
-        let mut screen = keyboard.try_clone().expect("a second handle");
-        let shown = Arc::new(Mutex::new(String::new()));
-        let showing = Arc::clone(&shown);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // An error says that nobody has the other side open any more.
-            while let Ok(count @ 1..) = screen.read(&mut bytes) {
-                showing.lock().expect("unharmed").push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
-        });
-        (Self { keyboard, shown }, theirs)
-    }
-
-    fn type_in(&mut self, line: &str) {
-        self.keyboard.write_all(format!("{line}\n").as_bytes()).expect("typed");
-    }
-
-    fn wait_for(&self, text: &str, times: usize) {
-        let what = format!("{text:?} on the screen");
-        wait_for(LIMIT, &what, || self.shown.lock().expect("unharmed").matches(text).count() >= times);
-    }
+/// A desk where permissions are asked for.
+fn desk(script: impl FnOnce(&Path) -> PathBuf) -> Desk {
+    let desk = Desk::with_script(script);
+    desk.agent_settings("permission = \"ask\"");
+    desk
 }
 
 /// Asks for one permission, waits for the file `go` in its home, and asks for another.
 fn begs_twice(dir: &Path) -> PathBuf {
     let body = r#"
-beg() {
-  printf '{"type":"control_request","request_id":"r%s","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make %s"},"tool_use_id":"toolu_%s"}}\n' $1 $1 $1
-  IFS= read -r answer
-}
-await_prompt
-init
 beg 1
+IFS= read -r answer
 while [ ! -e "$HOME/go" ]; do sleep 0.05; done
 beg 2
-assistant 'Done.'
-result false null 'Done.'
-while IFS= read -r line; do :; done
+IFS= read -r answer
+finish
 "#;
-    hostile::with_body(dir, "begs-twice", body)
+    hostile::with_body(dir, "begs-twice", &format!("{BEG}{body}"))
+}
+
+/// Asks for three permissions at once.
+fn begs_for_three(dir: &Path) -> PathBuf {
+    let body = "beg 1\nbeg 2\nbeg 3\nfor n in 1 2 3; do IFS= read -r answer; done\nfinish\n";
+    hostile::with_body(dir, "begs-for-three", &format!("{BEG}{body}"))
+}
+
+fn let_go(desk: &Desk) {
+    std::fs::write(desk.home.path().join("go"), "").expect("the signal to go on");
+}
+
+/// What was asked for, in the order of the answers, and what was decided.
+fn outcomes(desk: &Desk, goal: &str) -> Vec<Value> {
+    let decisions = desk.show(goal)["attempts"][0]["decisions"].clone();
+    decisions.as_array().expect("decisions").iter().map(|decision| decision["outcome"].clone()).collect()
 }
 
 #[test]
 fn a_line_that_was_typed_before_a_question_does_not_answer_it() {
-    let desk = Desk::with_script(begs_twice);
-    desk.agent_settings("permission = \"ask\"");
-    let (mut terminal, theirs) = Terminal::new();
-    let run = desk.command(["run", "make it", "--check", "true"]);
-    // In a session of its own, of which this is the terminal.
-    let mut towline = clean_command("setsid");
-    towline.arg("--ctty").arg(run.get_program()).args(run.get_args()).env_clear();
-    towline.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    towline.current_dir(desk.project.path());
-    let side = || theirs.try_clone().expect("a handle");
-    towline.stdin(side()).stdout(side()).stderr(side());
+    let desk = desk(begs_twice);
+    let mut terminal = Terminal::new();
     terminal.type_in("yes");
-    let towline = towline.spawn().expect("towline starts");
-    drop(theirs);
-
+    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
     let goal = desk.only_goal();
-    terminal.wait_for("waiting; answer with", 1);
+    terminal.wait_for(HINT, 1);
     terminal.type_in("no, make nothing");
     desk.wait_for_phase(&goal, "running");
     terminal.type_in("yes");
     terminal.wait_for("yes", 3);
-    std::fs::write(desk.home.path().join("go"), "").expect("the signal to go on");
-    terminal.wait_for("waiting; answer with", 2);
+    let_go(&desk);
+    terminal.wait_for(HINT, 2);
     terminal.type_in("no, nothing at all");
 
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let decisions = desk.show(&goal)["attempts"][0]["decisions"].clone();
-    let outcomes: Vec<&Value> =
-        decisions.as_array().expect("decisions").iter().map(|decision| &decision["outcome"]).collect();
-    assert_eq!(outcomes, ["deny", "deny"], "{decisions}");
+    assert_eq!(outcomes(&desk, &goal), ["deny", "deny"]);
+}
+
+#[test]
+fn a_run_that_is_put_into_the_background_goes_on_and_takes_typed_answers_again_in_front() {
+    let desk = desk(begs_twice);
+    let mut terminal = Terminal::new();
+    let run = desk.command(["run", "make it", "--check", "true"]);
+    let mut shell = clean_command("sh");
+    let script = r#"set -m; "$@"; bg; until [ -e "$HOME/back" ]; do sleep 0.05; done; fg"#;
+    shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args());
+    shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let shell = terminal.start(&desk, &shell);
+    let goal = desk.only_goal();
+    terminal.wait_for(HINT, 1);
+    let control_z = "\u{1a}";
+    terminal.press(control_z);
+
+    let answered = desk.towline(["answer", &goal, "no"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    desk.wait_for_phase(&goal, "running");
+    let_go(&desk);
+    terminal.wait_for("waiting; answer with: towline answer", 1);
+    let before = terminal.shown().matches("? 2 may it use Bash: make 2").count();
+    std::fs::write(desk.home.path().join("back"), "").expect("the signal to come back");
+    terminal.wait_for(HINT, 2);
+    terminal.wait_for("? 2 may it use Bash: make 2", before + 1);
+    terminal.type_in("yes");
+
+    let ran = finish(shell);
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    assert_eq!(outcomes(&desk, &goal), ["deny", "allow"]);
+}
+
+#[test]
+fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer() {
+    let desk = desk(begs_twice);
+    let_go(&desk);
+    let mut first = desk.start(["run", "make it", "--check", "true"]);
+    let goal = desk.only_goal();
+    desk.wait_for_phase(&goal, "blocked");
+    first.kill().expect("killed");
+    first.wait().expect("gone");
+
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk, &desk.command(["run", "--goal", &goal]));
+    terminal.wait_for(HINT, 1);
+    terminal.type_in("no");
+    terminal.wait_for(HINT, 2);
+    terminal.type_in("yes");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(outcomes(&desk, &goal), ["deny", "allow"]);
+    let screen = terminal.screen();
+    let id = &goal[goal.len() - 8..];
+    let wanted = [
+        format!("goal {id}  make it"),
+        "  ? may it use Bash: make 1".to_owned(),
+        "      yes · no · always: add \"Bash(make *)\" to `allow` of the agent".to_owned(),
+        format!("  {HINT} {id} …"),
+        "no".to_owned(),
+        "  answered question 1: no".to_owned(),
+    ];
+    assert_eq!(screen[..wanted.len()], wanted, "{screen:#?}");
+}
+
+#[test]
+fn of_several_questions_each_has_its_number_and_the_one_to_answer_stands_last() {
+    let desk = desk(begs_for_three);
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
+    let goal = desk.only_goal();
+    let id = &goal[goal.len() - 8..];
+    terminal.wait_for(
+        &format!("question 1 comes first; to answer this one: towline answer {id} --question 3 …"),
+        1,
+    );
+    let listed = desk.towline(["questions"]).stdout;
+    for number in 1..=3 {
+        assert!(listed.contains(&format!("? {number} may it use Bash: make {number}")), "{listed}");
+        assert!(
+            listed.contains(&format!("answer it: towline answer {id} --question {number} …")),
+            "{listed}"
+        );
+    }
+    terminal.type_in("no");
+    terminal.wait_for(&format!("type the answer to question 2, or: towline answer {id} --question 2 …"), 1);
+    let again = terminal.screen();
+    let answered = again.iter().position(|line| line == "  answered question 1: no").expect("an answer");
+    assert_eq!(again[answered + 1], "  ? 2 may it use Bash: make 2", "{again:#?}");
+
+    let answered = desk.towline(["answer", &goal, "no", "--question", "3"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert_eq!(answered.stdout, "answered question 3: may it use Bash: make 3\n  no\n");
+    desk.wait_for(&goal, "the third to be closed", |report| {
+        report["attempts"][0]["decisions"][1] != json!(null)
+    });
+    terminal.type_in("yes");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(outcomes(&desk, &goal), ["deny", "deny", "allow"]);
+}
+
+#[test]
+fn nothing_of_the_living_line_stays_on_the_screen() {
+    let desk = desk(begs_twice);
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
+    desk.only_goal();
+    terminal.wait_for(HINT, 1);
+    terminal.type_in("yes");
+    terminal.wait_for("running · attempt 1", 1);
+    let_go(&desk);
+    terminal.wait_for(HINT, 2);
+    terminal.type_in("yes");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+
+    let is_spinner = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
+    assert!(terminal.shown().contains(is_spinner), "it lived: {}", terminal.shown());
+    let screen = terminal.screen();
+    assert!(!screen.iter().any(|line| line.contains(is_spinner)), "{screen:#?}");
+    assert!(screen.iter().any(|line| line.starts_with("✓ done")), "{screen:#?}");
+    assert_eq!(screen.iter().filter(|line| line.contains(HINT)).count(), 2, "{screen:#?}");
 }

@@ -6,7 +6,7 @@
 mod support;
 
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
@@ -131,4 +131,30 @@ result false null 'Done.'
     assert_eq!(of_attempts(&report, "end"), ["lost", "completed"]);
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
     assert_nothing_is_left(&desk);
+}
+
+#[test]
+fn the_clock_of_a_turn_goes_on_from_its_old_start_when_towline_was_killed_meanwhile() {
+    let body = "\nawait_prompt\ninit\nassistant 'Working.'\n: > \"$HOME/working\"\nlinger\n";
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "endless", body));
+    desk.agent_settings("turn_timeout = \"6s\"\nidle_timeout = \"1h\"");
+    let mut towline = desk.start(["run", "go on", "--check", "true", "--json"]);
+    let began = Instant::now();
+    wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
+    let goal = desk.only_goal();
+    wait_for(LIMIT, "half of the turn's time", || began.elapsed() > Duration::from_secs(3));
+    towline.kill().expect("killed");
+    towline.wait().expect("gone");
+    let towline = desk.start(["run", "--goal", &goal, "--json"]);
+    let is_ring = |event: &Value| event["event"]["kind"] == "clock_ran_out";
+    wait_for(LIMIT, "the clock to run out", || desk.events(&goal).iter().any(is_ring));
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    finish(towline);
+
+    let ring = desk.events(&goal).into_iter().find(is_ring).expect("the clock");
+    let started = time(&desk.show(&goal)["attempts"][0]["started_at"]);
+    let took = time(&ring["at"]).duration_since(started);
+    assert_eq!(ring["event"]["clock"], "turn");
+    // Begun anew with the new towline, it would have run out after nine seconds at the earliest.
+    assert!(took >= SignedDuration::from_secs(6) && took < SignedDuration::from_millis(8_900), "{took}");
 }

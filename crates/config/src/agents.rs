@@ -24,7 +24,7 @@ pub fn resolve_agent<'a>(config: &'a Config, name: &str) -> Result<&'a AgentSett
 
 /// The kinds of agents that this version drives, for people.
 pub(crate) fn driven_kinds() -> String {
-    Kind::ALL.map(Kind::name).join(" and ")
+    Kind::ALL.map(Kind::name).join(", ")
 }
 
 /// The agents of a configuration.

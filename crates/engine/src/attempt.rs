@@ -61,6 +61,8 @@ pub(crate) struct Job {
     /// The files that the last verdict speaks about.
     pub(crate) checked: Option<String>,
     pub(crate) read_to: u64,
+    /// Prompts that it has taken up already.
+    pub(crate) turns: u32,
     /// When it was decided to start it: its clocks run from there, whoever looks after it.
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
@@ -111,8 +113,8 @@ struct Conversation<'a> {
     sent: Sent,
     /// Whether a rule kept the agent from using a tool.
     was_denied: bool,
-    /// Whether it works on a prompt.
-    in_turn: bool,
+    /// Whether it has come to the end of a turn and begun no other.
+    turn_is_over: bool,
     input: Input,
     stopping: Stopping,
 }
@@ -233,7 +235,7 @@ impl<'a> Conversation<'a> {
             recorded_to: job.read_to,
             past,
             sent,
-            in_turn: false,
+            turn_is_over: false,
             input: Input::Open,
             was_denied: false,
             stopping: Stopping::No,
@@ -243,7 +245,11 @@ impl<'a> Conversation<'a> {
 
     /// Holds the conversation to its end.
     async fn hold(mut self, job: &Job) -> Result<(), DriverGone> {
-        let first = self.protocol.start();
+        let mut first = self.protocol.start();
+        if job.turns > 0 {
+            // What follows from the start alone was recorded before.
+            first.retain(|action| !matches!(action, Action::Emit { .. }));
+        }
         self.act(first, None).await?;
         let exit = loop {
             // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
@@ -333,7 +339,7 @@ impl<'a> Conversation<'a> {
 
     /// Whether the agent has nothing left to do and says nothing, and yet does not end.
     fn lingers(&self, output: Output) -> bool {
-        let is_over = self.input == Input::Closed && !self.in_turn;
+        let is_over = self.input == Input::Closed && self.turn_is_over;
         is_over && self.stopping == Stopping::No && output == Output::Drained
     }
 
@@ -460,8 +466,8 @@ impl<'a> Conversation<'a> {
         self.clocks.saw(event, now);
         match event {
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => self.was_denied = true,
-            AgentEvent::TurnStarted => self.in_turn = true,
-            AgentEvent::TurnEnded(_) => self.in_turn = false,
+            AgentEvent::TurnStarted => self.turn_is_over = false,
+            AgentEvent::TurnEnded(_) => self.turn_is_over = true,
             AgentEvent::Asked(ask) => {
                 let answered = ask.request.as_ref().and_then(|request| self.past.answered.remove(request));
                 if let Some(answered_at) = answered {
@@ -495,7 +501,8 @@ impl<'a> Conversation<'a> {
 
     /// Writes what was not written before.
     async fn write(&mut self, bytes: &[u8]) {
-        let rest = self.sent.rest_of(bytes);
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let rest: Vec<u8> = lines.flat_map(|line| self.sent.rest_of(line).into_owned()).collect();
         if let (Link::Alive(shim), false) = (&self.link, rest.is_empty()) {
             // A process that does not read any more is about to end, and its end is what counts.
             let _ = shim.write(&rest).await;

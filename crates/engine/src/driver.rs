@@ -382,6 +382,7 @@ impl Driver {
             workspace: self.state.workspace.clone(),
             checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
             read_to: attempt.map_or(0, |attempt| attempt.read_to),
+            turns: attempt.map_or(0, |attempt| attempt.turns),
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
             answered: answered.collect(),
             cost_before: self.cost_of_session(&launch),

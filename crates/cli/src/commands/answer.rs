@@ -9,21 +9,24 @@ use crate::args::Answer;
 use crate::commands::steer::{Taken, steer};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::prompt::message;
 use crate::{find, output};
 
 /// Answers the question.
 pub(crate) async fn run(context: &Context, args: Answer) -> Result<ExitCode, Failure> {
+    let text = message(&args.text, "answer")?;
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id.short();
     let question = open_question(&found.record.state, args.question, &goal)?;
     let (n, title) = (question.n, question.ask.title());
     let reply = question
         .ask
-        .read_answer(&args.text.join(" "))
-        .map_err(|bad| Failure::usage(format!("{bad}\n  the question: {}", output::printable(&title))))?;
+        .read_answer(&text)
+        .map_err(|bad| Failure::usage(format!("{bad}\n  the question: {}", output::brief(&title))))?;
     let words = reply.words();
     let taken = steer(context, found, Wish::Answer { question: n, reply }).await?;
-    output::tell(format_args!("answered: {}\n  {}", output::printable(&title), output::printable(&words)));
+    output::tell(format_args!("answered question {n}: {}", output::brief(&title)));
+    output::tell(format_args!("  {}", output::brief(&words)));
     if taken == Taken::Recorded {
         output::tell(format_args!("nobody drives the goal; go on with: towline run --goal {goal}"));
     }

@@ -28,8 +28,14 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
     if args.stat {
         output::tell(workspace.diff_stat(proven)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let diff = workspace.diff(proven)?;
+    if output::is_terminal() {
+        // Whatever the agent wrote into a file is there to be read, not obeyed.
+        diff.lines().for_each(output::tell);
     } else {
-        output::tell_bytes(workspace.diff(proven)?.as_bytes());
+        output::tell_bytes(diff.as_bytes());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Event, Goal, Phase, Seq};
+use towline_core::{AgentName, Envelope, Event, Goal, GoalId, Phase, Seq};
 use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
@@ -15,7 +16,7 @@ use crate::context::{Context, State};
 use crate::failure::{Failure, exit_code_of};
 use crate::output;
 use crate::report::GoalReport;
-use crate::view::{Live, Paint, ending, next_steps};
+use crate::view::{LastLine, Live, Paint, TICK, ending, how_to_answer, next_steps};
 
 /// What a foreground run begins with.
 pub(crate) enum Beginning {
@@ -54,14 +55,19 @@ impl Foreground<'_> {
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let engine = self.context.engine(self.state, self.agents)?;
-        let (handle, after) = match beginning {
-            Beginning::New(goal) => (engine.start(*goal).await?, Seq(0)),
-            Beginning::Existing(record, wish) => {
-                (engine.take_up(record.goal.id, wish).await?, record.last_seq)
-            }
+        let (handle, before) = match beginning {
+            Beginning::New(goal) => (engine.start(*goal).await?, None),
+            Beginning::Existing(record, wish) => (engine.take_up(record.goal.id, wish).await?, Some(record)),
         };
         let mut screen = Screen::new(self.context, self.format);
-        let typing = Typing::new(handle.id, store, handle.steerer());
+        let mut typing = Typing::new(handle.id, store, handle.steerer());
+        let mut after = Seq(0);
+        if let Some(before) = before {
+            after = before.last_seq;
+            typing.follow(&before.state.phase).await;
+            screen.look(&typing);
+            screen.go_on(&before);
+        }
         let shown = follow(&handle, after, &mut interrupts, &mut screen, typing).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
@@ -87,24 +93,31 @@ async fn follow(
     mut typing: Typing,
 ) -> Result<(), Failure> {
     let mut events = handle.events(after);
+    let mut looks = tokio::time::interval(TICK);
+    let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             event = events.next() => match event? {
                 Some(event) => {
-                    // Before it is shown: what is typed from then on is an answer.
-                    let room = match (&event.event, &screen) {
-                        (Event::PhaseChanged { phase }, Screen::Story(_)) => Some(typing.follow(phase).await),
-                        _ => None,
-                    };
-                    screen.show(&event);
-                    if let (Some(room), Screen::Story(live)) = (room, &screen) {
-                        live.make_room(room);
+                    if let Event::PhaseChanged { phase } = &event.event {
+                        // Before it is shown: what is typed from then on is an answer.
+                        typing.follow(phase).await;
                     }
+                    screen.look(&typing);
+                    screen.show(&event);
                 }
                 None => return Ok(()),
             },
-            line = typing.next() => if let Err(wrong) = typing.answer(&line).await {
-                screen.print(&wrong);
+            _ = looks.tick(), if is_watched => {
+                if screen.look(&typing) == Change::BackInFront {
+                    screen.ask_again(handle.id);
+                }
+                if let Some(line) = typing.line()
+                    && let Err(wrong) = typing.answer(&line).await
+                {
+                    screen.print(&output::brief(&wrong));
+                }
             },
             insistence = interrupts.next() => match insistence {
                 Insistence::Asks => {
@@ -145,7 +158,7 @@ fn conclude(
         return;
     }
     let paint = Paint::for_stdout(context);
-    output::print(ending(paint, record));
+    ending(paint, record).iter().for_each(output::print);
     for (what, command) in next_steps(record, is_driven(home, record), first) {
         output::print(format_args!("  {:<24} {command}", format!("{what}:")));
     }
@@ -167,18 +180,42 @@ impl Screen {
         }
     }
 
-    fn show(&mut self, event: &towline_core::Envelope) {
+    /// Shows where a goal stands that existed before.
+    fn go_on(&mut self, record: &GoalRecord) {
+        match self {
+            Self::Story(live) => {
+                let (id, title) = (record.goal.id.short(), output::brief(&record.goal.title));
+                live.print(&format!("goal {id}  {title}"));
+                live.go_on(record);
+            }
+            Self::Events | Self::Silent => say_what_it_waits_for(record.goal.id, &record.state.phase),
+        }
+    }
+
+    fn show(&mut self, event: &Envelope) {
         match self {
             Self::Story(live) => return live.show(event),
             Self::Events => output::print(output::json_line(event)),
             Self::Silent => {}
         }
-        // Whoever waits for the end of a run should know what it waits for.
-        if let Event::PhaseChanged { phase: Phase::Blocked { .. } } = &event.event {
-            let goal = event.goal.short();
-            output::say(format_args!(
-                "waiting for an answer; see `towline questions`, then: towline answer {goal} …"
-            ));
+        if let Event::PhaseChanged { phase } = &event.event {
+            say_what_it_waits_for(event.goal, phase);
+        }
+    }
+
+    /// Takes note of whose the screen is.
+    fn look(&mut self, typing: &Typing) -> Change {
+        let Self::Story(live) = self else { return Change::None };
+        let now = typing.last_line();
+        match (live.look(now), now) {
+            (LastLine::Foreign, LastLine::Lives | LastLine::Typed) => Change::BackInFront,
+            _ => Change::None,
+        }
+    }
+
+    fn ask_again(&mut self, goal: GoalId) {
+        if let Self::Story(live) = self {
+            live.ask_again(goal);
         }
     }
 
@@ -196,6 +233,23 @@ impl Screen {
     }
 }
 
+/// Whoever waits for the end of a run should know what it waits for.
+fn say_what_it_waits_for(goal: GoalId, phase: &Phase) {
+    if let Phase::Blocked { .. } = phase {
+        let command = how_to_answer(goal, None);
+        output::say(format_args!("waiting for an answer; see `towline questions`, then: {command}"));
+    }
+}
+
+/// What has become of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Nothing that matters.
+    None,
+    /// It is ours again, with who knows what on it.
+    BackInFront,
+}
+
 /// How much a person wants the run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Insistence {
@@ -210,6 +264,9 @@ struct Interrupts {
     /// Listened to so that it does not end us: a terminal that goes away, as when a connection drops, is no wish to
     /// stop.
     hangup: Signal,
+    /// Listened to for the same reason: whoever is put into the background between a look at the terminal and reading
+    /// it would be stopped.
+    background: Signal,
     asked: bool,
 }
 
@@ -222,6 +279,7 @@ impl Interrupts {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
             hangup: listen(SignalKind::hangup())?,
+            background: listen(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
             asked: false,
         })
     }
@@ -232,6 +290,7 @@ impl Interrupts {
                 _ = self.interrupt.recv() => break,
                 _ = self.terminate.recv() => break,
                 _ = self.hangup.recv() => {}
+                _ = self.background.recv() => {}
             }
         }
         if std::mem::replace(&mut self.asked, true) { Insistence::Insists } else { Insistence::Asks }

@@ -24,19 +24,16 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     let only = args.attempt.map(|number| attempt(&found.record, number)).transpose()?;
     let mut story = Story::new(Paint::for_stdout(context));
     let mut show = |event: &Envelope| {
-        if only.is_some() && event.attempt != only {
-            return;
-        }
-        if args.json {
-            output::tell(output::json_line(event));
-        } else {
-            story.lines(event).iter().for_each(output::tell);
+        // Told or not, it counts: questions are numbered from the goal's first on.
+        let lines = if args.json { vec![output::json_line(event)] } else { story.lines(event) };
+        if only.is_none() || event.attempt == only {
+            lines.iter().for_each(output::tell);
         }
     };
     let whole = only.is_none() && !args.json;
     if whole {
         let goal = &found.record.goal;
-        output::tell(format_args!("goal {}  {}", goal.id.short(), output::printable(&goal.title)));
+        output::tell(format_args!("goal {}  {}", goal.id.short(), output::brief(&goal.title)));
     }
     if args.follow {
         let mut following = following(&found, Seq(0)).await?;
@@ -54,7 +51,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     }
     let record = found.state.store.load(found.record.goal.id).await?;
     if whole && record.state.phase.is_settled() {
-        output::tell(ending(Paint::for_stdout(context), &record));
+        ending(Paint::for_stdout(context), &record).iter().for_each(output::tell);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -42,7 +42,7 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
                 MicroUsd(0) => "–".to_owned(),
                 cost => cost.to_string(),
             },
-            output::printable(&record.goal.title),
+            output::brief(&record.goal.title),
         ]
     }));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

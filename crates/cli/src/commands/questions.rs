@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::QuestionLine;
-use crate::view::question_lines;
+use crate::view::{how_to_answer, question_lines};
 
 /// Lists open questions, of the newest goal first.
 pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
@@ -30,11 +30,13 @@ pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, 
     if open.is_empty() {
         output::say(format_args!("nobody asks anything"));
     }
-    for (goal, question) in open {
-        let id = goal.id.short();
-        output::tell(format_args!("{id}  {}", output::printable(&goal.title)));
-        question_lines(&question.ask).iter().for_each(output::tell);
-        output::tell(format_args!("  answer it: towline answer {id} …"));
+    for (goal, question) in &open {
+        let has_several = open.iter().filter(|(other, _)| other.id == goal.id).nth(1).is_some();
+        let number = Some(question.n).filter(|number| has_several || number.0 > 1);
+        output::tell(format_args!("{}  {}", goal.id.short(), output::brief(&goal.title)));
+        question_lines(&question.ask, number).iter().for_each(output::tell);
+        let command = how_to_answer(goal.id, number.filter(|_| has_several));
+        output::tell(format_args!("  answer it: {command}"));
     }
     Ok(ExitCode::SUCCESS)
 }

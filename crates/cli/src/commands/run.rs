@@ -26,7 +26,7 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
     let draft = draft(context, args, SystemClock.now())?;
     let state = context.state()?;
     if !args.format.json && !args.format.events {
-        let title = output::printable(&draft.goal.title);
+        let title = output::brief(&draft.goal.title);
         output::print(format_args!("goal {}  {title}", draft.goal.id.short()));
         if draft.goal.checks.is_empty() {
             output::say(format_args!(

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::draft::agents_of;
 use crate::failure::Failure;
 use crate::report::GoalReport;
-use crate::view::{Paint, ending, next_steps, spent};
+use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent};
 use crate::{find, output};
 
 /// Shows a goal.
@@ -22,8 +22,8 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);
-    output::tell(paint.bold(&output::printable(&record.goal.title)));
-    output::tell(ending(paint, record));
+    output::tell(paint.bold(&output::brief(&record.goal.title)));
+    ending(paint, record).iter().for_each(output::tell);
     let mut facts =
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
     for (name, value) in facts {
-        output::tell(format_args!("  {name:<10} {value}"));
+        output::tell(format_args!("  {name:<10} {}", output::brief(&value)));
     }
     for attempt in &record.state.attempts {
         attempt_lines(paint, attempt).iter().for_each(output::tell);
@@ -49,21 +49,23 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
 }
 
 fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
-    let end = attempt.end.as_ref().map_or("running", |end| end.name());
+    let end = attempt.end.as_ref().map_or_else(|| "running".to_owned(), in_words);
     let resumed = if attempt.resumed { ", resumed" } else { "" };
     let model = attempt.model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
     let head = format!("attempt {}  {}{model}{resumed}: {end}", attempt.n, attempt.agent);
     let mut lines =
         vec![format!("{} {}", paint.bold(&head), paint.dim(&format!("· {}", spent(&attempt.usage))))];
-    if let Some(detail) = attempt.end.as_ref().and_then(|end| end.detail()) {
-        lines.push(format!("  {}", output::printable(&detail)));
-    }
-    if let Some(first) = attempt.text.trim().lines().next() {
-        lines.push(format!("  “{}”", output::printable(first)));
+    let said = Some(attempt.text.trim()).filter(|text| !speaks_to_towline(text));
+    if let Some(first) = said.and_then(|text| text.lines().next()) {
+        lines.push(format!("  “{}”", output::brief(first)));
     }
     for check in attempt.verdict.iter().flat_map(|verdict| &verdict.checks) {
         let sign = if check.met { paint.good("✓") } else { paint.bad("✗") };
-        lines.push(format!("  {sign} {} {}", check.name, paint.dim(&show_duration(check.took))));
+        lines.push(format!(
+            "  {sign} {} {}",
+            output::brief(&check.name),
+            paint.dim(&show_duration(check.took))
+        ));
     }
     lines
 }

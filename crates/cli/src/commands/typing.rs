@@ -1,15 +1,22 @@
 //! Answering on the spot: what a person types while a goal that runs in the foreground waits for an answer.
+//!
+//! The keyboard is read only while a question is open and the terminal is ours: what is typed otherwise is meant for
+//! somebody else, and a program in the background that reads is stopped.
 
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use rustix::termios::{QueueSelector, tcflush};
-use tokio::sync::mpsc;
+use rustix::fs::OFlags;
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 use towline_core::{Answerer, Ask, Event, GoalId, Phase, QuestionNo};
 use towline_engine::Steerer;
 use towline_store::Store;
 
 use crate::output;
+use crate::view::LastLine;
 
 /// Somebody at a keyboard, as far as there is one.
 pub(crate) struct Typing {
@@ -18,38 +25,46 @@ pub(crate) struct Typing {
     steerer: Steerer,
     /// What they are asked now.
     asked: Option<(QuestionNo, Ask)>,
-    /// What they type. Read only from the first question on, so that nothing else is ever taken from them.
-    lines: Option<mpsc::UnboundedReceiver<String>>,
+    /// Opened with the first question.
+    keyboard: Option<Keyboard>,
 }
 
 impl Typing {
     /// Nobody is asked yet.
     pub(crate) const fn new(goal: GoalId, store: Arc<dyn Store>, steerer: Steerer) -> Self {
-        Self { goal, store, steerer, asked: None, lines: None }
+        Self { goal, store, steerer, asked: None, keyboard: None }
     }
 
-    /// Takes note of the phase: whether a person is asked, and what. Says whether they may type now.
-    pub(crate) async fn follow(&mut self, phase: &Phase) -> bool {
+    /// Takes note of the phase: whether a person is asked, and what.
+    pub(crate) async fn follow(&mut self, phase: &Phase) {
         let asked = match phase {
-            Phase::Blocked { question, .. } if is_at_keyboard() => self.load(*question).await,
+            Phase::Blocked { question, .. } => self.load(*question).await,
             _ => None,
         };
         let number = |asked: &Option<(QuestionNo, Ask)>| asked.as_ref().map(|(number, _)| *number);
         let is_another = number(&asked) != number(&self.asked);
         self.asked = asked;
-        if self.asked.is_some() && is_another {
+        if is_another && self.asked.is_some() && is_at_keyboard() {
             self.forget_what_was_typed();
         }
-        self.asked.is_some()
+    }
+
+    /// Whose the last line of the screen is now.
+    pub(crate) fn last_line(&self) -> LastLine {
+        match &self.asked {
+            _ if !output::is_in_front() => LastLine::Foreign,
+            Some(_) if is_at_keyboard() => LastLine::Typed,
+            _ => LastLine::Lives,
+        }
     }
 
     /// What was typed before a question is no answer to it: a `yes` that came too late for one permission must not
     /// give the next.
     fn forget_what_was_typed(&mut self) {
-        // What cannot be forgotten here has been read by the thread below.
-        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        let lines = self.lines.get_or_insert_with(read_lines);
-        while lines.try_recv().is_ok() {}
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.typed.clear();
+        }
     }
 
     async fn load(&self, question: QuestionNo) -> Option<(QuestionNo, Ask)> {
@@ -57,18 +72,15 @@ impl Typing {
         record.state.question(question).map(|question| (question.n, question.ask.clone()))
     }
 
-    /// The next line that they type while they are asked.
-    pub(crate) async fn next(&mut self) -> String {
-        match (&self.asked, &mut self.lines) {
-            (Some(_), Some(lines)) => match lines.recv().await {
-                Some(line) => line,
-                None => {
-                    self.lines = None;
-                    std::future::pending().await
-                }
-            },
-            _ => std::future::pending().await,
+    /// A line that they have typed since they were asked, if there is one.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        if self.asked.is_none() || !is_at_keyboard() {
+            return None;
         }
+        if self.keyboard.is_none() {
+            self.keyboard = Keyboard::open().ok();
+        }
+        self.keyboard.as_mut()?.line()
     }
 
     /// Takes a line for the answer; gives back what is wrong with it.
@@ -87,22 +99,37 @@ impl Typing {
     }
 }
 
-/// Whether this process may read from a terminal: one in the background would be stopped for it.
+/// Whether somebody sees what is asked and can type the answer.
 fn is_at_keyboard() -> bool {
-    let stdin = std::io::stdin();
-    let in_front = rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
+    let in_front = tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp());
     in_front && output::is_terminal()
 }
 
-/// Lines of standard input. Read by a thread of their own, which nobody waits for at the end.
-fn read_lines() -> mpsc::UnboundedReceiver<String> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
+/// The terminal, in a handle of our own that never makes anybody wait.
+struct Keyboard {
+    terminal: File,
+    typed: Vec<u8>,
+}
+
+impl Keyboard {
+    fn open() -> io::Result<Self> {
+        let mut options = File::options();
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        let terminal = options.read(true).custom_flags(flags.cast_signed()).open("/dev/tty")?;
+        Ok(Self { terminal, typed: Vec::new() })
+    }
+
+    /// The next line. Bytes that are no text are shown as such: they are no answer that fits.
+    fn line(&mut self) -> Option<String> {
+        let mut bytes = [0; 4_096];
+        while !self.typed.contains(&b'\n') {
+            match self.terminal.read(&mut bytes) {
+                Ok(count @ 1..) => self.typed.extend(bytes.get(..count)?),
+                Ok(_) | Err(_) => return None,
             }
         }
-    });
-    receiver
+        let end = self.typed.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.typed.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
 }

@@ -5,13 +5,18 @@ use towline_agent::{AgentSettings, agent};
 use towline_core::{EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
 
-use super::Paint;
-use crate::output::printable;
+use super::{Paint, how_to_answer};
+use crate::output::brief;
 
-/// What has become of the goal, in one line.
-pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
+/// How many more lines of a reason are shown.
+const MORE: usize = 12;
+
+/// What has become of the goal: one line, and more where the reason has more.
+pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let state = &record.state;
-    let reason = state.phase.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = state.phase.reason().unwrap_or_default();
+    let mut reasons = reason.trim().lines();
+    let reason = reasons.next().map(|reason| format!(": {}", brief(reason))).unwrap_or_default();
     let head = match &state.phase {
         Phase::Done => paint.good("✓ done"),
         Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
@@ -34,12 +39,18 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> String {
     if !usage.is_empty() {
         facts.push(spent(&usage));
     }
-    format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))
+    let mut lines = vec![format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))];
+    lines.extend(reasons.by_ref().take(MORE).map(|line| paint.dim(&format!("    {}", brief(line)))));
+    match reasons.count() {
+        0 => {}
+        more => lines.push(paint.dim(&format!("    … and {more} more lines"))),
+    }
+    lines
 }
 
 fn asked(record: &GoalRecord) -> String {
     let question = record.state.open_question().map(|question| question.ask.title());
-    printable(&question.unwrap_or_default())
+    brief(&question.unwrap_or_default())
 }
 
 /// What was used. Agents that tell their cost do so at the end of a turn; one that was ended before has told none.
@@ -62,8 +73,12 @@ pub(crate) fn next_steps(
 ) -> Vec<(String, String)> {
     let id = record.goal.id.short();
     let mut steps = Vec::new();
-    if record.state.phase.takes_answers() && record.state.open_question().is_some() {
-        steps.push(("answer it".to_owned(), format!("towline answer {id} …")));
+    let open = record.state.questions.iter().filter(|question| question.is_open()).count();
+    if record.state.phase.takes_answers() && open > 0 {
+        steps.push(("answer it".to_owned(), how_to_answer(record.goal.id, None)));
+        if open > 1 {
+            steps.push((format!("see all {open} questions"), "towline questions".to_owned()));
+        }
     }
     match &record.state.phase {
         phase if !phase.is_settled() && driven => {
@@ -87,10 +102,14 @@ pub(crate) fn next_steps(
                 let agent = record.goal.agents.first().map(ToString::to_string).unwrap_or_default();
                 steps.push((
                     "permit it".to_owned(),
-                    format!("add {rule:?} to `allow` of [agents.{agent}], or take it out of `deny`"),
+                    format!("add {:?} to `allow` of [agents.{agent}], or take it out of `deny`", brief(rule)),
                 ));
             }
-            steps.push(("then go on".to_owned(), format!("towline retry {id}")));
+            let go_on = match reason {
+                EscalationReason::Unanswered { .. } if open > 0 => format!("towline run --goal {id}"),
+                _ => format!("towline retry {id}"),
+            };
+            steps.push(("then go on".to_owned(), go_on));
         }
         Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
             steps.push(("go on".to_owned(), format!("towline retry {id}")));

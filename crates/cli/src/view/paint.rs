@@ -46,10 +46,12 @@ impl Paint {
         self.with(text, Style::new().bold())
     }
 
+    /// Whatever the text is made of, the colours are the only orders in it.
     fn with(self, text: &str, style: Style) -> String {
+        let text = output::printable(text);
         match self {
             Self::Colour => text.style(style).to_string(),
-            Self::Plain => text.to_owned(),
+            Self::Plain => text,
         }
     }
 }

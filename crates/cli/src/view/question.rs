@@ -1,23 +1,28 @@
 //! A question as people read it.
 
-use towline_core::{About, Ask, Part, show_duration};
+use towline_core::{About, Ask, GoalId, Part, QuestionNo, show_duration};
 
-use crate::output::printable;
+use crate::output::brief;
 
-/// The question, its options by number, and what happens when nobody answers.
-pub(crate) fn question_lines(ask: &Ask) -> Vec<String> {
+/// How many options and how many lines of a question are shown. All of them are in `towline questions --json`.
+const MOST: usize = 20;
+
+/// The question, its options by number, and what happens when nobody answers. Its own number is shown where it is not
+/// the only one.
+pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<String> {
+    let sign = number.map_or_else(|| "?".to_owned(), |number| format!("? {number}"));
     let mut lines = match &ask.about {
-        About::Choice { parts } => parts.iter().flat_map(part_lines).collect(),
+        About::Choice { parts } => parts.iter().flat_map(|part| part_lines(part, &sign)).collect(),
         About::Permission { call, title, rule } => vec![
-            format!("  ? may it use {}: {}", printable(&call.tool), printable(title)),
-            format!("      yes · no · always: add {:?} to `allow` of the agent", printable(rule)),
+            format!("  {sign} may it use {}: {}", brief(&call.tool), brief(title)),
+            format!("      yes · no · always: add {:?} to `allow` of the agent", brief(rule)),
         ],
     };
     match (ask.patience, &ask.default) {
         (Some(patience), Some(default)) => lines.push(format!(
             "      unanswered for {}, it goes on with: {}",
             show_duration(patience),
-            printable(default)
+            brief(default)
         )),
         (Some(patience), None) => {
             lines.push(format!("      waits for {} at most", show_duration(patience)));
@@ -27,17 +32,46 @@ pub(crate) fn question_lines(ask: &Ask) -> Vec<String> {
     lines
 }
 
-fn part_lines(part: &Part) -> Vec<String> {
+/// The command that answers a question, by its number where several are open.
+pub(crate) fn how_to_answer(goal: GoalId, number: Option<QuestionNo>) -> String {
+    let number = number.map(|number| format!(" --question {number}")).unwrap_or_default();
+    format!("towline answer {}{number} …", goal.short())
+}
+
+fn part_lines(part: &Part, sign: &str) -> Vec<String> {
     let many = if part.many { " (several, separated by commas)" } else { "" };
-    let mut text = part.text.trim().lines();
-    let mut lines = vec![format!("  ? {}{many}", printable(text.next().unwrap_or_default()))];
-    lines.extend(text.map(|line| format!("    {}", printable(line))));
-    for (number, option) in (1..).zip(&part.options) {
+    let text: Vec<&str> = part.text.trim().lines().collect();
+    let first = text.first().copied().unwrap_or_default();
+    let mut lines = vec![format!("  {sign} {}{many}", brief(first))];
+    lines.extend(text.iter().take(MOST).skip(1).map(|line| format!("    {}", brief(line))));
+    if text.len() > MOST {
+        lines.push(format!("    … and {} more lines", text.len() - MOST));
+    }
+    for (number, option) in (1..).zip(part.options.iter().take(MOST)) {
         let meaning = match option.description.trim() {
             "" => String::new(),
-            description => format!(": {}", printable(description)),
+            description => format!(": {}", brief(description)),
         };
-        lines.push(format!("      {number}  {}{meaning}", printable(&option.label)));
+        lines.push(format!("      {number}  {}{meaning}", brief(&option.label)));
+    }
+    if part.options.len() > MOST {
+        lines.push(format!("      … and {} more", part.options.len() - MOST));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_measure_does_not_fill_the_screen() {
+        let options = (1..=10_000).map(|number| format!("option {number}")).collect();
+        let ask = Ask::choice("line\n".repeat(1_000) + &"x".repeat(500), options);
+        let lines = question_lines(&ask, Some(QuestionNo(2)));
+        assert_eq!(lines[0], "  ? 2 line");
+        assert_eq!(lines[20], "    … and 981 more lines");
+        assert_eq!(lines[40], "      20  option 20");
+        assert_eq!(lines[41..], ["      … and 9980 more"]);
+    }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use towline_core::{
-    AgentEvent, Answerer, AttemptNo, CheckResult, End, Envelope, Event, Exit, GoalId, LimitStatus, Outcome,
-    Phase, Role, ToolKind, ToolStatus, ToolUse, Usage, Verdict, show_duration,
+    AgentEvent, Answerer, AttemptNo, CheckResult, End, Envelope, Event, Exit, GoalId, GoalState, LastWords,
+    LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
+    show_duration,
 };
 
-use super::{Paint, question_lines, spent};
-use crate::output::printable;
+use super::asking::{AnswerBy, Asking};
+use super::{Paint, spent};
+use crate::output::brief;
 
 /// How many lines of a message or of evidence are shown.
 const LINES: usize = 12;
@@ -24,6 +26,8 @@ pub(crate) struct Story {
     preparing: bool,
     /// The attempt whose beginning was told last.
     attempt: Option<AttemptNo>,
+    asking: Asking,
+    answer_by: AnswerBy,
 }
 
 impl Story {
@@ -35,20 +39,51 @@ impl Story {
             not_understood: BTreeMap::new(),
             preparing: false,
             attempt: None,
+            asking: Asking::default(),
+            answer_by: AnswerBy::Command,
         }
+    }
+
+    /// Goes on with a goal that has been told about up to here.
+    pub(super) fn go_on(&mut self, state: &GoalState) {
+        self.attempt = state.last_attempt().map(|attempt| attempt.n);
+        self.asking = Asking::of(state);
+    }
+
+    /// Takes note of where an answer can be given.
+    pub(super) const fn answer_by(&mut self, by: AnswerBy) {
+        self.answer_by = by;
+    }
+
+    /// What is asked, for somebody who has not seen it or does not see it any more.
+    pub(super) fn ask_again(&mut self, question: QuestionNo, goal: GoalId) -> Vec<String> {
+        self.asking.forget_the_screen();
+        self.wait_for(question, goal)
+    }
+
+    fn wait_for(&mut self, question: QuestionNo, goal: GoalId) -> Vec<String> {
+        let lines = self.asking.wait_for(question, goal, self.answer_by);
+        self.warnings(&lines)
     }
 
     /// The lines that an event adds.
     pub(crate) fn lines(&mut self, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
+        self.asking.follow(&envelope.event);
         match &envelope.event {
             Event::Prepared { workspace, warnings, .. } => {
                 let mut lines =
                     vec![paint.dim(&format!("  workspace {} on {}", workspace.path, workspace.branch))];
-                lines.extend(warnings.iter().map(|warning| paint.warn(&format!("  warning: {warning}"))));
+                lines.extend(
+                    warnings.iter().map(|warning| paint.warn(&format!("  warning: {}", brief(warning)))),
+                );
                 lines
             }
             Event::PhaseChanged { phase } => self.phase(phase, envelope.goal),
+            Event::Agent { event: AgentEvent::Asked(_) } => {
+                let lines = self.asking.newest(envelope.goal);
+                self.warnings(&lines)
+            }
             Event::Agent { event } => self.agent(event),
             Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
             Event::HandedOver { from, to, why } => {
@@ -64,21 +99,29 @@ impl Story {
             Event::CancelRequested => {
                 vec![paint.warn("cancelling: ending everything that runs for the goal")]
             }
-            Event::Answered { reply, by, .. } => {
-                let who = match by {
-                    Answerer::Person => "answered",
-                    Answerer::Default => "nobody answered in time, so the default is taken",
-                };
-                vec![format!("  {} {}", paint.bold(who), printable(&reply.words()))]
-            }
+            Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
             Event::Told { text } => indented(text, &format!("  {} ", paint.bold("operator:"))),
             Event::RetryRequested { budget } => {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
                 vec![format!("opened again{raised}")]
             }
-            Event::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
+            Event::Notice { text } => vec![paint.dim(&format!("  {}", brief(text)))],
             _ => Vec::new(),
         }
+    }
+
+    fn warnings(&self, lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| self.paint.warn(line)).collect()
+    }
+
+    fn answered(&self, question: QuestionNo, reply: &Reply, by: Answerer) -> String {
+        let what = match by {
+            Answerer::Person => format!("answered question {question}:"),
+            Answerer::Default => {
+                format!("nobody answered question {question} in time, so its default is taken:")
+            }
+        };
+        format!("  {} {}", self.paint.bold(&what), brief(&reply.words()))
     }
 
     fn phase(&mut self, phase: &Phase, goal: GoalId) -> Vec<String> {
@@ -87,10 +130,7 @@ impl Story {
         match phase {
             // An agent that was answered goes on in the attempt that it was in.
             Phase::Running { attempt } if self.attempt == Some(*attempt) => Vec::new(),
-            Phase::Blocked { .. } => {
-                let how = format!("  waiting; answer with: towline answer {} …", goal.short());
-                vec![paint.warn(&how)]
-            }
+            Phase::Blocked { question, .. } => self.wait_for(*question, goal),
             Phase::Running { attempt } => {
                 self.attempt = Some(*attempt);
                 self.used = Usage::default();
@@ -99,7 +139,7 @@ impl Story {
             }
             Phase::Checking { .. } => vec![paint.bold("checks")],
             Phase::Sleeping { until, reason } => {
-                vec![paint.warn(&format!("  {reason}; going on at {until:.0}"))]
+                vec![paint.warn(&format!("  {}; going on at {until:.0}", brief(reason)))]
             }
             Phase::Limited { until, guessed } => {
                 let guess = if *guessed { " (a guess: the provider named no time)" } else { "" };
@@ -122,8 +162,10 @@ impl Story {
                 let model =
                     session.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();
                 let resumed = if session.resumed { "resumed " } else { "" };
-                vec![paint.dim(&printable(&format!("  {resumed}session {}{model}", session.native_id)))]
+                vec![paint.dim(&brief(&format!("  {resumed}session {}{model}", session.native_id)))]
             }
+            // What it says to Towline is told in words when it is done.
+            AgentEvent::Message { role: Role::Assistant, text } if speaks_to_towline(text) => Vec::new(),
             AgentEvent::Message { role: Role::Assistant, text } => indented(text, "  "),
             AgentEvent::Tool(tool) => tool_lines(paint, tool),
             AgentEvent::Usage { used, .. } => {
@@ -131,7 +173,7 @@ impl Story {
                 Vec::new()
             }
             AgentEvent::RateLimit(limit) if limit.status != LimitStatus::Allowed => {
-                let scope = limit.scope.as_deref().unwrap_or("the quota");
+                let scope = brief(limit.scope.as_deref().unwrap_or("the quota"));
                 let full =
                     limit.utilization.map(|full| format!(" at {:.0}%", full * 100.0)).unwrap_or_default();
                 vec![paint.warn(&format!("  {scope} is nearly used up{full}"))]
@@ -141,29 +183,28 @@ impl Story {
                 let pause = *delay_ms as f64 / 1_000.0;
                 vec![paint.warn(&format!(
                     "  the provider answered{status} {}; retry {attempt} in {pause:.1}s",
-                    printable(error)
+                    brief(error)
                 ))]
             }
             AgentEvent::Compacted { .. } => vec![paint.dim("  the conversation was summarised")],
             AgentEvent::NotCompacted { reason } => {
-                vec![paint.warn(&format!("  the conversation was not summarised: {}", printable(reason)))]
+                vec![paint.warn(&format!("  the conversation was not summarised: {}", brief(reason)))]
             }
-            AgentEvent::Asked(ask) => question_lines(ask).iter().map(|line| paint.warn(line)).collect(),
             AgentEvent::SleepAsked { duration, reason } => {
-                let reason = printable(reason);
+                let reason = brief(reason);
                 vec![paint.dim(&format!("  wants to wait for {}: {reason}", show_duration(*duration)))]
             }
             AgentEvent::Progress { text, percent } => {
                 let percent = percent.map(|percent| format!("{percent}% ")).unwrap_or_default();
-                vec![format!("  {} {percent}{}", paint.dim("…"), printable(text))]
+                vec![format!("  {} {percent}{}", paint.dim("…"), brief(text))]
             }
             AgentEvent::Submitted { summary } => indented(summary, &format!("  {} ", paint.dim("claims:"))),
             AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
             AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
-                vec![paint.warn(&format!("  {} was not permitted", decision.tool))]
+                vec![paint.warn(&format!("  {} was not permitted", brief(&decision.tool)))]
             }
-            AgentEvent::Notice { text } => vec![paint.dim(&format!("  {}", printable(text)))],
+            AgentEvent::Notice { text } => vec![paint.dim(&format!("  {}", brief(text)))],
             AgentEvent::Unrecognised { what, count, .. } => self.unrecognised(what, *count),
             _ => Vec::new(),
         }
@@ -176,14 +217,11 @@ impl Story {
         if known {
             return Vec::new();
         }
-        vec![self.paint.dim(&format!("  (output that is not understood: {})", printable(what)))]
+        vec![self.paint.dim(&format!("  (output that is not understood: {})", brief(what)))]
     }
 
     fn attempt_ended(&self, end: &End, exit: &Exit) -> String {
-        let mut text = format!("  {}", end.name().replace('-', " "));
-        if let Some(detail) = end.detail() {
-            text.push_str(&format!(": {}", printable(&detail)));
-        }
+        let mut text = format!("  {}", in_words(end));
         if !matches!(end, End::Completed | End::Cancelled | End::Asked | End::Slept { .. }) {
             match (exit.code, exit.signal) {
                 (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
@@ -205,8 +243,23 @@ impl Story {
     }
 }
 
+/// How an attempt ended, and what is known about it.
+pub(crate) fn in_words(end: &End) -> String {
+    let (name, detail) = (end.name().replace('-', " "), end.detail().map(|detail| brief(&detail)));
+    match (end, detail) {
+        (End::Slept { .. }, Some(detail)) => format!("asked to sleep for {detail}"),
+        (_, Some(detail)) => format!("{name}: {detail}"),
+        (_, None) => name,
+    }
+}
+
+/// Whether a message is an order to Towline, which is told in words when it is carried out.
+pub(crate) fn speaks_to_towline(message: &str) -> bool {
+    matches!(LastWords::read(message), Some(Ok(_)))
+}
+
 fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
-    let title = printable(&tool.title);
+    let title = brief(&tool.title);
     let sign = match tool.tool {
         ToolKind::Execute => "$",
         ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
@@ -225,31 +278,30 @@ fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
 }
 
 fn check(paint: Paint, result: &CheckResult) -> Vec<String> {
-    let took = show_duration(result.took);
+    let (name, took) = (brief(&result.name), show_duration(result.took));
     if result.met {
-        return vec![format!("  {} {} {}", paint.good("✓"), result.name, paint.dim(&took))];
+        return vec![format!("  {} {name} {}", paint.good("✓"), paint.dim(&took))];
     }
     let how = match (&result.problem, result.exit_code) {
-        (Some(problem), _) => problem.clone(),
+        (Some(problem), _) => brief(problem),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "did not exit".to_owned(),
     };
-    let mut lines =
-        vec![format!("  {} {} {how} {}", paint.bad("✗"), result.name, paint.dim(&format!("· {took}")))];
-    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {}", printable(line)))));
+    let mut lines = vec![format!("  {} {name} {how} {}", paint.bad("✗"), paint.dim(&format!("· {took}")))];
+    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {}", brief(line)))));
     lines
 }
 
 fn restored(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
-    paths.map(|path| paint.warn(&format!("  protected, put back as it was: {path}"))).collect()
+    paths.map(|path| paint.warn(&format!("  protected, put back as it was: {}", brief(path)))).collect()
 }
 
 /// A text's lines, at most so many of them, from its beginning.
 fn indented(text: &str, indent: &str) -> Vec<String> {
     let all: Vec<&str> = text.trim().lines().collect();
     let mut lines: Vec<String> =
-        all.iter().take(LINES).map(|line| format!("{indent}{}", printable(line))).collect();
+        all.iter().take(LINES).map(|line| format!("{indent}{}", brief(line))).collect();
     if all.len() > LINES {
         lines.push(format!("{indent}… {} more lines", all.len() - LINES));
     }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+pub(crate) mod terminal;
+
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
