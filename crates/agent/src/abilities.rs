@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::agent;
-    use crate::settings::Kind;
+    use crate::settings::{CliSettings, Kind};
 
     fn settings(kind: Kind, program: &str) -> AgentSettings {
         let minute = Duration::from_secs(60);
@@ -138,6 +138,7 @@ mod tests {
             sessions: SessionLimits::default(),
             clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
             stop_grace: minute,
+            cli: CliSettings::default(),
         }
     }
 
