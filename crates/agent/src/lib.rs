@@ -4,6 +4,7 @@
 //! tests on recordings run the same code. Neighbours: the engine feeds it from the process shim and carries out
 //! its actions. Nothing here starts a process, sleeps, or reads files or the environment.
 
+mod abilities;
 mod acp;
 mod claude;
 mod codex;
@@ -19,6 +20,7 @@ mod text;
 mod unrecognised;
 mod version;
 
+pub use abilities::{Abilities, Ability};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent,
 };

@@ -6,6 +6,7 @@ use towline_core::{
     AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall,
 };
 
+use crate::abilities::Abilities;
 use crate::settings::{AgentSettings, Kind};
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -42,6 +43,12 @@ pub trait Agent: Send + Sync {
 
     /// How to get the program when it is not there, for people; none if there is nothing to install.
     fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str>;
+
+    /// What it can do with these settings, for people; nothing is asked of it for that. Unless a kind knows more, as
+    /// little as any agent can.
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        Abilities::least(self.resuming(settings))
+    }
 
     /// Whether a conversation can be gone on with in another process. Whoever composes a prompt has to know: one that
     /// only says what is new is of no use to a new conversation.

@@ -41,6 +41,10 @@ pub(crate) enum Command {
     /// Looks at the agents, git, what is stored, the configuration and the system. Changes nothing and needs no
     /// network. Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
     Doctor(Doctor),
+    /// List the agents in order of preference, and say what one of them can do
+    ///
+    /// Starts no agent but to ask for its version: it costs nothing and needs no network.
+    Agents(Agents),
     /// Show what happened to a goal
     Logs(Logs),
     /// Show what a goal changed
@@ -154,6 +158,33 @@ pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// List the agents.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline agents                           all agents of the configuration
+  towline agents check codex               what Codex can do here, and what is wrong with it")]
+pub(crate) struct Agents {
+    /// What to do instead of listing them.
+    #[command(subcommand)]
+    pub(crate) command: Option<AgentsCommand>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do with an agent.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// Say what an agent can do, and what is wrong with it
+    ///
+    /// Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
+    Check {
+        /// The agent's name in the configuration
+        name: String,
+    },
 }
 
 /// Show what happened to a goal.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use towline_agent::AgentSettings;
-use towline_config::{Layer, LayerContent, LayerName, Loaded};
+use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_core::AgentName;
 use towline_engine::{Engine, EngineSettings, Home, SystemClock};
 use towline_process::ShimProgram;
@@ -73,6 +73,17 @@ impl Context {
             output::say(format_args!("warning: {warning}"));
         }
         Ok(loaded)
+    }
+
+    /// What these files and the environment say, where they can be understood.
+    pub(crate) fn inspection(&self, files: &[LayerFile]) -> Inspection {
+        let read = |file: &LayerFile| {
+            let text = file.text.as_ref().ok()?.as_ref()?;
+            Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
+        };
+        let layers = files.iter().filter_map(read);
+        let environment = Layer::environment(self.environment.clone());
+        towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>())
     }
 
     /// The configuration files that are looked for from `directory`, in the order of their layers.

@@ -6,6 +6,7 @@ mod context;
 mod draft;
 mod failure;
 mod find;
+mod inspect;
 mod output;
 mod prompt;
 mod report;
@@ -50,6 +51,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Show(show) => commands::show::run(&context, show).await,
             Command::Ls(ls) => commands::ls::run(&context, ls).await,
             Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
+            Command::Agents(agents) => commands::agents::run(&context, agents).await,
             Command::Logs(logs) => commands::logs::run(&context, logs).await,
             Command::Diff(diff) => commands::diff::run(&context, diff).await,
             Command::Questions(questions) => commands::questions::run(&context, questions).await,

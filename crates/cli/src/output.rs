@@ -110,6 +110,20 @@ fn gives_orders(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Rows of cells, the columns aligned. All rows have the same number of cells.
+pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let line = |row: &Vec<String>| {
+        let cells = (0..).zip(row).map(|(column, cell)| {
+            let width = if column + 1 == row.len() { 0 } else { width(column).unwrap_or(0) };
+            format!("{cell:<width$}")
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect()
+}
+
 /// Whether somebody watches.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()

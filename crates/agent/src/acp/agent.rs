@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
+use crate::abilities::Abilities;
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
@@ -59,5 +60,9 @@ impl Agent for Acp {
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {
         Preset::of(settings).resuming()
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        Preset::of(settings).abilities(settings)
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::Resuming;
 use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::{SignIn, SignInClue};
@@ -55,6 +56,39 @@ impl Preset {
         match self {
             Self::Gemini => Resuming::Never,
             Self::Opencode | Self::Plain => Resuming::Possible,
+        }
+    }
+
+    /// What it can do. The protocol leaves most of it to the agent, so of a program that is not known, little is sure.
+    pub(super) const fn abilities(self, settings: &AgentSettings) -> Abilities {
+        let any = Abilities {
+            resume: Ability::Partly("where it offers `session/resume` or `session/load`"),
+            steering: Ability::Partly("it hears you when its turn is over, in the same process"),
+            permissions: Ability::Partly("what it asks for is answered; whether it asks is its own affair"),
+            questions: Ability::Partly("where it sends a form of the protocol, which waits for your answer"),
+            compaction: Ability::Partly("where it has a command `compact`"),
+            tokens: Ability::Partly("where it reports them with the answer to a prompt"),
+            cost: Ability::Partly("where it reports it; otherwise a limit in dollars does not stop it"),
+            mcp: Ability::Yes("with the session"),
+        };
+        match self {
+            Self::Gemini => Abilities {
+                resume: abilities::resume(self.resuming()),
+                permissions: abilities::permissions(settings),
+                compaction: Ability::No("there is never an earlier conversation to summarise"),
+                tokens: Ability::Yes("of each model, with the end of the turn"),
+                cost: Ability::No(abilities::NO_COST),
+                ..any
+            },
+            Self::Opencode => Abilities {
+                resume: abilities::resume(self.resuming()),
+                permissions: abilities::permissions(settings),
+                compaction: Ability::Yes("by `/compact`, before the prompt"),
+                tokens: Ability::Partly("those of a turn's last step alone: limit `usd` instead"),
+                cost: Ability::Yes("in dollars, as it counts them itself"),
+                ..any
+            },
+            Self::Plain => any,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
+use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
@@ -57,6 +58,19 @@ impl Agent for Claude {
 
     fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
         Some("install Claude Code (`npm install -g @anthropic-ai/claude-code`)")
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        Abilities {
+            resume: abilities::resume(self.resuming(settings)),
+            steering: Ability::Yes("it hears you within its turn, as soon as its running tool has ended"),
+            permissions: abilities::permissions(settings),
+            questions: Ability::Yes("by `AskUserQuestion`, which waits for your answer"),
+            compaction: Ability::Yes("by `/compact`, before the prompt"),
+            tokens: Ability::Yes("of each model, subagents among them"),
+            cost: Ability::Yes("in dollars, as it counts them itself"),
+            mcp: Ability::Yes("by `--mcp-config`"),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::plan;
 use super::protocol::CodexProtocol;
+use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
@@ -62,5 +63,18 @@ impl Agent for Codex {
 
     fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
         Some("install Codex (`npm install -g @openai/codex`)")
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        Abilities {
+            resume: abilities::resume(self.resuming(settings)),
+            steering: Ability::Yes("it hears you within its turn"),
+            permissions: abilities::permissions(settings),
+            questions: Ability::Yes("by its request for input, which waits for your answer"),
+            compaction: Ability::Yes("by `thread/compact/start`, before the prompt"),
+            tokens: Ability::Yes("subagents among them"),
+            cost: Ability::No(abilities::NO_COST),
+            mcp: Ability::Yes("with the settings of the conversation"),
+        }
     }
 }

@@ -3,14 +3,10 @@
 //! One module per section; each gives its facts, for programs, and its rows, for people. Nothing here creates, changes
 //! or asks anything over the network, and whatever is wrong with one section does not hide the others.
 
-mod agents;
 mod configuration;
-mod frames;
 mod git;
-mod probe;
 mod processes;
 mod report;
-mod sign_in;
 mod store;
 mod text;
 
@@ -19,12 +15,10 @@ use std::process::ExitCode;
 use crate::args::Doctor;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::inspect::{agents, frames, rows};
 use crate::output;
 use crate::view::Paint;
 use report::Report;
-
-/// Something must be fixed by a person.
-const NEEDS_A_PERSON: u8 = 4;
 
 /// Looks at everything and tells what it saw.
 pub(crate) async fn run(context: &Context, args: Doctor) -> Result<ExitCode, Failure> {
@@ -42,5 +36,5 @@ pub(crate) async fn run(context: &Context, args: Doctor) -> Result<ExitCode, Fai
     } else {
         text::lines(Paint::for_stdout(context), &report).iter().for_each(output::tell);
     }
-    Ok(if report.is_fine() { ExitCode::SUCCESS } else { ExitCode::from(NEEDS_A_PERSON) })
+    Ok(if report.is_fine() { ExitCode::SUCCESS } else { ExitCode::from(rows::NEEDS_A_PERSON) })
 }

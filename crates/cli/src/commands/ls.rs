@@ -30,10 +30,10 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
 }
 
 fn table(records: &[GoalRecord]) -> Vec<String> {
-    let mut rows = vec![["ID", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"].map(str::to_owned)];
+    let mut rows = vec![["ID", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"].map(str::to_owned).to_vec()];
     rows.extend(records.iter().map(|record| {
         let state = &record.state;
-        [
+        vec![
             record.goal.id.short(),
             state.phase.name().to_owned(),
             agent_of(record).unwrap_or_default(),
@@ -45,12 +45,5 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
             output::brief(&record.goal.title),
         ]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    rows.iter()
-        .map(|row| {
-            let cells = widths.iter().zip(row).map(|(width, cell)| format!("{cell:<width$}"));
-            format!("{}  {}", cells.collect::<Vec<_>>().join("  "), row[5])
-        })
-        .collect()
+    output::table(&rows)
 }

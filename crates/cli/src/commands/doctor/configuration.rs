@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use serde::Serialize;
-use towline_config::{Inspection, Layer, LayerContent, LayerName, Problem, ShownSetting, Warning, inspect};
+use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning};
 
-use super::report::{Mark, Row, Section};
-use crate::context::{Context, LayerFile};
+use crate::context::Context;
+use crate::inspect::rows::{Mark, Row, Section};
 
 /// The facts about the configuration.
 #[derive(Debug, Default, Serialize)]
@@ -45,9 +45,7 @@ struct ErrorFacts {
 /// Reads all layers, and goes on where one is broken.
 pub(super) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
     let files = context.layer_files(&context.directory);
-    let mut layers: Vec<Layer> = files.iter().filter_map(layer_of).collect();
-    layers.push(Layer::environment(context.environment.clone()));
-    let inspection = inspect(&layers);
+    let inspection = context.inspection(&files);
     let mut facts = ConfigurationFacts::default();
     let mut rows = Vec::new();
     add_layer(&mut facts, &mut rows, &LayerName::Defaults, "read", &inspection);
@@ -74,11 +72,6 @@ pub(super) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspectio
     facts.warnings = inspection.warnings.iter().map(ToString::to_string).collect();
     facts.errors = inspection.problems.iter().map(error_facts).collect();
     (Section { facts, rows }, inspection)
-}
-
-fn layer_of(file: &LayerFile) -> Option<Layer> {
-    let text = file.text.as_ref().ok()?.as_ref()?;
-    Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
 }
 
 fn add_layer(

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use towline_workspace::{Repository, WorkspaceError};
 
-use super::probe;
-use super::report::{Mark, Row, Section};
 use crate::context::Context;
 use crate::find;
+use crate::inspect::probe;
+use crate::inspect::rows::{Mark, Row, Section};
 
 /// The oldest git that has all that Towline asks of it.
 const OLDEST: (u32, u32) = (2, 36);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use towline_process::ProcessId;
 
-use super::report::{Mark, Row, Section};
+use crate::inspect::rows::{Mark, Row, Section};
 
 /// The facts about supervision.
 #[derive(Debug, Serialize)]

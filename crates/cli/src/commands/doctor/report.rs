@@ -1,76 +1,13 @@
-//! What the sections found: facts for programs, rows for people, and among the rows what is worth a person's time.
+//! What the sections found, put together.
 
 use serde::Serialize;
 
-use super::agents::AgentsFacts;
 use super::configuration::ConfigurationFacts;
 use super::git::GitFacts;
 use super::processes::ProcessesFacts;
 use super::store::StoreFacts;
-
-/// How a row is to be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Mark {
-    /// As it should be.
-    Good,
-    /// Neither good nor bad.
-    Plain,
-    /// Worth knowing; nothing has to be done.
-    Note,
-    /// Must be fixed.
-    Problem,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    /// What it belongs to within its section, such as an agent.
-    pub(super) group: Option<String>,
-    /// How it is to be taken.
-    pub(super) mark: Mark,
-    /// What was looked at, in a word or two.
-    pub(super) label: String,
-    /// What was seen.
-    pub(super) text: String,
-    /// What to do about it.
-    pub(super) fix: Option<String>,
-    /// Further lines, each shortened to fit.
-    pub(super) details: Vec<String>,
-}
-
-impl Row {
-    /// A row without a fix.
-    pub(super) fn new(mark: Mark, label: impl Into<String>, text: impl Into<String>) -> Self {
-        let (label, text) = (label.into(), text.into());
-        Self { group: None, mark, label, text, fix: None, details: Vec::new() }
-    }
-
-    /// Adds what to do about it.
-    pub(super) fn fix(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
-    }
-}
-
-/// A section: its facts and its rows.
-pub(super) struct Section<F> {
-    /// For programs.
-    pub(super) facts: F,
-    /// For people.
-    pub(super) rows: Vec<Row>,
-}
-
-/// Something that is worth a person's time.
-#[derive(Debug, Serialize)]
-struct Finding {
-    section: &'static str,
-    /// The agent, if it is about one.
-    agent: Option<String>,
-    about: String,
-    level: Mark,
-    what: String,
-    fix: Option<String>,
-}
+use crate::inspect::agents::AgentsFacts;
+use crate::inspect::rows::{Finding, Mark, Row, Section, findings};
 
 /// Everything that was seen: the shape that programs rely on.
 #[derive(Serialize)]
@@ -132,17 +69,4 @@ impl Report {
     pub(super) fn count(&self, mark: Mark) -> usize {
         self.findings.iter().filter(|finding| finding.level == mark).count()
     }
-}
-
-fn findings(section: &'static str, rows: &[Row]) -> Vec<Finding> {
-    let worth = rows.iter().filter(|row| matches!(row.mark, Mark::Note | Mark::Problem));
-    let finding = |row: &Row| Finding {
-        section,
-        agent: row.group.clone(),
-        about: row.label.clone(),
-        level: row.mark,
-        what: row.text.clone(),
-        fix: row.fix.clone(),
-    };
-    worth.map(finding).collect()
 }

@@ -2,30 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 use towline_engine::is_driven;
-use towline_store::{GoalRecord, Store};
+use towline_store::GoalRecord;
 
-use super::report::{Mark, Row, Section};
 use crate::context::{Context, State};
 use crate::failure::Failure;
+use crate::inspect::frames::Stored;
+use crate::inspect::rows::{Mark, Row, Section};
 
 /// Less than this is too little: worktrees, logs and the database all need room.
 const LOW_SPACE: u64 = 1 << 30;
 /// How many goals are named one by one.
 const NAMED: usize = 5;
-
-/// What is stored.
-#[derive(Default)]
-pub(super) struct Stored {
-    /// All goals, the newest first.
-    pub(super) records: Vec<GoalRecord>,
-    /// Where they are; none if there is nothing yet or it cannot be opened.
-    pub(super) store: Option<Arc<dyn Store>>,
-}
 
 /// The facts about the store.
 #[derive(Debug, Default, Serialize)]

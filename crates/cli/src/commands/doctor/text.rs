@@ -1,122 +1,18 @@
-//! The report as people read it: sections of aligned rows, wrapped at words to fit a terminal of ordinary width.
+//! The report as people read it: sections of rows, and a line that counts.
 
-use super::report::{Mark, Report, Row};
-use crate::output::printable;
+use super::report::Report;
+use crate::inspect::lines::{rows_lines, summary};
+use crate::inspect::rows::Mark;
 use crate::view::Paint;
-
-/// How wide a line may be, unless a single word is wider.
-const WIDTH: usize = 80;
-/// Before the text of a row: two spaces, the mark, a space, the label, two spaces.
-const MARGIN: usize = 4 + LABEL + 2;
-const LABEL: usize = 11;
 
 /// All lines.
 pub(super) fn lines(paint: Paint, report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, rows) in report.sections() {
         lines.push(paint.bold(name));
-        let mut group = None;
-        for row in rows {
-            if row.group != group {
-                group.clone_from(&row.group);
-                lines.extend(group.iter().map(|name| format!("  {}", printable(name))));
-            }
-            lines.extend(row_lines(paint, row));
-        }
+        lines.extend(rows_lines(paint, rows));
         lines.push(String::new());
     }
     lines.push(summary(paint, report.count(Mark::Problem), report.count(Mark::Note)));
     lines
-}
-
-fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
-    let mark = match row.mark {
-        Mark::Good => paint.good("✓"),
-        Mark::Plain => paint.dim("·"),
-        Mark::Note => paint.warn("!"),
-        Mark::Problem => paint.bad("✗"),
-    };
-    let mut texts = wrapped(&printable(&row.text)).into_iter();
-    let first = texts.next().unwrap_or_default();
-    let mut lines = vec![format!("  {mark} {:<LABEL$}  {first}", printable(&row.label))];
-    let indent = " ".repeat(MARGIN);
-    lines.extend(texts.map(|text| format!("{indent}{text}")));
-    let fix = row.fix.iter().flat_map(|fix| wrapped(&format!("fix: {}", printable(fix))));
-    lines.extend(fix.map(|text| format!("{indent}{text}")));
-    let details = row.details.iter().map(|detail| shortened(&printable(detail)));
-    lines.extend(details.map(|detail| format!("{indent}{}", paint.dim(&detail))));
-    lines
-}
-
-fn summary(paint: Paint, problems: usize, notes: usize) -> String {
-    let counted = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    };
-    let notes = if notes == 0 { String::new() } else { format!(", {}", counted(notes, "note")) };
-    match problems {
-        0 => format!("{} nothing is wrong{notes}", paint.good("✓")),
-        count => format!("{} {} to fix{notes}", paint.bad("✗"), counted(count, "problem")),
-    }
-}
-
-/// A text in lines that fit beside the margin.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH - MARGIN => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-/// A text cut to fit beside the margin.
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= WIDTH - MARGIN {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(WIDTH - MARGIN - 1).collect();
-    format!("{kept}…")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_aligned_and_fit_the_width_unless_a_word_does_not() {
-        let mut row = Row::new(Mark::Problem, "sign-in", "word ".repeat(20).trim_end());
-        row = row.fix(format!("{} then rest", "x".repeat(90)));
-        row.details = vec!["y".repeat(100)];
-        let words = |count: usize| vec!["word"; count].join(" ");
-        let indent = " ".repeat(17);
-        assert_eq!(
-            row_lines(Paint::Plain, &row),
-            [
-                format!("  ✗ sign-in      {}", words(12)),
-                format!("{indent}{}", words(8)),
-                format!("{indent}fix:"),
-                format!("{indent}{}", "x".repeat(90)),
-                format!("{indent}then rest"),
-                format!("{indent}{}…", "y".repeat(62)),
-            ]
-        );
-    }
-
-    #[test]
-    fn the_last_line_counts() {
-        let summaries = [(0, 0), (0, 1), (1, 0), (2, 3)].map(|(p, n)| summary(Paint::Plain, p, n));
-        let expected = [
-            "✓ nothing is wrong",
-            "✓ nothing is wrong, 1 note",
-            "✗ 1 problem to fix",
-            "✗ 2 problems to fix, 3 notes",
-        ];
-        assert_eq!(summaries, expected);
-    }
 }

@@ -15,7 +15,7 @@ const SETTINGS_BYTES: u64 = 1 << 20;
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub(super) enum SignedIn {
+pub(crate) enum SignedIn {
     /// It needs no sign-in.
     NotNeeded,
     /// Something shows it.
@@ -28,19 +28,21 @@ pub(super) enum SignedIn {
 }
 
 /// Looks for what would show that the agent is signed in.
-pub(super) fn look(settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignedIn {
+pub(crate) fn look(settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignedIn {
     match agent(settings.kind).sign_in(settings, environment) {
         SignIn::NotNeeded => SignedIn::NotNeeded,
-        SignIn::ShownBy(clues) => match clues.iter().find_map(shown_by) {
+        SignIn::ShownBy(clues) => match clues.iter().find_map(|clue| shown_by(clue, environment)) {
             Some(by) => SignedIn::Yes { by },
             None => SignedIn::NotSeen,
         },
     }
 }
 
-fn shown_by(clue: &SignInClue) -> Option<String> {
+fn shown_by(clue: &SignInClue, environment: &BTreeMap<String, String>) -> Option<String> {
     match clue {
-        SignInClue::Variable(name) => Some((*name).to_owned()),
+        SignInClue::Variable(name) => {
+            environment.get(*name).filter(|value| !value.is_empty()).map(|_| (*name).to_owned())
+        }
         SignInClue::File(path) => path.is_file().then(|| path.display().to_string()),
         SignInClue::Setting { file, key } => {
             has_key(file, key).then(|| format!("{key} in {}", file.display()))

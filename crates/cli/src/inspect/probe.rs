@@ -19,7 +19,7 @@ const WORDS: u64 = 16 * 1024;
 
 /// Why there are no words. What the program printed to stderr is not told: it may hold what is in its environment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(crate) enum Silence {
     /// It could not be started.
     NotStarted(String),
     /// It ended, and not well.
@@ -40,7 +40,7 @@ impl std::fmt::Display for Silence {
 
 /// What the program prints when it is started with exactly this environment. Nothing of it is left running in its
 /// process group.
-pub(super) fn words(
+pub(crate) fn words(
     program: &Path,
     args: &[String],
     directory: &Path,

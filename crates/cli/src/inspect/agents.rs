@@ -9,7 +9,7 @@ use towline_config::{Inspection, LayerName, ShownSetting, WarningKind};
 
 use super::frames::FrameFacts;
 use super::probe;
-use super::report::{Mark, Row, Section};
+use super::rows::{Mark, Row, Section};
 use super::sign_in::{self, SignedIn};
 use crate::context::Context;
 use crate::find;
@@ -19,57 +19,66 @@ const KINDS: usize = 3;
 
 /// The facts about all agents.
 #[derive(Debug, Serialize)]
-pub(super) struct AgentsFacts {
+pub(crate) struct AgentsFacts {
     agents: Vec<AgentFacts>,
     frames_not_understood: Vec<FrameFacts>,
 }
 
+/// The facts about one agent.
 #[derive(Debug, Serialize)]
-struct AgentFacts {
-    name: String,
-    kind: String,
+pub(crate) struct AgentFacts {
+    /// Its name in the configuration.
+    pub(crate) name: String,
+    /// The name of its kind.
+    pub(crate) kind: String,
     /// Whether goals that name no agent use it.
-    in_use: bool,
-    command: Vec<String>,
-    path: Option<String>,
-    version: Option<String>,
-    tested: Option<TestedFacts>,
-    signed_in: Option<SignedIn>,
-    permission: Option<&'static str>,
+    pub(crate) in_use: bool,
+    /// Program and first arguments.
+    pub(crate) command: Vec<String>,
+    /// Where the program is.
+    pub(crate) path: Option<String>,
+    /// What it says its version is.
+    pub(crate) version: Option<String>,
+    /// What Towline is tested with.
+    pub(crate) tested: Option<TestedFacts>,
+    /// Whether it is signed in, as far as can be seen.
+    pub(crate) signed_in: Option<SignedIn>,
+    /// What it may do.
+    pub(crate) permission: Option<&'static str>,
 }
 
+/// The versions that Towline is tested with.
 #[derive(Debug, Serialize)]
-struct TestedFacts {
-    versions: String,
+pub(crate) struct TestedFacts {
+    /// Which.
+    pub(crate) versions: String,
     /// Whether the version found is one of them; null if it is not known.
     covers: Option<bool>,
 }
 
-/// Looks at every agent: those in use first, in their order.
-pub(super) fn look(
+/// Looks at every agent: those in use first, in their order. A built-in one that nobody spoke of and that is not
+/// installed is not worth a word.
+pub(crate) fn look(
     context: &Context,
     inspection: &Inspection,
     frames: Vec<FrameFacts>,
 ) -> Section<AgentsFacts> {
-    let config = &inspection.config;
-    let in_order = config.agents_in_order.iter().map(|name| name.as_str());
-    let in_use: Vec<&str> = in_order.filter(|name| config.agents.contains_key(*name)).collect();
-    let others = config.agents.keys().map(String::as_str).filter(|name| !in_use.contains(name));
     let (mut agents, mut rows) = (Vec::new(), Vec::new());
-    for name in in_use.iter().copied().chain(others) {
-        let found = look_at(context, name, &config.agents[name], Standing::of(name, &in_use, inspection));
+    for Configured { name, settings, standing } in configured(inspection) {
+        if standing == Standing::BuiltIn && find::agent_program(context, settings).is_none() {
+            continue;
+        }
+        let found = look_at(context, name, settings, standing);
         agents.push(found.facts);
-        rows.extend(found.rows);
-        let said = frames.iter().find(|frames| frames.agent == name);
-        rows.extend(said.map(|frames| grouped(name, frames_row(frames))));
+        rows.extend(found.rows.into_iter().map(|row| Row { mark: standing.weigh(row.mark), ..row }));
+        rows.extend(frames_of(name, &frames).map(frames_row));
     }
     for (name, kind) in skipped(inspection) {
-        let text = format!("agents of the kind `{kind}` are not driven by this version");
-        rows.push(grouped(name, Row::new(Mark::Plain, "kind", text)));
+        rows.push(grouped(name, Row::new(Mark::Plain, "kind", not_driven(kind))));
         agents.push(AgentFacts::not_driven(name, kind));
     }
     let gone = frames.iter().filter(|frames| !agents.iter().any(|agent| agent.name == frames.agent));
-    rows.extend(gone.map(|frames| grouped(&frames.agent, frames_row(frames))));
+    rows.extend(gone.map(frames_row));
     if agents.is_empty() {
         let row = Row::new(Mark::Problem, "agents", "no agent is configured");
         rows.push(row.fix("add one to `defaults.agents` in towline.toml"));
@@ -77,9 +86,42 @@ pub(super) fn look(
     Section { facts: AgentsFacts { agents, frames_not_understood: frames }, rows }
 }
 
+/// An agent of the configuration.
+pub(crate) struct Configured<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Its settings.
+    pub(crate) settings: &'a AgentSettings,
+    /// How much it matters here.
+    pub(crate) standing: Standing,
+}
+
+/// The agents that can be driven: those in use first, in the order of preference.
+pub(crate) fn configured(inspection: &Inspection) -> impl Iterator<Item = Configured<'_>> {
+    let config = &inspection.config;
+    let in_order = config.agents_in_order.iter().map(|name| name.as_str());
+    let in_use: Vec<&str> = in_order.filter(|name| config.agents.contains_key(*name)).collect();
+    let others = config.agents.keys().map(String::as_str).filter(|name| !in_use.contains(name));
+    let names: Vec<&str> = in_use.iter().copied().chain(others).collect();
+    names.into_iter().map(move |name| {
+        let standing = Standing::of(name, &in_use, inspection);
+        Configured { name, settings: &config.agents[name], standing }
+    })
+}
+
+/// What this agent said and Towline did not understand.
+pub(crate) fn frames_of<'a>(name: &str, frames: &'a [FrameFacts]) -> Option<&'a FrameFacts> {
+    frames.iter().find(|frames| frames.agent == name)
+}
+
+/// That agents of a kind cannot be driven.
+pub(crate) fn not_driven(kind: &str) -> String {
+    format!("agents of the kind `{kind}` are not driven by this version")
+}
+
 /// How much an agent matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+pub(crate) enum Standing {
     /// Goals that name no agent use it.
     InUse,
     /// The user has said something about it.
@@ -114,7 +156,8 @@ impl Standing {
 }
 
 impl AgentFacts {
-    fn not_driven(name: &str, kind: &str) -> Self {
+    /// Of an agent that cannot be driven, only what the configuration says.
+    pub(crate) fn not_driven(name: &str, kind: &str) -> Self {
         Self {
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -130,7 +173,7 @@ impl AgentFacts {
 }
 
 /// Agents of kinds that are not driven yet, which the configuration has warned of.
-fn skipped(inspection: &Inspection) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn skipped(inspection: &Inspection) -> impl Iterator<Item = (&str, &str)> {
     inspection.warnings.iter().filter_map(|warning| match &warning.kind {
         WarningKind::SkippedAgent { kind } => Some((warning.key.strip_prefix("agents.")?, kind.as_str())),
         WarningKind::Unused | WarningKind::VisiblePrompt => None,
@@ -141,7 +184,8 @@ fn grouped(agent: &str, row: Row) -> Row {
     Row { group: Some(agent.to_owned()), ..row }
 }
 
-fn look_at(
+/// Looks at one agent. How much what is wrong with it matters is for others to weigh.
+pub(crate) fn look_at(
     context: &Context,
     name: &str,
     settings: &AgentSettings,
@@ -171,8 +215,8 @@ fn look_at(
     if settings.kind != Kind::Script {
         rows.push(permission_row(name, settings));
     }
-    let weighed = rows.into_iter().map(|row| Row { mark: standing.weigh(row.mark), ..grouped(name, row) });
-    Section { facts, rows: weighed.collect() }
+    let rows = rows.into_iter().map(|row| grouped(name, row));
+    Section { facts, rows: rows.collect() }
 }
 
 fn program_row(name: &str, settings: &AgentSettings, path: Option<&Path>) -> Row {
@@ -271,8 +315,9 @@ fn permission_row(name: &str, settings: &AgentSettings) -> Row {
     }
 }
 
-fn frames_row(frames: &FrameFacts) -> Row {
-    let FrameFacts { total, kinds, goal, attempt, .. } = frames;
+/// That there were such frames, and where to look.
+pub(crate) fn frames_row(frames: &FrameFacts) -> Row {
+    let FrameFacts { agent, total, kinds, goal, attempt } = frames;
     let mut most: Vec<(&String, &u64)> = kinds.iter().collect();
     most.sort_by_key(|(what, count)| (std::cmp::Reverse(**count), *what));
     let mut named: Vec<String> =
@@ -286,7 +331,7 @@ fn frames_row(frames: &FrameFacts) -> Row {
     let fix = format!(
         "look at `towline logs {goal} --raw --attempt {attempt}`; update Towline, and report them if that does not help"
     );
-    Row::new(Mark::Note, "frames", text).fix(fix)
+    grouped(agent, Row::new(Mark::Note, "frames", text).fix(fix))
 }
 
 #[cfg(test)]

@@ -7,31 +7,38 @@ use serde::Serialize;
 use towline_core::{AgentEvent, AgentName, Event, Seq};
 use towline_store::{GoalRecord, Store};
 
-use super::store::Stored;
-
 /// Of so many goals with such frames, the newest ones, the kinds are looked up.
 const GOALS: usize = 20;
 /// So many events of each are read at most.
 const EVENTS: usize = 20_000;
 const PAGE: usize = 500;
 
+/// What is stored.
+#[derive(Default)]
+pub(crate) struct Stored {
+    /// All goals, the newest first.
+    pub(crate) records: Vec<GoalRecord>,
+    /// Where they are; none if there is nothing yet or it cannot be opened.
+    pub(crate) store: Option<Arc<dyn Store>>,
+}
+
 /// The frames of one agent that were not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct FrameFacts {
+pub(crate) struct FrameFacts {
     /// The agent.
-    pub(super) agent: String,
+    pub(crate) agent: String,
     /// How many, over all stored goals.
-    pub(super) total: u64,
+    pub(crate) total: u64,
     /// How many of each kind, as far as they were looked up.
-    pub(super) kinds: BTreeMap<String, u64>,
+    pub(crate) kinds: BTreeMap<String, u64>,
     /// The newest goal that has some.
-    pub(super) goal: String,
+    pub(crate) goal: String,
     /// The last attempt of it that has some.
-    pub(super) attempt: u32,
+    pub(crate) attempt: u32,
 }
 
 /// Counts them by agent.
-pub(super) async fn count(stored: &Stored) -> Vec<FrameFacts> {
+pub(crate) async fn count(stored: &Stored) -> Vec<FrameFacts> {
     let mut by_agent: BTreeMap<AgentName, FrameFacts> = BTreeMap::new();
     // The newest goal comes first, and of a goal the last attempt.
     for record in &stored.records {

@@ -1,0 +1,178 @@
+//! What an agent can do, for people who choose between agents: nothing here changes how one is driven.
+
+use crate::protocol::Resuming;
+use crate::settings::{AgentSettings, Permission};
+
+/// What an agent can do with these settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// A later attempt goes on with the conversation of an earlier one.
+    pub resume: Ability,
+    /// It hears the operator while it works.
+    pub steering: Ability,
+    /// What it asks to be allowed is answered, by the rules or by a person.
+    pub permissions: Ability,
+    /// It can ask a person by a tool of its own, and waits for the answer.
+    pub questions: Ability,
+    /// It can be told to summarise its conversation.
+    pub compaction: Ability,
+    /// It says how many tokens it used.
+    pub tokens: Ability,
+    /// It says what that cost.
+    pub cost: Ability,
+    /// MCP servers are handed to it: Towline's own, and those of its settings.
+    pub mcp: Ability,
+}
+
+/// How far something can be done, in words for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    /// It can; the words say how.
+    Yes(&'static str),
+    /// It can in part, or perhaps; the words say what it depends on.
+    Partly(&'static str),
+    /// It cannot; the words say what happens instead.
+    No(&'static str),
+}
+
+impl Ability {
+    /// `yes`, `partly` or `no`.
+    pub const fn extent(self) -> &'static str {
+        match self {
+            Self::Yes(_) => "yes",
+            Self::Partly(_) => "partly",
+            Self::No(_) => "no",
+        }
+    }
+
+    /// How, on what it depends, or what happens instead.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Yes(words) | Self::Partly(words) | Self::No(words) => words,
+        }
+    }
+}
+
+impl Abilities {
+    /// All of them with their names, in the order in which people read them.
+    pub const fn all(&self) -> [(&'static str, Ability); 8] {
+        [
+            ("resume", self.resume),
+            ("steering", self.steering),
+            ("permissions", self.permissions),
+            ("questions", self.questions),
+            ("compaction", self.compaction),
+            ("tokens", self.tokens),
+            ("cost", self.cost),
+            ("mcp", self.mcp),
+        ]
+    }
+
+    /// Those of an agent that takes a prompt, works and ends, and of which nothing else is known.
+    pub const fn least(resuming: Resuming) -> Self {
+        Self {
+            resume: resume(resuming),
+            steering: Ability::No("it hears what you tell it with its next prompt"),
+            permissions: Ability::No("it asks for none: it may do what its own settings let it do"),
+            questions: Ability::No("it asks by its last message or by the question file"),
+            compaction: Ability::No(
+                "a conversation that is full is followed by a new one that is told everything",
+            ),
+            tokens: Ability::No("the limits `tokens` and `turns` see only what it reports"),
+            cost: Ability::No(NO_COST),
+            mcp: Ability::No("none are handed to it, Towline's own tools neither"),
+        }
+    }
+}
+
+/// An agent that does not say what it cost.
+pub(crate) const NO_COST: &str = "a limit in dollars does not stop it: limit `tokens`, `turns` or `wall`";
+
+/// Whether conversations are gone on with.
+pub(crate) const fn resume(resuming: Resuming) -> Ability {
+    match resuming {
+        Resuming::Possible => Ability::Yes("each attempt goes on with the conversation of the one before"),
+        Resuming::Never => Ability::No("each attempt is a new conversation, which is told everything again"),
+    }
+}
+
+/// Of an agent that asks whenever Towline wants it to.
+pub(crate) const fn permissions(settings: &AgentSettings) -> Ability {
+    match settings.permission {
+        Permission::Bypass if settings.deny.is_empty() => {
+            Ability::Yes("under `bypass` it asks for none; under `ask` and `deny` it is answered")
+        }
+        Permission::Bypass => Ability::Yes("`deny` decides what it may not; all else it may"),
+        Permission::Ask => Ability::Yes("the rules decide at once; what they leave open, you are asked"),
+        Permission::Deny => Ability::Yes("the rules decide at once; what they leave open is refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use towline_core::{ClockLimits, SessionLimits};
+
+    use super::*;
+    use crate::protocol::agent;
+    use crate::settings::{CliSettings, Kind};
+
+    fn settings(kind: Kind, program: &str) -> AgentSettings {
+        let minute = Duration::from_secs(60);
+        AgentSettings {
+            kind,
+            command: vec![program.to_owned()],
+            model: None,
+            permission: Permission::Bypass,
+            allow: vec![],
+            deny: vec![],
+            system_append: None,
+            dirs: vec![],
+            max_turns: None,
+            mcp: BTreeMap::new(),
+            args: vec![],
+            env: BTreeMap::new(),
+            pass_env: vec![],
+            sessions: SessionLimits::default(),
+            clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
+            stop_grace: minute,
+            cli: CliSettings::default(),
+        }
+    }
+
+    /// `y`, `p` and `n` for each, in the order of the list.
+    fn extents(kind: Kind, program: &str) -> String {
+        let abilities = agent(kind).abilities(&settings(kind, program));
+        abilities.all().iter().filter_map(|(_, ability)| ability.extent().chars().next()).collect()
+    }
+
+    #[test]
+    fn each_agent_says_what_it_can() {
+        let seen = [
+            (Kind::Claude, "claude"),
+            (Kind::Codex, "codex"),
+            (Kind::Acp, "gemini"),
+            (Kind::Acp, "/opt/bin/opencode"),
+            (Kind::Acp, "other"),
+            (Kind::Script, "towline"),
+        ]
+        .map(|(kind, program)| extents(kind, program));
+        // Resume, steering, permissions, questions, compaction, tokens, cost, MCP servers.
+        assert_eq!(seen, ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnnnn"]);
+    }
+
+    #[test]
+    fn what_permissions_come_to_is_said_of_the_settings_at_hand() {
+        let with = |permission, deny: &[&str]| {
+            let deny = deny.iter().map(|rule| (*rule).to_owned()).collect();
+            let settings = AgentSettings { permission, deny, ..settings(Kind::Claude, "claude") };
+            agent(Kind::Claude).abilities(&settings).permissions.words()
+        };
+        assert!(with(Permission::Bypass, &[]).contains("asks for none"));
+        assert!(with(Permission::Bypass, &["WebFetch"]).contains("all else it may"));
+        assert!(with(Permission::Ask, &[]).contains("you are asked"));
+        assert!(with(Permission::Deny, &[]).contains("is refused"));
+    }
+}
