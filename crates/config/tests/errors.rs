@@ -225,7 +225,7 @@ fn what_this_version_does_not_have_is_refused_with_what_it_has() {
         (
             "defaults.agents = [\"gem\"]\n[agents.gem]\nkind = \"builtin\"",
             "`defaults.agents` names `gem`, an agent of the kind `builtin`, in FILE (line 1, column 10); \
-             this version drives the kinds claude and codex and acp and command and script: name an agent of those",
+             this version drives the kinds claude, codex, acp, command, script: name an agent of those",
         ),
     ]);
 }

@@ -171,7 +171,7 @@ fn an_agent_is_found_by_its_name_and_an_unknown_one_is_answered_with_the_known_o
         |name| resolve_agent(&config, name).map_or_else(|error| error.to_string(), |_| String::new());
     assert_eq!(
         unknown("calude"),
-        "unknown agent `calude`; known agents: claude, fast; did you mean `claude`?"
+        "unknown agent `calude`; known agents: claude, codex, fast, gemini, opencode; did you mean `claude`?"
     );
-    assert_eq!(unknown("gpt"), "unknown agent `gpt`; known agents: claude, fast");
+    assert_eq!(unknown("gpt"), "unknown agent `gpt`; known agents: claude, codex, fast, gemini, opencode");
 }

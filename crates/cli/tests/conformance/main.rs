@@ -14,7 +14,7 @@ use crate::support::Desk;
 
 /// A desk with one agent, which talks to the scripted model.
 pub(crate) fn desk(cli: AgentCli, model: &ModelServer) -> Desk {
-    let desk = Desk::with_agent(cli, model);
+    let desk = Desk::with_agents(&[cli], model);
     desk.configure(&format!("[defaults]\nagents = [{:?}]\n\n{}", cli.name(), settings(cli)));
     desk
 }

@@ -46,11 +46,13 @@ impl Desk {
         desk
     }
 
-    /// A desk with one of the real agents, which talks to the scripted model, and no configuration yet.
-    pub(crate) fn with_agent(cli: AgentCli, model: &ModelServer) -> Self {
+    /// A desk with some of the real agents, which talk to the scripted model, and no configuration yet.
+    pub(crate) fn with_agents(clis: &[AgentCli], model: &ModelServer) -> Self {
         let mut desk = Self::new();
         let person = desk.home.path();
-        desk.variables.extend(cli.prepare(&person, &model.url()));
+        for cli in clis {
+            desk.variables.extend(cli.prepare(&person, &model.url()));
+        }
         desk
     }
 
