@@ -1,5 +1,6 @@
 //! The one way in which the engine sees agents.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use towline_core::{
@@ -156,6 +157,16 @@ pub enum Frame<'a> {
     },
 }
 
+impl<'a> Frame<'a> {
+    /// The line as text, with what is none replaced; of a line beyond the cap, words for it.
+    pub(crate) fn text(self) -> Result<Cow<'a, str>, String> {
+        match self {
+            Self::Line(bytes) => Ok(String::from_utf8_lossy(bytes.trim_ascii())),
+            Self::TooLong { length } => Err(format!("a line of {length} bytes")),
+        }
+    }
+}
+
 /// What a protocol wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
@@ -213,4 +224,26 @@ pub struct ProcessEnd {
     pub stderr_tail: String,
     /// Why it could not even be started.
     pub spawn: Option<LaunchProblem>,
+}
+
+impl ProcessEnd {
+    /// How the process ended, in words.
+    pub(crate) fn how(&self) -> String {
+        match (self.code, self.signal) {
+            (_, Some(signal)) => format!("ended by signal {signal}"),
+            (Some(code), None) => format!("exit code {code}"),
+            (None, None) => "ended in an unknown way".to_owned(),
+        }
+    }
+
+    /// What is to be told of a process that ended oddly although its work had come to a good end.
+    pub(crate) fn oddity_after(&self, end: &End) -> Option<String> {
+        let how = match (self.code, self.signal) {
+            (Some(0), None) => return None,
+            (Some(code), None) => format!("exited with code {code}"),
+            _ => self.how(),
+        };
+        let text = format!("the agent finished its turn and then {how}; its result is kept");
+        (*end == End::Completed).then_some(text)
+    }
 }

@@ -94,12 +94,9 @@ impl Protocol for ScriptProtocol {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame {
-            Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
-            Frame::TooLong { length } => {
-                let raw = format!("a line of {length} bytes");
-                return self.unrecognised.note("too long".to_owned(), &raw).into_iter().collect();
-            }
+        let line = match frame.text() {
+            Ok(line) => line,
+            Err(raw) => return self.unrecognised.note("too long".to_owned(), &raw).into_iter().collect(),
         };
         if line.is_empty() {
             return Vec::new();
@@ -132,11 +129,7 @@ impl ScriptProtocol {
         if let Some(problem) = &exit.spawn {
             return End::SpawnFailed { problem: problem.clone() };
         }
-        let how = match (exit.code, exit.signal) {
-            (_, Some(signal)) => format!("ended by signal {signal}"),
-            (Some(code), None) => format!("exit code {code}"),
-            (None, None) => "ended in an unknown way".to_owned(),
-        };
+        let how = exit.how();
         let message = match &self.turn {
             Turn::Ended(TurnStop::Done) if exit.code == Some(0) && exit.signal.is_none() => {
                 return End::Completed;

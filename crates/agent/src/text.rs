@@ -11,6 +11,9 @@ const INPUT_TEXT: usize = 4 * 1024;
 /// How much of a frame that is not understood an event keeps.
 const RAW_HEAD: usize = 500;
 
+/// How much of what is to be permitted a question shows.
+const WHOLE: usize = 4_000;
+
 /// How long a title may be.
 const TITLE: usize = 160;
 
@@ -34,6 +37,16 @@ pub(crate) fn one_line(text: &str) -> String {
     let cut = head(line, TITLE);
     let more = cut.len() < line.len() || text.trim().lines().nth(1).is_some();
     if more { format!("{cut} …") } else { cut.to_owned() }
+}
+
+/// All of a text that a person must read before they decide, unless it is beyond all measure; then it says so.
+pub(crate) fn whole(text: &str) -> String {
+    let text = text.trim();
+    let cut = head(text, WHOLE);
+    match text[cut.len()..].chars().count() {
+        0 => cut.to_owned(),
+        more => format!("{cut}\n… and {more} more characters"),
+    }
 }
 
 /// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].

@@ -248,11 +248,7 @@ fn words(error: &RpcError) -> String {
 }
 
 fn how_it_ended(exit: &ProcessEnd) -> String {
-    let how = match (exit.code, exit.signal) {
-        (_, Some(signal)) => format!("ended by signal {signal}"),
-        (Some(code), None) => format!("exit code {code}"),
-        (None, None) => "ended in an unknown way".to_owned(),
-    };
+    let how = exit.how();
     let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
     let message = format!("{how} without an answer to the prompt");
     if stderr.is_empty() { message } else { format!("{message}: {stderr}") }

@@ -240,12 +240,9 @@ impl Protocol for AcpProtocol {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame {
-            Frame::Line(bytes) => String::from_utf8_lossy(bytes.trim_ascii()),
-            Frame::TooLong { length } => {
-                let raw = format!("a line of {length} bytes");
-                return self.unknown("too long".to_owned(), &raw);
-            }
+        let line = match frame.text() {
+            Ok(line) => line,
+            Err(raw) => return self.unknown("too long".to_owned(), &raw),
         };
         if line.is_empty() {
             return Vec::new();
@@ -270,17 +267,7 @@ impl Protocol for AcpProtocol {
         let mut actions: Vec<_> = self.speech.over().into_iter().map(Action::emit).collect();
         actions.extend(self.unrecognised.rest());
         let end = classify(&self.evidence);
-        let odd_exit = match (exit.code, exit.signal) {
-            (_, Some(signal)) => Some(format!("ended by signal {signal}")),
-            (Some(0), None) => None,
-            (Some(code), None) => Some(format!("exited with code {code}")),
-            (None, None) => Some("ended in an unknown way".to_owned()),
-        };
-        let odd_exit = odd_exit.filter(|_| end == End::Completed);
-        actions
-            .extend(odd_exit.map(|how| {
-                notice(format!("the agent finished its turn and then {how}; its result is kept"))
-            }));
+        actions.extend(exit.oddity_after(&end).map(notice));
         (actions, end)
     }
 }

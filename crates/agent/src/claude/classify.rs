@@ -200,11 +200,7 @@ fn without_result(evidence: &Evidence) -> End {
 
 fn how_it_ended(evidence: &Evidence) -> String {
     let exit = &evidence.exit;
-    let how = match (exit.code, exit.signal) {
-        (_, Some(signal)) => format!("ended by signal {signal}"),
-        (Some(code), None) => format!("exit code {code}"),
-        (None, None) => "ended in an unknown way".to_owned(),
-    };
+    let how = exit.how();
     let mut message = format!("{how} without a result");
     if let Some(status) = evidence.retries.status {
         message.push_str(&format!(", while it retried a request that failed with status {status}"));

@@ -121,7 +121,7 @@ impl ClaudeProtocol {
             Verdict::Deny => self.settle(id, request, Err(not_allowed(tool)), by, Some(rule)),
             Verdict::Ask => {
                 let call = permission::call(tool, &input);
-                let title = tools::title(tool, &input);
+                let title = tools::what_is_wanted(tool, &input);
                 self.ask(id, request, About::Permission { call, title, rule }, Vec::new())
             }
         }

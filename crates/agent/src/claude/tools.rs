@@ -91,15 +91,28 @@ const TELLING: [&str; 11] = [
 ];
 
 /// One line about a call.
-pub(super) fn title(name: &str, input: &Value) -> String {
+fn title(name: &str, input: &Value) -> String {
+    text::one_line(&subject(name, input))
+}
+
+/// All that a person must know of a call before they permit it.
+pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
+    if name.starts_with("mcp__") {
+        return text::whole(&format!("{} {input}", subject(name, input)));
+    }
+    text::whole(&subject(name, input))
+}
+
+/// What a call is about.
+fn subject(name: &str, input: &Value) -> String {
     if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         return format!("{server}: {tool}");
     }
     if let Some(question) = input.pointer("/questions/0/question").and_then(Value::as_str) {
-        return text::one_line(question);
+        return question.to_owned();
     }
     let telling = TELLING.iter().find_map(|field| input.get(field).and_then(Value::as_str));
-    telling.map_or_else(|| name.to_owned(), text::one_line)
+    telling.unwrap_or(name).to_owned()
 }
 
 fn paths(input: &Value) -> Vec<String> {
@@ -117,6 +130,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn whoever_permits_a_call_is_told_all_of_it() {
+        let command = "cargo test\nrm -rf out";
+        assert_eq!(what_is_wanted("Bash", &json!({ "command": command })), command);
+        assert_eq!(what_is_wanted("mcp__docs__find", &json!({"q": 1})), r#"docs: find {"q":1}"#);
+        let endless = what_is_wanted("Bash", &json!({"command": "x".repeat(4_003)}));
+        assert!(endless.ends_with("x\n… and 3 more characters"), "{endless}");
+    }
 
     #[test]
     fn titles_say_what_a_call_is_about() {

@@ -121,7 +121,7 @@ impl CodexProtocol {
             },
         };
         let title = input.as_object().and_then(|fields| fields.values().next()).and_then(Value::as_str);
-        let title = text::one_line(title.unwrap_or(tool));
+        let title = text::whole(title.unwrap_or(tool));
         let ruling = self.rules.ruling(tool, &input, Some(&self.directory));
         let tool = tool.to_owned();
         let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };

@@ -208,11 +208,7 @@ fn without_result(evidence: &Evidence) -> End {
 
 fn how_it_ended(evidence: &Evidence) -> String {
     let exit = &evidence.exit;
-    let how = match (exit.code, exit.signal) {
-        (_, Some(signal)) => format!("ended by signal {signal}"),
-        (Some(code), None) => format!("exit code {code}"),
-        (None, None) => "ended in an unknown way".to_owned(),
-    };
+    let how = exit.how();
     let mut message = format!("{how} without a result");
     if evidence.retries.count > 0 {
         message.push_str(", while it retried a request that failed");

@@ -176,12 +176,10 @@ impl CommandProtocol {
         if self.is_limited || stderr.lines().any(|line| self.patterns.is_limit(line)) {
             return End::RateLimited { until: None };
         }
-        let how = match (exit.code, exit.signal) {
-            (_, Some(signal)) => format!("ended by signal {signal}"),
-            (Some(0), None) => return End::Completed,
-            (Some(code), None) => format!("exit code {code}"),
-            (None, None) => "ended in an unknown way".to_owned(),
-        };
+        if (exit.code, exit.signal) == (Some(0), None) {
+            return End::Completed;
+        }
+        let how = exit.how();
         let stderr = stderr.trim();
         End::Crashed { message: if stderr.is_empty() { how } else { format!("{how}: {stderr}") } }
     }

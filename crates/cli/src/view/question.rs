@@ -13,10 +13,11 @@ pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<Strin
     let sign = number.map_or_else(|| "?".to_owned(), |number| format!("? {number}"));
     let mut lines = match &ask.about {
         About::Choice { parts } => parts.iter().flat_map(|part| part_lines(part, &sign)).collect(),
-        About::Permission { call, title, rule } => vec![
-            format!("  {sign} may it use {}: {}", brief(&call.tool), brief(title)),
-            format!("      yes · no · always: add {:?} to `allow` of the agent", brief(rule)),
-        ],
+        About::Permission { call, title, rule } => {
+            let mut lines = cut_lines(title, &format!("  {sign} may it use {}: ", brief(&call.tool)));
+            lines.push(format!("      yes · no · always: add {:?} to `allow` of the agent", brief(rule)));
+            lines
+        }
     };
     match (ask.patience, &ask.default) {
         (Some(patience), Some(default)) => lines.push(format!(
@@ -38,15 +39,21 @@ pub(crate) fn how_to_answer(goal: GoalId, number: Option<QuestionNo>) -> String 
     format!("towline answer {}{number} …", goal.short())
 }
 
-fn part_lines(part: &Part, sign: &str) -> Vec<String> {
-    let many = if part.many { " (several, separated by commas)" } else { "" };
-    let text: Vec<&str> = part.text.trim().lines().collect();
+/// The lines of a text behind a heading, as many as are shown.
+fn cut_lines(text: &str, heading: &str) -> Vec<String> {
+    let text: Vec<&str> = text.trim().lines().collect();
     let first = text.first().copied().unwrap_or_default();
-    let mut lines = vec![format!("  {sign} {}{many}", brief(first))];
+    let mut lines = vec![format!("{heading}{}", brief(first))];
     lines.extend(text.iter().take(MOST).skip(1).map(|line| format!("    {}", brief(line))));
     if text.len() > MOST {
         lines.push(format!("    … and {} more lines", text.len() - MOST));
     }
+    lines
+}
+
+fn part_lines(part: &Part, sign: &str) -> Vec<String> {
+    let many = if part.many { "(several, separated by commas) " } else { "" };
+    let mut lines = cut_lines(&part.text, &format!("  {sign} {many}"));
     for (number, option) in (1..).zip(part.options.iter().take(MOST)) {
         let meaning = match option.description.trim() {
             "" => String::new(),
@@ -63,6 +70,14 @@ fn part_lines(part: &Part, sign: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_permits_a_command_sees_all_of_its_lines() {
+        let call = towline_core::ToolCall { tool: "Bash".into(), input: "00".into() };
+        let about = About::Permission { call, title: "make\nrm -rf out".into(), rule: "Bash(make *)".into() };
+        let lines = question_lines(&Ask { request: None, about, default: None, patience: None }, None);
+        assert_eq!(lines[..2], ["  ? may it use Bash: make", "    rm -rf out"]);
+    }
 
     #[test]
     fn a_question_without_measure_does_not_fill_the_screen() {

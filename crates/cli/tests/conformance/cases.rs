@@ -223,17 +223,18 @@ pub(crate) fn an_adopted_agent_is_not_disturbed(cli: AgentCli) {
 }
 
 pub(crate) fn a_spent_budget_stops_the_agent(cli: AgentCli) {
-    let model = ModelServer::start([Rule::always().reply(shell_call(cli, "true"))]);
-    let desk = desk(cli, &model);
-    // It tells the tokens of a turn's last step alone, and that at its end; the cost it tells at every step.
-    let (axis, limit) = match cli {
-        AgentCli::Opencode => ("usd", "usd=0.0001"),
-        _ => ("tokens", "tokens=1"),
+    // It tells what a turn has cost at the turn's end, so it is stopped there; the others in the middle of an endless one.
+    let (reply, axis, limit) = match cli {
+        AgentCli::Opencode => (Reply::text("Enough for today."), "usd", "usd=0.0001"),
+        _ => (shell_call(cli, "true"), "tokens", "tokens=1"),
     };
+    let model = ModelServer::start([Rule::always().reply(reply)]);
+    let desk = desk(cli, &model);
     let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--budget", limit, "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let report = ran.json();
     assert_eq!(report["reason"], format!("budget: {axis}"));
+    assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1), "{report}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
