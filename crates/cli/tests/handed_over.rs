@@ -57,9 +57,12 @@ fn of_the_environment_an_agent_gets_what_it_needs_and_what_its_settings_name() {
     {
         assert!(seen.lines().any(|line| line == wanted), "no {wanted} in {seen}");
     }
-    for kept in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "TOWLINE_TOKEN", "TOWLINE_HOME"] {
+    for kept in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "TOWLINE_HOME"] {
         assert!(!seen.lines().any(|line| line.starts_with(&format!("{kept}="))), "{kept} in {seen}");
     }
+    // It has a token of its own, for its own attempt, and not the one of whoever started Towline.
+    let token = seen.lines().find_map(|line| line.strip_prefix("TOWLINE_TOKEN=")).expect("a token");
+    assert!(token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
 }
 
 #[test]
