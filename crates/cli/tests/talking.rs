@@ -77,7 +77,10 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     let desk = Desk::with_claude(&model);
     let mut towline = paint(&desk);
     let goal = desk.only_goal();
-    desk.wait_for_phase(&goal, "blocked");
+    let blocked = desk.wait_for_phase(&goal, "blocked");
+    let session = blocked["attempts"][0]["session"].as_str().expect("a session").to_owned();
+    // Killed before it has written anything down, it would have no session to go on with.
+    wait_for(LIMIT, "the agent to keep its session", || keeps(&desk.home.path().join(".claude"), &session));
     towline.kill().expect("killed");
     towline.wait().expect("gone");
     for process in processes_with(&desk.home.marker()) {
@@ -99,6 +102,16 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     let prompts: Vec<String> = model.turns().iter().map(|turn| turn.prompt_text()).collect();
     let told = prompts.iter().filter(|prompt| prompt.contains("- Which colour?\n  Blue")).count();
     assert!(told > 0, "{prompts:?}");
+}
+
+/// Whether the prompt stands in the file of this session, somewhere below the folder.
+fn keeps(folder: &std::path::Path, session: &str) -> bool {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
+        let path = entry.path();
+        let is_it = path.file_stem().is_some_and(|stem| stem == session);
+        keeps(&path, session)
+            || (is_it && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(PROMPT)))
+    })
 }
 
 #[test]
