@@ -110,36 +110,14 @@ pub(crate) const fn permissions(settings: &AgentSettings) -> Ability {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::time::Duration;
-
-    use towline_core::{ClockLimits, SessionLimits};
 
     use super::*;
     use crate::protocol::agent;
-    use crate::settings::{CliSettings, Kind};
+    use crate::settings::Kind;
+    use crate::testing::plain_settings;
 
     fn settings(kind: Kind, program: &str) -> AgentSettings {
-        let minute = Duration::from_secs(60);
-        AgentSettings {
-            kind,
-            command: vec![program.to_owned()],
-            model: None,
-            permission: Permission::Bypass,
-            allow: vec![],
-            deny: vec![],
-            system_append: None,
-            dirs: vec![],
-            max_turns: None,
-            mcp: BTreeMap::new(),
-            args: vec![],
-            env: BTreeMap::new(),
-            pass_env: vec![],
-            sessions: SessionLimits::default(),
-            clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
-            stop_grace: minute,
-            cli: CliSettings::default(),
-        }
+        plain_settings(kind, &[program])
     }
 
     /// `y`, `p` and `n` for each, in the order of the list.

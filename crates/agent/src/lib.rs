@@ -16,6 +16,8 @@ mod protocol;
 mod script;
 mod settings;
 mod sign_in;
+#[cfg(test)]
+mod testing;
 mod text;
 mod unrecognised;
 mod version;

@@ -1,41 +1,23 @@
 //! What must hold of the conversation with any program.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use towline_core::{
-    AgentEvent, ClockLimits, End, LaunchProblem, MessageNo, MicroUsd, Reply, Role, SessionId, SessionLimits,
-    SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage,
+    AgentEvent, End, LaunchProblem, MessageNo, MicroUsd, Reply, Role, SessionId, SessionPlan, SessionStarted,
+    TurnEnd, TurnStop, Usage,
 };
 
 use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Resuming, Steer, agent};
-use crate::settings::{AgentSettings, CliSettings, Kind, Permission, PromptBy};
+use crate::settings::{AgentSettings, CliSettings, Kind, PromptBy};
+use crate::testing::plain_settings;
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn settings(command: &[&str], cli: CliSettings) -> AgentSettings {
-    let minute = Duration::from_secs(60);
-    AgentSettings {
-        kind: Kind::Command,
-        command: words(command),
-        model: None,
-        permission: Permission::Bypass,
-        allow: vec![],
-        deny: vec![],
-        system_append: None,
-        dirs: vec![],
-        max_turns: None,
-        mcp: BTreeMap::new(),
-        args: words(&["--yes"]),
-        env: BTreeMap::new(),
-        pass_env: words(&["SOME_KEY"]),
-        sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
-        stop_grace: minute,
-        cli,
-    }
+    let plain = plain_settings(Kind::Command, command);
+    AgentSettings { args: words(&["--yes"]), pass_env: words(&["SOME_KEY"]), cli, ..plain }
 }
 
 fn patterns() -> CliSettings {

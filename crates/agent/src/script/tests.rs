@@ -1,64 +1,27 @@
 //! What must hold of the conversation with the scripted agent.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use towline_core::{
-    AgentEvent, Ask, ClockLimits, End, LaunchProblem, MessageNo, Reply, Role, SessionId, SessionLimits,
-    SessionPlan,
-};
+use towline_core::{AgentEvent, Ask, End, LaunchProblem, MessageNo, Reply, Role, SessionId, SessionPlan};
 
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, CliSettings, Kind, Permission};
+use crate::settings::{AgentSettings, Kind};
+use crate::testing::{feed, plain_launch, plain_settings};
 
 fn settings() -> AgentSettings {
-    let minute = Duration::from_secs(60);
-    AgentSettings {
-        kind: Kind::Script,
-        command: vec!["towline".into(), "script".into()],
-        model: None,
-        permission: Permission::Bypass,
-        allow: vec![],
-        deny: vec![],
-        system_append: None,
-        dirs: vec![],
-        max_turns: None,
-        mcp: BTreeMap::new(),
-        args: vec!["demo.json".into()],
-        env: BTreeMap::new(),
-        pass_env: vec![],
-        sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
-        stop_grace: minute,
-        cli: CliSettings::default(),
-    }
+    AgentSettings { args: vec!["demo.json".into()], ..plain_settings(Kind::Script, &["towline", "script"]) }
 }
 
 fn with_context<T>(session: SessionPlan, use_it: impl FnOnce(&LaunchContext<'_>) -> T) -> T {
     let none = BTreeMap::new();
     let prompt = "fix \"it\"\n";
-    use_it(&LaunchContext {
-        directory: "/workspace",
-        session: &session,
-        attempt: serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id"),
-        compact: Some("keep the goal"),
-        prompt,
-        prompt_file: "/attempt/prompt",
-        permitted: &[],
-        model: None,
-        environment: &none,
-        towline: &none,
-    })
+    use_it(&LaunchContext { compact: Some("keep the goal"), ..plain_launch(&session, prompt, &none) })
 }
 
 fn protocol() -> Box<dyn Protocol> {
     with_context(SessionPlan::Fresh(SessionId::new("s")), |context| {
         agent(Kind::Script).protocol(&settings(), context)
     })
-}
-
-fn feed(protocol: &mut dyn Protocol, line: &str) -> Vec<Action> {
-    protocol.on_frame(Frame::Line(line.as_bytes()))
 }
 
 const STARTED: &str = r#"{"kind":"turn_started"}"#;

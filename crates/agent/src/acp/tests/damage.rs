@@ -1,105 +1,34 @@
 //! Damaged conversations: cut, shuffled, scribbled over. They never panic, and are never taken for a success unless the
 //! end of a turn is really there.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use towline_core::{AgentEvent, End};
 
-use super::support::{Recording, events, exited, feed, in_turn, settings};
-use crate::protocol::{Frame, ProcessEnd};
-
-/// A small generator of numbers, the same in each run so that a failure can be repeated.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("small")
-    }
-}
-
-fn is_end_of_turn(line: &str) -> bool {
-    serde_json::from_str::<Value>(line).is_ok_and(|frame| frame["result"]["stopReason"] == "end_turn")
-}
-
-fn exits() -> [ProcessEnd; 3] {
-    [exited(0), exited(1), ProcessEnd { signal: Some(9), ..ProcessEnd::default() }]
-}
-
-fn assert_no_false_success(recording: &Recording, lines: &[&str], case: usize) {
-    let mut protocol = recording.protocol();
-    protocol.start();
-    for line in lines {
-        feed(&mut *protocol, line);
-    }
-    let (_, end) = protocol.on_exit(&exits()[case % 3]);
-    if end == End::Completed {
-        let wanted = if recording.name == "compact" { 2 } else { 1 };
-        let ends = lines.iter().filter(|line| is_end_of_turn(line)).count();
-        assert!(ends >= wanted, "{}: case {case}", recording.full_name());
-    }
-}
+use super::support::{Recording, events, feed, in_turn, settings};
+use crate::protocol::Frame;
+use crate::testing::{
+    assert_cut_is_no_success, assert_order_does_no_harm, assert_random_bytes_are_a_crash,
+    assert_scribbles_do_no_harm,
+};
 
 #[test]
 fn a_recording_cut_anywhere_is_no_success_without_the_end_of_its_turn() {
-    for recording in Recording::all() {
-        let whole = recording.output().join("\n");
-        for (case, at) in (0..whole.len()).step_by(397).enumerate() {
-            let lines: Vec<_> = whole[..whole.floor_char_boundary(at)].split('\n').collect();
-            assert_no_false_success(&recording, &lines, case);
-        }
-    }
+    assert_cut_is_no_success(&Recording::all(), 397);
 }
 
 #[test]
 fn lines_in_any_order_never_panic() {
-    let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
-    for recording in Recording::all() {
-        let mut lines = recording.output();
-        for round in 0..10 {
-            for at in (1..lines.len()).rev() {
-                lines.swap(at, numbers.below(at + 1));
-            }
-            assert_no_false_success(&recording, &lines, round);
-        }
-    }
+    assert_order_does_no_harm(&Recording::all(), 10);
 }
 
 #[test]
 fn scribbled_bytes_never_panic() {
-    let mut numbers = Numbers(42);
-    for recording in Recording::all() {
-        for _ in 0..10 {
-            let mut protocol = recording.protocol();
-            protocol.start();
-            for line in recording.output() {
-                let mut bytes = line.as_bytes().to_vec();
-                for _ in 0..=numbers.below(4) {
-                    let at = numbers.below(bytes.len());
-                    bytes[at] = numbers.next().to_le_bytes()[0];
-                }
-                protocol.on_frame(Frame::Line(&bytes));
-            }
-            protocol.on_exit(&recording.exit);
-        }
-    }
+    assert_scribbles_do_no_harm(&Recording::all(), 10);
 }
 
 #[test]
 fn random_bytes_are_no_success() {
-    let mut numbers = Numbers(7);
-    for _ in 0..2_000 {
-        let bytes: Vec<u8> = (0..numbers.below(300)).map(|_| numbers.next().to_le_bytes()[0]).collect();
-        let mut protocol = in_turn(&settings("agent"));
-        protocol.on_frame(Frame::Line(&bytes));
-        let (_, end) = protocol.on_exit(&exits()[0]);
-        assert!(matches!(end, End::Crashed { .. }), "{end:?}");
-    }
+    assert_random_bytes_are_a_crash(|| in_turn(&settings("agent")));
 }
 
 #[test]

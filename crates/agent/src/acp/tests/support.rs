@@ -3,65 +3,28 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use towline_core::{
-    AgentEvent, AttemptId, ClockLimits, End, MessageNo, SessionId, SessionLimits, SessionPlan,
-};
+use towline_core::{End, MessageNo, SessionId, SessionPlan};
 
-use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, CliSettings, Kind, McpServer, Permission};
+use crate::protocol::{Action, LaunchContext, ProcessEnd, Protocol, Steer, agent};
+use crate::settings::{AgentSettings, Kind, McpServer, Permission};
+use crate::testing::{Damageable, plain_launch, plain_settings};
+pub(super) use crate::testing::{events, exited, feed, readable, resume, written};
 
 pub(super) const PROMPT: &str = "make the tests pass";
 
 pub(super) fn settings(program: &str) -> AgentSettings {
-    let minute = Duration::from_secs(60);
-    AgentSettings {
-        kind: Kind::Acp,
-        command: vec![program.into()],
-        model: None,
-        permission: Permission::Bypass,
-        allow: vec![],
-        deny: vec![],
-        system_append: None,
-        dirs: vec![],
-        max_turns: None,
-        mcp: BTreeMap::new(),
-        args: vec![],
-        env: BTreeMap::new(),
-        pass_env: vec![],
-        sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
-        stop_grace: minute,
-        cli: CliSettings::default(),
-    }
+    plain_settings(Kind::Acp, &[program])
 }
 
 pub(super) fn fresh() -> SessionPlan {
     SessionPlan::Fresh(SessionId::new("ours"))
 }
 
-pub(super) fn resume(id: &str) -> SessionPlan {
-    SessionPlan::Resume(SessionId::new(id))
-}
-
 /// A launch with nothing special about it.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
-    let attempt: AttemptId =
-        serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id");
-    LaunchContext {
-        directory: "/workspace",
-        session,
-        attempt,
-        compact: None,
-        prompt: PROMPT,
-        prompt_file: "/attempt/prompt",
-        permitted: &[],
-        model: None,
-        environment: none,
-        towline: none,
-    }
+    plain_launch(session, PROMPT, none)
 }
 
 pub(super) fn protocol(settings: &AgentSettings, session: &SessionPlan) -> Box<dyn Protocol> {
@@ -80,10 +43,6 @@ pub(super) fn in_turn(settings: &AgentSettings) -> Box<dyn Protocol> {
     let actions = feed(&mut *protocol, SESSION);
     assert_eq!(written(&actions).len(), 1, "{actions:?}");
     protocol
-}
-
-pub(super) fn feed(protocol: &mut dyn Protocol, line: &str) -> Vec<Action> {
-    protocol.on_frame(Frame::Line(line.as_bytes()))
 }
 
 /// Feeds JSON.
@@ -106,27 +65,6 @@ pub(super) fn answered(id: &str, stop: &str) -> Value {
 pub(super) fn prompt(id: &str, text: &str) -> Value {
     let prompt = [json!({"type": "text", "text": text})];
     json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": {"sessionId": "s", "prompt": prompt}})
-}
-
-pub(super) fn events(actions: &[Action]) -> Vec<AgentEvent> {
-    let event = |action: &Action| match action {
-        Action::Emit { event, .. } => Some(event.clone()),
-        _ => None,
-    };
-    actions.iter().filter_map(event).collect()
-}
-
-/// What is written to the agent, as JSON.
-pub(super) fn written(actions: &[Action]) -> Vec<Value> {
-    let write = |action: &Action| match action {
-        Action::Write(bytes) => Some(serde_json::from_slice(bytes).expect("we write JSON")),
-        _ => None,
-    };
-    actions.iter().filter_map(write).collect()
-}
-
-pub(super) fn exited(code: i32) -> ProcessEnd {
-    ProcessEnd { code: Some(code), ..ProcessEnd::default() }
 }
 
 pub(super) fn end(protocol: &mut dyn Protocol) -> End {
@@ -258,22 +196,32 @@ impl Recording {
     }
 }
 
+impl Damageable for Recording {
+    fn title(&self) -> String {
+        self.full_name()
+    }
+
+    fn written_lines(&self) -> Vec<&str> {
+        self.output()
+    }
+
+    fn process_end(&self) -> &ProcessEnd {
+        &self.exit
+    }
+
+    fn new_protocol(&self) -> Box<dyn Protocol> {
+        self.protocol()
+    }
+
+    fn is_clean_end(line: &str) -> bool {
+        serde_json::from_str::<Value>(line).is_ok_and(|frame| frame["result"]["stopReason"] == "end_turn")
+    }
+
+    fn clean_ends_wanted(&self) -> usize {
+        if self.name == "compact" { 2 } else { 1 }
+    }
+}
+
 fn text(prompt: &Value) -> String {
     prompt["params"]["prompt"][0]["text"].as_str().expect("words").to_owned()
-}
-
-/// Actions as a person reads them, one per line.
-pub(super) fn readable(actions: &[Action], end: &End) -> String {
-    let show = |action: &Action| match action {
-        Action::Emit { event, .. } => format!("     {}", json_of(event)),
-        Action::Write(bytes) => format!("<-   {}", String::from_utf8_lossy(bytes).trim_end()),
-        Action::CloseStdin => "<-   (closed)".to_owned(),
-    };
-    let mut lines: Vec<_> = actions.iter().map(show).collect();
-    lines.push(format!("end  {}", json_of(end)));
-    lines.join("\n")
-}
-
-fn json_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("serialises")
 }

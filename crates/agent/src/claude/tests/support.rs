@@ -3,67 +3,28 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use towline_core::{
-    AgentEvent, AttemptId, ClockLimits, End, MessageNo, Reply, SessionId, SessionLimits, SessionPlan,
-};
+use towline_core::{End, MessageNo, Reply, SessionId, SessionPlan};
 
-use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use crate::settings::{AgentSettings, CliSettings, Kind, Permission};
+use crate::protocol::{Action, LaunchContext, ProcessEnd, Protocol, Steer, agent};
+use crate::settings::{AgentSettings, Kind, Permission};
+use crate::testing::{Damageable, plain_launch, plain_settings};
+pub(super) use crate::testing::{attempt, events, feed, play, readable, resume, written};
 
 pub(super) const PROMPT: &str = "-p is no flag here: make the tests pass";
 
 pub(super) fn settings() -> AgentSettings {
-    let minute = Duration::from_secs(60);
-    AgentSettings {
-        kind: Kind::Claude,
-        command: vec!["claude".into()],
-        model: None,
-        permission: Permission::Bypass,
-        allow: vec![],
-        deny: vec![],
-        system_append: None,
-        dirs: vec![],
-        max_turns: None,
-        mcp: BTreeMap::new(),
-        args: vec![],
-        env: BTreeMap::new(),
-        pass_env: vec![],
-        sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
-        stop_grace: minute,
-        cli: CliSettings::default(),
-    }
+    plain_settings(Kind::Claude, &["claude"])
 }
 
 pub(super) fn fresh(id: &str) -> SessionPlan {
     SessionPlan::Fresh(SessionId::new(id))
 }
 
-pub(super) fn resume(id: &str) -> SessionPlan {
-    SessionPlan::Resume(SessionId::new(id))
-}
-
-pub(super) fn attempt() -> AttemptId {
-    serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id")
-}
-
 /// A launch with nothing special about it.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
-    LaunchContext {
-        directory: "/workspace",
-        session,
-        attempt: attempt(),
-        compact: None,
-        prompt: PROMPT,
-        prompt_file: "/attempt/prompt",
-        permitted: &[],
-        model: None,
-        environment: none,
-        towline: none,
-    }
+    plain_launch(session, PROMPT, none)
 }
 
 pub(super) fn protocol(settings: &AgentSettings, session: &SessionPlan) -> Box<dyn Protocol> {
@@ -90,27 +51,6 @@ pub(super) fn in_session(settings: &AgentSettings) -> Box<dyn Protocol> {
     protocol.start();
     feed(&mut *protocol, r#"{"type":"system","subtype":"init","session_id":"s","cwd":"/workspace"}"#);
     protocol
-}
-
-pub(super) fn feed(protocol: &mut dyn Protocol, line: &str) -> Vec<Action> {
-    protocol.on_frame(Frame::Line(line.as_bytes()))
-}
-
-pub(super) fn events(actions: &[Action]) -> Vec<AgentEvent> {
-    let event = |action: &Action| match action {
-        Action::Emit { event, .. } => Some(event.clone()),
-        _ => None,
-    };
-    actions.iter().filter_map(event).collect()
-}
-
-/// What is written to the agent, as JSON.
-pub(super) fn written(actions: &[Action]) -> Vec<Value> {
-    let write = |action: &Action| match action {
-        Action::Write(bytes) => Some(serde_json::from_slice(bytes).expect("we write JSON")),
-        _ => None,
-    };
-    actions.iter().filter_map(write).collect()
 }
 
 /// A conversation with the real CLI, kept on disk.
@@ -230,6 +170,34 @@ impl Recording {
     }
 }
 
+impl Damageable for Recording {
+    fn title(&self) -> String {
+        self.name.clone()
+    }
+
+    fn written_lines(&self) -> Vec<&str> {
+        self.output()
+    }
+
+    fn process_end(&self) -> &ProcessEnd {
+        &self.exit
+    }
+
+    fn new_protocol(&self) -> Box<dyn Protocol> {
+        self.protocol()
+    }
+
+    fn is_clean_end(line: &str) -> bool {
+        serde_json::from_str::<Value>(line).is_ok_and(|frame| {
+            frame["type"] == "result" && frame["subtype"] == "success" && frame["is_error"] == false
+        })
+    }
+
+    fn clean_ends_wanted(&self) -> usize {
+        if self.compacts() { 2 } else { 1 }
+    }
+}
+
 enum Moment<'a> {
     Frame(&'a str),
     Steer(Steer),
@@ -264,32 +232,4 @@ fn steer(written: &Value) -> Option<Steer> {
         _ => Reply::Denied { message: response["response"]["message"].as_str()?.to_owned() },
     };
     Some(Steer::Answer { request, reply })
-}
-
-/// The whole conversation: all that the protocol wants done, and the end.
-pub(super) fn play(protocol: &mut dyn Protocol, lines: &[&str], exit: &ProcessEnd) -> (Vec<Action>, End) {
-    let mut actions = protocol.start();
-    for line in lines {
-        actions.extend(feed(protocol, line));
-    }
-    let (last, end) = protocol.on_exit(exit);
-    actions.extend(last);
-    (actions, end)
-}
-
-/// Actions as a person reads them, one per line.
-pub(super) fn readable(actions: &[Action], end: &End) -> String {
-    let show = |action: &Action| match action {
-        Action::Emit { event, parent: None } => format!("     {}", json(event)),
-        Action::Emit { event, parent: Some(parent) } => format!("     {} below {parent}", json(event)),
-        Action::Write(bytes) => format!("<-   {}", String::from_utf8_lossy(bytes).trim_end()),
-        Action::CloseStdin => "<-   (closed)".to_owned(),
-    };
-    let mut lines: Vec<_> = actions.iter().map(show).collect();
-    lines.push(format!("end  {}", json(end)));
-    lines.join("\n")
-}
-
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("serialises")
 }
