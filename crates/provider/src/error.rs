@@ -1,0 +1,44 @@
+//! What can go wrong between us and a provider, in the same classes for all of them.
+
+use jiff::Timestamp;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// What kind of trouble it is.
+    pub class: ErrorClass,
+    /// The status of the answer over HTTP, where there was one.
+    pub status: Option<u16>,
+    /// When to try again, where the provider says so.
+    pub until: Option<Timestamp>,
+    /// What the provider says, or what happened. Never holds the key.
+    pub message: String,
+}
+
+/// The kinds of trouble, each with its own way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The credentials are refused, or the account has no money: a person is needed.
+    Auth,
+    /// A quota is used up.
+    Limited,
+    /// The conversation is longer than the model can read.
+    Overflow,
+    /// The provider failed, or is overloaded: worth another try.
+    Server,
+    /// There was no connection, or it broke: worth another try.
+    Network,
+    /// The answer broke off, or is none that can be read: worth another try.
+    CutOff,
+    /// The provider refuses the question itself (no such model, for one): another try would end the same.
+    Invalid,
+}
+
+impl ErrorClass {
+    /// Whether the same question may be answered when it is asked again.
+    #[must_use]
+    pub const fn is_worth_another_try(self) -> bool {
+        matches!(self, Self::Server | Self::Network | Self::CutOff)
+    }
+}
