@@ -24,7 +24,8 @@ mod version;
 
 pub use abilities::{Abilities, Ability};
 pub use protocol::{
-    Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Steer, agent,
+    Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,
+    WindowSize, agent,
 };
 pub use settings::{AgentSettings, CliSettings, Kind, McpServer, Permission, PromptBy};
 pub use sign_in::{SignIn, SignInClue};

@@ -120,6 +120,30 @@ pub struct LaunchPlan {
     pub argv: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
+    /// What its standard streams are.
+    pub stdio: Stdio,
+}
+
+/// How a process is connected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stdio {
+    /// By a pipe for each of its standard streams.
+    #[default]
+    Pipes,
+    /// By pipes, but for its standard output, which goes straight to a file: for programs that lose the end of what they
+    /// print to a pipe when they exit.
+    OutputFile,
+    /// By a terminal, in which everything that it prints is its standard output.
+    Terminal(WindowSize),
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowSize {
+    /// Its width.
+    pub columns: u16,
+    /// Its height.
+    pub rows: u16,
 }
 
 /// A conversation with a running agent.

@@ -9,7 +9,7 @@ use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
 use crate::environment::{Extra, environment};
-use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Steer};
+use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Stdio, Steer};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::unrecognised::Unrecognised;
@@ -29,7 +29,7 @@ impl Agent for Script {
             settings.command.iter().cloned().chain(session).chain(settings.args.iter().cloned()).collect();
         let mut env = self.environment(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv, env }
+        LaunchPlan { argv, env, stdio: Stdio::Pipes }
     }
 
     fn protocol(&self, _settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

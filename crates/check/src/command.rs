@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::show_duration;
-use towline_process::{Deadline, ExitRecord, Launch, Notice, ProcessError, Shim, ShimProgram, StopCause};
+use towline_process::{
+    Deadline, ExitRecord, Launch, Notice, ProcessError, Shim, ShimProgram, Stdio, StopCause,
+};
 
 use crate::blocking::blocking;
 use crate::stop::Stop;
@@ -104,6 +106,7 @@ impl<'a> Place<'a> {
             drain: DRAIN,
             // A check may well close its output and go on: its timeout is what limits it.
             closed_output_grace: None,
+            stdio: Stdio::Pipes,
         }
     }
 }

@@ -549,10 +549,23 @@ async fn start(
         term_grace: settings.stop_grace,
         drain: DRAIN,
         closed_output_grace: Some(CLOSED_OUTPUT_GRACE),
+        stdio: stdio(plan.stdio),
     };
     match spawn(&shared.shim, dir, &launch, &plan.env).await {
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),
         Err(error) => Err(other(error.to_string())),
+    }
+}
+
+fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
+    use towline_agent::Stdio;
+    match wanted {
+        Stdio::Pipes => towline_process::Stdio::Pipes,
+        Stdio::OutputFile => towline_process::Stdio::OutputFile,
+        Stdio::Terminal(size) => towline_process::Stdio::Terminal(towline_process::WindowSize {
+            columns: size.columns,
+            rows: size.rows,
+        }),
     }
 }
 

@@ -24,6 +24,36 @@ impl Deadline {
     }
 }
 
+/// What the program's standard streams are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdio {
+    /// A pipe each.
+    #[default]
+    Pipes,
+    /// Pipes, but for the standard output, which is the log itself: for programs that lose the end of what they print to
+    /// a pipe when they exit. Nobody can tell when such an output is closed: a run with it drains until its tree is gone,
+    /// and has no use for [`Launch::closed_output_grace`]. Only on Linux.
+    OutputFile,
+    /// All three are one terminal, which is also the controlling one. It echoes nothing, makes no signals of what is
+    /// written to it, and changes no byte on its way out; whatever the program sets instead holds. All output is standard
+    /// output.
+    ///
+    /// It gives out whole lines, however long they are, and an end of input once standard input is closed: that is what
+    /// programs expect that do not read single keys. One that does is told no end, because terminals have none for it.
+    /// The byte `0xFF`, which no text in UTF-8 has, stands for the end and cannot be written.
+    Terminal(WindowSize),
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WindowSize {
+    /// Its width.
+    pub columns: u16,
+    /// Its height.
+    pub rows: u16,
+}
+
 /// One program to run under a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
@@ -42,6 +72,8 @@ pub struct Launch {
     /// How long the program may take to end once nobody holds its standard output open any more; without it, as long
     /// as it likes.
     pub closed_output_grace: Option<Duration>,
+    /// What its standard streams are.
+    pub stdio: Stdio,
 }
 
 /// The form of [`Launch`] on disk.
@@ -55,6 +87,8 @@ struct LaunchFile {
     drain_ms: u64,
     #[serde(default)]
     closed_output_grace_ms: Option<u64>,
+    #[serde(default)]
+    stdio: Stdio,
 }
 
 impl Launch {
@@ -67,6 +101,7 @@ impl Launch {
             term_grace_ms: millis(self.term_grace),
             drain_ms: millis(self.drain),
             closed_output_grace_ms: self.closed_output_grace.map(millis),
+            stdio: self.stdio,
         })
     }
 
@@ -80,6 +115,7 @@ impl Launch {
             term_grace: Duration::from_millis(file.term_grace_ms),
             drain: Duration::from_millis(file.drain_ms),
             closed_output_grace: file.closed_output_grace_ms.map(Duration::from_millis),
+            stdio: file.stdio,
         })
     }
 }
@@ -102,9 +138,21 @@ mod tests {
             term_grace: Duration::from_secs(5),
             drain: Duration::from_secs(2),
             closed_output_grace: None,
+            stdio: Stdio::Pipes,
         };
         assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
         launch.closed_output_grace = Some(Duration::from_secs(30));
-        assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
+        for stdio in [Stdio::OutputFile, Stdio::Terminal(WindowSize { columns: 80, rows: 24 })] {
+            launch.stdio = stdio;
+            assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_speak_of_streams_or_grace_means_pipes_and_none() {
+        let file = r#"{"argv":["program"],"cwd":"/","deadline_unix_ms":7,
+            "interrupt_grace_ms":1,"term_grace_ms":2,"drain_ms":3}"#;
+        let launch = Launch::from_json(file.as_bytes()).unwrap();
+        assert_eq!((launch.stdio, launch.closed_output_grace), (Stdio::Pipes, None));
     }
 }

@@ -1,7 +1,7 @@
 //! Runs one program under supervision and keeps every byte it says.
 //!
-//! Each run has a directory and a *shim*: a tiny process that owns the program's process tree and its three
-//! pipes, appends the raw bytes to files, serves a Unix socket, and writes the exit record once the whole tree
+//! Each run has a directory and a *shim*: a tiny process that owns the program's process tree and its standard
+//! streams, appends the raw bytes to files, serves a Unix socket, and writes the exit record once the whole tree
 //! is gone. The shim outlives whoever started it, up to its own deadline. This crate holds the shim
 //! ([`shim::main`]), its client ([`spawn`], [`connect`], [`Shim`]), and the readers of what it wrote
 //! ([`LogReader`], [`LineFramer`], [`OutputTimes`], [`merged_tail`], [`ExitRecord`]).
@@ -31,7 +31,7 @@ pub use error::ProcessError;
 pub use files::Stream;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
 pub use identity::shim_process;
-pub use launch::{Deadline, Launch};
+pub use launch::{Deadline, Launch, Stdio, WindowSize};
 pub use log_reader::{CHUNK_BYTES, LogReader};
 pub use output_times::OutputTimes;
 pub use platform::{ProcessId, Signal, descendants};

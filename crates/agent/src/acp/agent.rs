@@ -6,7 +6,7 @@ use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
 use crate::abilities::Abilities;
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming};
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming, Stdio};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -18,7 +18,7 @@ impl Agent for Acp {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
         let mut env = plan::env(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings, context), env }
+        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::Pipes }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

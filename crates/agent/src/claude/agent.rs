@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
 use crate::abilities::{self, Abilities, Ability};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -20,7 +20,7 @@ impl Agent for Claude {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
         let mut env = plan::env(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings, context), env }
+        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::Pipes }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::plan;
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol};
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::{TestedVersions, Version};
@@ -21,7 +21,7 @@ impl Agent for Codex {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
         let mut env = plan::env(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings), env }
+        LaunchPlan { argv: plan::argv(settings), env, stdio: Stdio::Pipes }
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

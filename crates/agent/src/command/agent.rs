@@ -6,7 +6,7 @@ use towline_core::{LaunchProblem, SessionPlan};
 
 use super::protocol::CommandProtocol;
 use crate::environment::{Extra, environment};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming};
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming, Stdio};
 use crate::settings::{AgentSettings, PromptBy};
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -21,7 +21,7 @@ impl Agent for Command {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
         let mut env = self.environment(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv: argv(settings, context), env }
+        LaunchPlan { argv: argv(settings, context), env, stdio: Stdio::Pipes }
     }
 
     fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {

@@ -1,7 +1,10 @@
 //! Systems without subreapers and pidfds: the program's process group stands for its tree. What starts a session
 //! or group of its own escapes; start times are not known, so a reused number is not told apart.
 
+use std::convert::Infallible;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, test_kill_process, test_kill_process_group};
@@ -40,6 +43,25 @@ pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
         Ok(()) => Ok(Delivery::Sent),
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// There is no such thing here.
+pub(crate) struct GrowthWatch(Infallible);
+
+impl GrowthWatch {
+    pub(crate) fn of(_path: &Path) -> io::Result<Self> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a file cannot be watched on this system"))
+    }
+
+    pub(crate) fn clear(&self) {
+        match self.0 {}
+    }
+}
+
+impl AsFd for GrowthWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.0 {}
     }
 }
 

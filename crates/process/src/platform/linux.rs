@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
+use rustix::fs::inotify;
 use rustix::io::Errno;
 use rustix::process::{
     PidfdFlags, Signal as Number, getpid, getppid, pidfd_open, pidfd_send_signal, set_child_subreaper,
@@ -91,6 +94,29 @@ pub(crate) fn environment_has(entry: &[u8]) -> Vec<ProcessId> {
             carries.then_some(ProcessId { pid, start_time: before.start_time })
         })
         .collect()
+}
+
+/// Can be waited for until a file is written to.
+pub(crate) struct GrowthWatch(OwnedFd);
+
+impl GrowthWatch {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY)?;
+        Ok(Self(watch))
+    }
+
+    /// Forgets what was written up to now. To be called before the file is looked at, or a write in between is missed.
+    pub(crate) fn clear(&self) {
+        let mut events = [0; 512];
+        while rustix::io::read(&self.0, &mut events).is_ok_and(|count| count > 0) {}
+    }
+}
+
+impl AsFd for GrowthWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 fn all_pids() -> impl Iterator<Item = u32> {

@@ -15,7 +15,7 @@ mod group;
 #[cfg(not(target_os = "linux"))]
 use group as system;
 
-pub(crate) use system::{adopt_orphans, die_with_parent, environment_has, send, tree_of};
+pub(crate) use system::{GrowthWatch, adopt_orphans, die_with_parent, environment_has, send, tree_of};
 
 /// A process that cannot be mistaken for a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

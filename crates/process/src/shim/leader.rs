@@ -1,21 +1,22 @@
 //! Starting the program, and saying by kind why it could not be started.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::launch::Launch;
+use super::wiring::{self, Ours, Theirs};
+use crate::launch::{Launch, Stdio};
 use crate::platform::{self, ProcessId};
 use crate::record::{SpawnError, SpawnErrorKind};
+
+/// What a program that is given a terminal takes it for, if nothing else was said.
+const USUAL_TERMINAL: &str = "xterm-256color";
 
 /// The program: the leader of the tree, in a session of its own.
 pub(super) struct Leader {
     pub(super) process: ProcessId,
-    pub(super) stdin: OwnedFd,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
+    pub(super) streams: Ours,
 }
 
 /// Starts the program with the shim's own environment.
@@ -29,45 +30,47 @@ pub(super) fn start(launch: &Launch) -> Result<Leader, SpawnError> {
             message: format!("there is no directory {} to start {program} in", launch.cwd.display()),
         });
     }
-    let child = command(program, launch).spawn().map_err(|error| explain(program, launch, &error))?;
-    take_over(child).map_err(|error| SpawnError {
-        kind: SpawnErrorKind::Other,
-        message: format!("{program} started and its pipes could not be taken over: {error}"),
-    })
+    let other = |message| SpawnError { kind: SpawnErrorKind::Other, message };
+    let (theirs, streams) = wiring::connect(launch.stdio)
+        .map_err(|error| other(format!("the streams for {program} could not be made: {error}")))?;
+    // The child handle is let go of on purpose: the supervisor reaps every process of the tree, this one too.
+    let child = command(program, launch, theirs).spawn().map_err(|error| explain(program, launch, &error))?;
+    // Our own unreaped child has its number for certain, so looking its start time up cannot mistake it.
+    let process = ProcessId::of(child.id())
+        .ok_or_else(|| other(format!("{program} started and is not to be seen among the processes")))?;
+    Ok(Leader { process, streams })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the shim is the one that starts programs")]
-#[expect(unsafe_code, reason = "a new session and the parent death signal are set between fork and exec")]
-fn command(program: &str, launch: &Launch) -> Command {
+#[expect(
+    unsafe_code,
+    reason = "the session, its terminal and the parent death signal are set between fork and exec"
+)]
+fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     let mut command = Command::new(program);
     command
         .args(launch.argv.iter().skip(1))
         .current_dir(&launch.cwd)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdin(theirs.stdin)
+        .stdout(theirs.stdout)
+        .stderr(theirs.stderr);
+    let has_terminal = matches!(launch.stdio, Stdio::Terminal(_));
+    if has_terminal && std::env::var_os("TERM").is_none() {
+        command.env("TERM", USUAL_TERMINAL);
+    }
     let shim = rustix::process::getpid();
     let in_child = move || {
         rustix::process::setsid()?;
+        if has_terminal {
+            // By now it is the standard input.
+            rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        }
         platform::die_with_parent(shim)
     };
     // SAFETY: the closure runs in the child between fork and exec and only makes system calls: it allocates
     // nothing, takes no lock and touches no state of the parent.
     unsafe { command.pre_exec(in_child) };
     command
-}
-
-/// The child handle is let go of on purpose: the supervisor reaps every process of the tree, this one too.
-fn take_over(mut child: Child) -> io::Result<Leader> {
-    let missing = || io::Error::other("a pipe is missing");
-    // Our own unreaped child has its number for certain, so looking its start time up cannot mistake it.
-    let process = ProcessId::of(child.id()).ok_or_else(|| io::Error::other("it is not to be seen"))?;
-    Ok(Leader {
-        process,
-        stdin: child.stdin.take().ok_or_else(missing)?.into(),
-        stdout: child.stdout.take().ok_or_else(missing)?.into(),
-        stderr: child.stderr.take().ok_or_else(missing)?.into(),
-    })
 }
 
 fn explain(program: &str, launch: &Launch, error: &io::Error) -> SpawnError {

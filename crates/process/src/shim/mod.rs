@@ -1,7 +1,7 @@
 //! The shim itself: what runs in the supervisor process. One thread, one poll loop, fixed buffers.
 //!
-//! [`main`] prepares the process and hands over to the supervisor's loop, which owns the program's pipes
-//! (`output`, `stdin`), the clients (`peer`), and the way to the end (`ending`). The shim never interprets what
+//! [`main`] prepares the process and hands over to the supervisor's loop, which owns our ends of the program's
+//! streams (`wiring`, `output`, `stdin`, `terminal`), the clients (`peer`), and the way to the end (`ending`). The shim never interprets what
 //! the program says and never trusts a client to be there.
 
 mod ending;
@@ -14,6 +14,8 @@ mod signals;
 mod startup;
 mod stdin;
 mod supervisor;
+mod terminal;
+mod wiring;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! One of the program's output pipes and the log it goes to.
+//! One of the program's outputs and the log it goes to.
 //!
 //! Nothing is ever dropped: when the log cannot be written (a full disk), the bytes at hand are held and the pipe
 //! is left alone until they are safe, which in the end makes the program wait.
@@ -9,22 +9,41 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::log;
 use crate::files::Stream;
+use crate::platform::GrowthWatch;
 
 /// How long to wait before a log that could not be written is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Where the bytes of a log come from.
+pub(super) enum Origin {
+    /// A pipe, or our side of a terminal, which from here look the same.
+    Pipe(File),
+    /// The program itself writes the log. Whether it will ever do so again cannot be known.
+    Log(GrowthWatch),
+}
+
+impl Origin {
+    /// The end of a pipe or of a terminal from which the program's output is read.
+    pub(super) fn pipe(end: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&end, true)?;
+        Ok(Self::Pipe(File::from(end)))
+    }
+}
+
 pub(super) struct Output {
     pub(super) stream: Stream,
-    pipe: Option<File>,
+    origin: Option<Origin>,
     log: File,
     length: u64,
     held: Vec<u8>,
     retry_at: Option<Instant>,
 }
 
-/// What one look into the pipe brought.
+/// What one look at where the bytes come from brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Looked {
     /// The log grew by so many bytes (none if they are held).
@@ -36,20 +55,18 @@ pub(super) enum Looked {
 }
 
 impl Output {
-    pub(super) fn new(stream: Stream, log: File) -> Self {
-        Self { stream, pipe: None, log, length: 0, held: Vec::new(), retry_at: None }
+    /// Without an origin it is closed from the beginning.
+    pub(super) fn new(stream: Stream, log: File, origin: Option<Origin>) -> Self {
+        Self { stream, origin, log, length: 0, held: Vec::new(), retry_at: None }
     }
 
-    /// Takes over the reading end of the program's pipe.
-    pub(super) fn attach(&mut self, pipe: OwnedFd) -> io::Result<()> {
-        rustix::io::ioctl_fionbio(&pipe, true)?;
-        self.pipe = Some(File::from(pipe));
-        Ok(())
-    }
-
-    /// The pipe, if it is to be waited for.
+    /// What to wait for, if anything.
     pub(super) fn pollable(&self) -> Option<BorrowedFd<'_>> {
-        if self.held.is_empty() { self.pipe.as_ref().map(AsFd::as_fd) } else { None }
+        match &self.origin {
+            Some(Origin::Pipe(pipe)) if self.held.is_empty() => Some(pipe.as_fd()),
+            Some(Origin::Log(watch)) => Some(watch.as_fd()),
+            _ => None,
+        }
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -57,7 +74,7 @@ impl Output {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.pipe.is_none()
+        self.origin.is_none()
     }
 
     pub(super) fn has_held(&self) -> bool {
@@ -68,12 +85,19 @@ impl Output {
         self.retry_at
     }
 
-    /// Moves at most one buffer from the pipe to the log.
+    /// Moves at most one buffer from the pipe to the log, or looks how far the program has written it.
     pub(super) fn look(&mut self, buffer: &mut [u8], now: Instant) -> Looked {
-        let Some(pipe) = &mut self.pipe else { return Looked::Closed };
-        match pipe.read(buffer) {
+        let read = match &mut self.origin {
+            None => return Looked::Closed,
+            Some(Origin::Log(watch)) => {
+                watch.clear();
+                return self.measure();
+            }
+            Some(Origin::Pipe(pipe)) => pipe.read(buffer),
+        };
+        match read {
             Ok(0) => {
-                self.pipe = None;
+                self.origin = None;
                 Looked::Closed
             }
             Ok(count) => Looked::Read(self.append(buffer.get(..count).unwrap_or_default(), now)),
@@ -81,9 +105,28 @@ impl Output {
                 Looked::Empty
             }
             Err(error) => {
-                log::note(&format!("cannot read {:?} of the program: {error}", self.stream));
-                self.pipe = None;
+                // It is how a terminal says that nobody has it open any more.
+                if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
+                    log::note(&format!("cannot read {:?} of the program: {error}", self.stream));
+                }
+                self.origin = None;
                 Looked::Closed
+            }
+        }
+    }
+
+    /// What was there once counts as there, even if the program cuts its own log.
+    fn measure(&mut self) -> Looked {
+        match self.log.metadata() {
+            Ok(log) if log.len() > self.length => {
+                let grown = log.len() - self.length;
+                self.length = log.len();
+                Looked::Read(grown)
+            }
+            Ok(_) => Looked::Empty,
+            Err(error) => {
+                log::note(&format!("cannot measure {}: {error}", self.stream.file_name()));
+                Looked::Empty
             }
         }
     }
@@ -101,9 +144,9 @@ impl Output {
         self.log.sync_data()
     }
 
-    /// Lets go of the pipe: whoever still writes gets SIGPIPE.
+    /// Lets go of where the bytes come from: whoever still writes to a pipe gets SIGPIPE.
     pub(super) fn close(&mut self) {
-        self.pipe = None;
+        self.origin = None;
     }
 
     /// Writes to the end of the log; what does not fit is held. The place is always given, so that a write that
@@ -153,8 +196,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (mut program, read_end) = pipe();
-        let mut output = Output::new(Stream::Stdout, full);
-        output.attach(read_end).unwrap();
+        let mut output = Output::new(Stream::Stdout, full, Some(Origin::pipe(read_end).unwrap()));
         let mut buffer = [0; 64];
         let start = Instant::now();
 

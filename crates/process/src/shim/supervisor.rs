@@ -1,7 +1,7 @@
 //! The loop: wait for anything, act on it, tell the clients, and find out whether the end is reached.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -73,6 +73,8 @@ pub(super) struct Supervisor {
     pub(super) stdin: Stdin,
     pub(super) peers: Vec<Peer>,
     leader_end: Option<LeaderEnd>,
+    /// Held as long as the program runs, so that it is not hung up before.
+    terminal: Option<OwnedFd>,
     started_at_ms: u64,
     outputs: [Output; 2],
     index: IndexWriter,
@@ -87,25 +89,23 @@ impl Supervisor {
     pub(super) fn run(prepared: Prepared) -> io::Result<()> {
         let started_at_ms = clock::unix_ms();
         match leader::start(&prepared.launch) {
-            Ok(leader) => Self::new(prepared, leader, started_at_ms)?.supervise(),
+            Ok(leader) => Self::new(prepared, leader, started_at_ms).supervise(),
             Err(error) => report_failed_start(prepared, error, started_at_ms),
         }
     }
 
-    fn new(prepared: Prepared, leader: leader::Leader, started_at_ms: u64) -> io::Result<Self> {
-        let mut stdin = Stdin::new(prepared.stdin_log);
-        stdin.attach(leader.stdin)?;
-        let mut stdout = Output::new(Stream::Stdout, prepared.stdout_log);
-        stdout.attach(leader.stdout)?;
-        let mut stderr = Output::new(Stream::Stderr, prepared.stderr_log);
-        stderr.attach(leader.stderr)?;
+    fn new(prepared: Prepared, leader: leader::Leader, started_at_ms: u64) -> Self {
+        let streams = leader.streams;
+        let stdout = Output::new(Stream::Stdout, prepared.stdout_log, Some(streams.stdout));
+        let stderr = Output::new(Stream::Stderr, prepared.stderr_log, streams.stderr);
         let mut supervisor = Self {
             deadline: prepared.launch.deadline,
             leader: leader.process,
             ending: Ending::new(leader.process, &prepared.launch),
-            stdin,
+            stdin: Stdin::new(prepared.stdin_log, streams.stdin),
             peers: Vec::new(),
             leader_end: None,
+            terminal: streams.terminal,
             started_at_ms,
             outputs: [stdout, stderr],
             index: IndexWriter::new(prepared.index),
@@ -117,7 +117,7 @@ impl Supervisor {
         if let Some(starter) = prepared.starter {
             supervisor.admit(starter, Instant::now());
         }
-        Ok(supervisor)
+        supervisor
     }
 
     fn supervise(mut self) -> io::Result<()> {
@@ -341,6 +341,7 @@ impl Supervisor {
             at_ms: clock::unix_ms(),
         });
         self.stdin.detach();
+        self.terminal = None;
         self.ending.leader_exited(now);
     }
 

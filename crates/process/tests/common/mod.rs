@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use towline_process::{
-    Deadline, ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stream,
-    connect, end_processes, processes_with_env, shim_process, spawn,
+    Deadline, ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stdio,
+    Stream, connect, end_processes, processes_with_env, shim_process, spawn,
 };
 
 /// No wait in these tests is longer; each of them normally ends within milliseconds.
@@ -46,6 +46,7 @@ impl Run {
             term_grace: Duration::from_millis(200),
             drain: Duration::from_millis(300),
             closed_output_grace: None,
+            stdio: Stdio::Pipes,
         };
         let env = BTreeMap::from([
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
