@@ -6,6 +6,7 @@
 
 mod abilities;
 mod acp;
+mod api_settings;
 mod claude;
 mod codex;
 mod command;
@@ -23,6 +24,7 @@ mod unrecognised;
 mod version;
 
 pub use abilities::{Abilities, Ability};
+pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Price, Provider};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,
     WindowSize, agent,

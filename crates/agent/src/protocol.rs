@@ -82,7 +82,7 @@ pub fn agent(kind: Kind) -> &'static dyn Agent {
     match kind {
         Kind::Claude => &crate::claude::Claude,
         Kind::Codex => &crate::codex::Codex,
-        Kind::Acp => &crate::acp::Acp,
+        Kind::Acp | Kind::Builtin => &crate::acp::Acp,
         Kind::Command => &crate::command::Command,
         Kind::Script => &crate::script::Script,
     }

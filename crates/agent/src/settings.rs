@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use towline_core::{ClockLimits, SessionLimits};
 
+use crate::api_settings::ApiSettings;
+
 /// The kinds of agents this version can drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -17,13 +19,16 @@ pub enum Kind {
     Acp,
     /// Any program that takes a prompt, prints text and exits.
     Command,
+    /// The agent over model APIs inside the binary.
+    Builtin,
     /// The scripted agent inside the binary.
     Script,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Acp, Self::Command, Self::Script];
+    pub const ALL: [Self; 6] =
+        [Self::Claude, Self::Codex, Self::Acp, Self::Builtin, Self::Command, Self::Script];
 
     /// The name used in the configuration.
     pub const fn name(self) -> &'static str {
@@ -31,6 +36,7 @@ impl Kind {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Acp => "acp",
+            Self::Builtin => "builtin",
             Self::Command => "command",
             Self::Script => "script",
         }
@@ -85,6 +91,8 @@ pub struct AgentSettings {
     pub env: BTreeMap<String, String>,
     /// Variables passed on to it, by name.
     pub pass_env: Vec<String>,
+    /// Whose quota it uses: agents of one account are limited together.
+    pub account: Option<String>,
     /// How long its conversations are gone on with.
     pub sessions: SessionLimits,
     /// How long things may take.
@@ -93,6 +101,8 @@ pub struct AgentSettings {
     pub stop_grace: Duration,
     /// What is only set for agents of the kind [`Kind::Command`].
     pub cli: CliSettings,
+    /// What is only set for agents of the kind [`Kind::Builtin`].
+    pub api: ApiSettings,
 }
 
 /// How a program that is no more than that is spoken with.

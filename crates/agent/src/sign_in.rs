@@ -1,12 +1,13 @@
 //! What shows, without asking the provider, that somebody has signed an agent in.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// One thing that would show that an agent is signed in. Only that it is there counts, never what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignInClue {
     /// This variable is in the agent's environment, with some value.
-    Variable(&'static str),
+    Variable(Cow<'static, str>),
     /// This file exists.
     File(PathBuf),
     /// This JSON file has this key at its top.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use towline_core::{AgentEvent, AttemptId, ClockLimits, End, SessionId, SessionLimits, SessionPlan};
 
+use crate::api_settings::ApiSettings;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::{AgentSettings, CliSettings, Kind, Permission};
 
@@ -27,10 +28,12 @@ pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
         args: vec![],
         env: BTreeMap::new(),
         pass_env: vec![],
+        account: None,
         sessions: SessionLimits::default(),
         clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
         cli: CliSettings::default(),
+        api: ApiSettings::default(),
     }
 }
 

@@ -68,7 +68,8 @@ impl Context {
             layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
         }
         layers.push(Layer::environment(self.environment.clone()));
-        let loaded = towline_config::load(&layers)?;
+        let mut loaded = towline_config::load(&layers)?;
+        loaded.config.set_own_program(&self.program.display().to_string());
         for warning in &loaded.warnings {
             output::say(format_args!("warning: {warning}"));
         }
@@ -83,7 +84,9 @@ impl Context {
         };
         let layers = files.iter().filter_map(read);
         let environment = Layer::environment(self.environment.clone());
-        towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>())
+        let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
+        inspection.config.set_own_program(&self.program.display().to_string());
+        inspection
     }
 
     /// The configuration files that are looked for from `directory`, in the order of their layers.

@@ -58,6 +58,10 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
         },
         briefing: config.briefing,
         red_first: run.red_first,
+        accounts: agents
+            .iter()
+            .filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?)))
+            .collect(),
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),

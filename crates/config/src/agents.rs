@@ -1,15 +1,16 @@
-//! `[agents.NAME]`: which agents there are, and which of them this version drives.
+//! `[agents.NAME]`: which agents there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use towline_agent::{AgentSettings, Kind, McpServer, Permission};
 use towline_core::{AgentName, ClockLimits, SessionLimits};
 
+use crate::builtin_agents;
 use crate::command_agents;
 use crate::convert::Config;
-use crate::error::{ConfigError, Warning, WarningKind, did_you_mean};
+use crate::error::{ConfigError, Warning, did_you_mean};
 use crate::layer::Place;
-use crate::schema::{AGENT_KINDS, KeyPath};
+use crate::schema::KeyPath;
 use crate::settings::Settings;
 use crate::suggest::nearest;
 
@@ -22,21 +23,14 @@ pub fn resolve_agent<'a>(config: &'a Config, name: &str) -> Result<&'a AgentSett
     })
 }
 
-/// The kinds of agents that this version drives, for people.
-pub(crate) fn driven_kinds() -> String {
-    Kind::ALL.map(Kind::name).join(", ")
-}
-
 /// The agents of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     /// Those that can be used.
     pub(crate) usable: BTreeMap<String, AgentSettings>,
-    /// Those of kinds that are not driven yet: name and kind.
-    pub(crate) skipped: BTreeMap<String, String>,
     /// Those with problems, which have been reported.
     pub(crate) broken: BTreeSet<String>,
-    /// One for each that is skipped, and what else its author may not expect.
+    /// What its author may not expect.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -63,19 +57,16 @@ pub(crate) fn read(settings: &mut Settings) -> Agents {
                     agents.broken.insert(name);
                 }
             }
+            // What is no kind has been reported with its value.
             Some(Err(())) => {
-                let kind = kind.unwrap_or_default();
-                let place = settings.place(&["agents", &name, "kind"]).unwrap_or(&place).clone();
-                let about = WarningKind::SkippedAgent { kind: kind.clone() };
-                agents.warnings.push(Warning { key: format!("agents.{name}"), place, kind: about });
-                agents.skipped.insert(name, kind);
+                agents.broken.insert(name);
             }
         }
     }
     agents
 }
 
-/// The agents to use, in order. Each must be there and be driven by this version.
+/// The agents to use, in order. Each must be there.
 pub(crate) fn in_order(settings: &mut Settings, agents: &Agents) -> Vec<AgentName> {
     const KEY: [&str; 2] = ["defaults", "agents"];
     let names: Vec<String> = settings.get(&KEY).unwrap_or_default();
@@ -87,21 +78,10 @@ pub(crate) fn in_order(settings: &mut Settings, agents: &Agents) -> Vec<AgentNam
     }
     let is_there = |name: &String| agents.usable.contains_key(name) || agents.broken.contains(name);
     for name in names.iter().filter(|name| !is_there(name)) {
-        // A name such as `codex` means the agent of that kind, even if no table says so.
-        let bare_kind = AGENT_KINDS.contains(&name.as_str()).then_some(name);
-        let (what, fix) = match agents.skipped.get(name).or(bare_kind) {
-            Some(kind) if kind.parse::<Kind>().is_err() => (
-                format!("`defaults.agents` names `{name}`, an agent of the kind `{kind}`,"),
-                format!("this version drives the kinds {}: name an agent of those", driven_kinds()),
-            ),
-            _ => {
-                let known: Vec<&str> = agents.usable.keys().map(String::as_str).collect();
-                let meant = did_you_mean(nearest(name, known.iter().copied()));
-                let fix = format!("known agents: {}{meant}", known.join(", "));
-                (format!("unknown agent `{name}`"), fix)
-            }
-        };
-        settings.report(what, place.clone(), fix);
+        let known: Vec<&str> = agents.usable.keys().map(String::as_str).collect();
+        let meant = did_you_mean(nearest(name, known.iter().copied()));
+        let fix = format!("known agents: {}{meant}", known.join(", "));
+        settings.report(format!("unknown agent `{name}`"), place.clone(), fix);
     }
     names.into_iter().map(AgentName::new).collect()
 }
@@ -128,12 +108,15 @@ fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
 }
 
 fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> Option<AgentSettings> {
-    let Some(command) = settings.get::<Vec<String>>(&["agents", name, "command"]) else {
+    let command = settings.get::<Vec<String>>(&["agents", name, "command"]);
+    // The built-in agent is this program itself, wherever that is.
+    let Some(command) = command.or_else(|| (kind == Kind::Builtin).then(Vec::new)) else {
         let fix = format!("add the program to start, such as `command = [\"{}\"]`", kind.name());
         settings.report(format!("`agents.{name}` has no `command`"), place, fix);
         return None;
     };
     let cli = command_agents::read(settings, name, kind, &command)?;
+    let api = builtin_agents::read(settings, name, kind)?;
     let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
         Some("bypass") => Permission::Bypass,
         Some("ask") => Permission::Ask,
@@ -169,7 +152,9 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             turn: time("turn_timeout"),
         },
         stop_grace: time("stop_grace"),
+        account: settings.get(&["agents", name, "account"]),
         cli,
+        api,
     })
 }
 

@@ -30,8 +30,17 @@ pub struct Config {
     pub protect: Vec<String>,
     /// Where the work happens.
     pub workspace: WorkspaceConfig,
-    /// The agents that this version drives, by name.
+    /// The agents by name. Those inside the binary may have no command: it is whoever reads this.
     pub agents: BTreeMap<String, AgentSettings>,
+}
+
+impl Config {
+    /// Has the agents that are part of this program started as `program`.
+    pub fn set_own_program(&mut self, program: &str) {
+        for agent in self.agents.values_mut().filter(|agent| agent.command.is_empty()) {
+            agent.command = vec![program.to_owned()];
+        }
+    }
 }
 
 /// Where the work happens.
@@ -165,12 +174,9 @@ fn read_workspace(settings: &mut Settings) -> WorkspaceConfig {
     }
 }
 
-/// One warning for each setting without effect; for an agent that is skipped, one for all of it. Sorted by key.
+/// One warning for each setting without effect. Sorted by key.
 fn warnings(settings: &Settings, agents: Agents) -> Vec<Warning> {
-    let skipped: Vec<KeyPath> = agents.skipped.keys().map(|name| KeyPath::of(&["agents", name])).collect();
-    let unused = settings.values.iter().filter(|(path, setting)| {
-        setting.effect == Effect::NotYet && !skipped.iter().any(|agent| path.starts_with(agent))
-    });
+    let unused = settings.values.iter().filter(|(_, setting)| setting.effect == Effect::NotYet);
     let mut warnings = agents.warnings;
     warnings.extend(unused.map(|(path, setting)| Warning {
         key: path.to_string(),

@@ -50,11 +50,6 @@ pub struct Warning {
 pub enum WarningKind {
     /// The key is known, but has no effect yet.
     Unused,
-    /// The agent is of a kind that is known, but not driven yet.
-    SkippedAgent {
-        /// Its kind.
-        kind: String,
-    },
     /// The prompt will be in the arguments of a process.
     VisiblePrompt,
 }
@@ -64,11 +59,6 @@ impl fmt::Display for Warning {
         let Self { key, place, kind } = self;
         match kind {
             WarningKind::Unused => write!(f, "`{key}` is not used by this version; set in {place}"),
-            WarningKind::SkippedAgent { kind } => write!(
-                f,
-                "`{key}` is skipped: this version drives agents of the kinds {}, not `{kind}`; set in {place}",
-                crate::agents::driven_kinds()
-            ),
             WarningKind::VisiblePrompt => write!(
                 f,
                 "`{key}` shows the prompt to everybody on this machine who lists processes; \

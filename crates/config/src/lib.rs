@@ -9,6 +9,7 @@
 //! the settings of earlier ones, and what is left is made into a [`Config`] (`convert`).
 
 mod agents;
+mod builtin_agents;
 mod checks;
 mod command_agents;
 mod convert;

@@ -8,7 +8,7 @@ use crate::error::did_you_mean;
 use crate::suggest::nearest;
 
 /// The kinds of agents that a configuration may name.
-pub(crate) const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "command", "script"];
+const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "command", "script"];
 
 /// A known key.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ const KEYS: &[Key] = &[
     acts("agents.*.session_pattern", Shape::Pattern),
     acts("agents.*.cost_pattern", Shape::Pattern),
     acts("agents.*.limit_pattern", Shape::Pattern),
-    not_yet("agents.*.account", Shape::Line),
+    acts("agents.*.account", Shape::Line),
     acts("agents.*.startup_timeout", Shape::Timeout),
     acts("agents.*.idle_timeout", Shape::Timeout),
     acts("agents.*.turn_timeout", Shape::Timeout),
@@ -144,8 +144,17 @@ const KEYS: &[Key] = &[
     acts("agents.*.context_threshold", Shape::Share),
     acts("agents.*.session_idle_limit", Shape::Duration),
     acts("agents.*.session_age_limit", Shape::Duration),
-    not_yet("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
-    not_yet("agents.*.base_url", Shape::Line),
+    acts("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
+    acts("agents.*.api", Shape::Choice(&["responses", "chat"])),
+    acts("agents.*.base_url", Shape::Line),
+    acts("agents.*.key_env", Shape::Line),
+    acts("agents.*.context_window", Shape::Count),
+    acts("agents.*.max_output", Shape::Count),
+    acts("agents.*.fetch", Shape::Flag),
+    acts("prices.*.input", Shape::Dollars),
+    acts("prices.*.output", Shape::Dollars),
+    acts("prices.*.cache_read", Shape::Dollars),
+    acts("prices.*.cache_write", Shape::Dollars),
     not_yet("notify.command", Shape::Line),
     not_yet("notify.webhook", Shape::Line),
 ];
@@ -260,6 +269,11 @@ fn question(nearest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_of_agent_can_be_named() {
+        assert_eq!(AGENT_KINDS, towline_agent::Kind::ALL.map(towline_agent::Kind::name));
+    }
 
     #[test]
     fn a_path_with_odd_characters_is_shown_quoted() {

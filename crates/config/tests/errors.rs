@@ -5,7 +5,7 @@ mod support;
 use proptest::prelude::*;
 use support::{FILE, error, loaded, repository, repository_name};
 use towline_agent::Permission;
-use towline_config::{ConfigError, WarningKind, load};
+use towline_config::{ConfigError, load};
 
 /// A table of files and the messages about them.
 fn assert_messages(cases: &[(&str, &str)]) {
@@ -205,9 +205,6 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
         ("budget.day.usd = \"x\"", "budget.day.usd"),
         ("notify.command = 1", "notify.command"),
         ("notify.webhook = 1", "notify.webhook"),
-        ("agents.claude.account = 1", "agents.claude.account"),
-        ("agents.claude.provider = \"x\"", "agents.claude.provider"),
-        ("agents.claude.base_url = 1", "agents.claude.base_url"),
     ] {
         let message = error(text);
         assert!(message.starts_with(&format!("`{key}` cannot be ")), "{message}");
@@ -216,28 +213,11 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
 
 #[test]
 fn what_this_version_does_not_have_is_refused_with_what_it_has() {
-    assert_messages(&[
-        (
-            "[workspace]\nmode = \"in-place\"",
-            "`workspace.mode` cannot be `in-place` in FILE (line 2, column 1); \
+    assert_messages(&[(
+        "[workspace]\nmode = \"in-place\"",
+        "`workspace.mode` cannot be `in-place` in FILE (line 2, column 1); \
              this version works in worktrees: use `worktree`",
-        ),
-        (
-            "defaults.agents = [\"gem\"]\n[agents.gem]\nkind = \"builtin\"",
-            "`defaults.agents` names `gem`, an agent of the kind `builtin`, in FILE (line 1, column 10); \
-             this version drives the kinds claude, codex, acp, command, script: name an agent of those",
-        ),
-    ]);
-}
-
-#[test]
-fn agents_of_kinds_that_are_not_driven_are_skipped_with_a_warning_each() {
-    let kind = "builtin";
-    let loaded = loaded(&format!("[agents.other]\nkind = \"{kind}\"\naccount = \"a\"\npermission = \"ask\""));
-    assert!(!loaded.config.agents.contains_key("other"));
-    let warnings: Vec<_> =
-        loaded.warnings.iter().map(|warning| (warning.key.as_str(), &warning.kind)).collect();
-    assert_eq!(warnings, [("agents.other", &WarningKind::SkippedAgent { kind: kind.to_owned() })]);
+    )]);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use support::{at, flags, repository, repository_name};
-use towline_agent::{AgentSettings, CliSettings, Kind, McpServer, Permission};
+use towline_agent::{
+    AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Price, Provider,
+};
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens};
 
@@ -40,7 +42,9 @@ fn sample_agent() -> AgentSettings {
             turn: Duration::from_secs(3_600),
         },
         stop_grace: Duration::from_secs(5),
+        account: Some("anthropic-main".to_owned()),
         cli: CliSettings::default(),
+        api: ApiSettings::default(),
     }
 }
 
@@ -58,7 +62,31 @@ fn plain_agent(kind: Kind, command: &[&str]) -> AgentSettings {
         mcp: BTreeMap::new(),
         env: BTreeMap::new(),
         pass_env: vec![],
+        account: None,
         ..sample_agent()
+    }
+}
+
+fn local_agent() -> AgentSettings {
+    let price = Price {
+        input: MicroUsd(100_000),
+        output: MicroUsd(400_000),
+        cache_read: Some(MicroUsd(10_000)),
+        cache_write: Some(MicroUsd(200_000)),
+    };
+    AgentSettings {
+        model: Some("qwen3".to_owned()),
+        api: ApiSettings {
+            provider: Provider::Openai,
+            api: Some(OpenaiApi::Chat),
+            base_url: Some("http://127.0.0.1:11434/v1".to_owned()),
+            key_env: Some("LOCAL_KEY".to_owned()),
+            context_window: Some(32_768),
+            max_output: Some(4_096),
+            fetch: Fetch::On,
+            prices: BTreeMap::from([("qwen3".to_owned(), price)]),
+        },
+        ..plain_agent(Kind::Builtin, &[])
     }
 }
 
@@ -89,7 +117,10 @@ fn sample_config() -> Config {
             setup: strings(&["npm ci"]),
             copy: strings(&[".env"]),
         },
-        agents: default_agents().into_iter().chain([("claude".to_owned(), sample_agent())]).collect(),
+        agents: default_agents()
+            .into_iter()
+            .chain([("claude".to_owned(), sample_agent()), ("local".to_owned(), local_agent())])
+            .collect(),
     }
 }
 
@@ -104,28 +135,17 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
     let unused =
         |key: &str, line| Warning { key: key.to_owned(), place: at(line, 1), kind: WarningKind::Unused };
-    let skipped = |key: &str, line, kind: &str| Warning {
-        key: key.to_owned(),
-        place: at(line, 1),
-        kind: WarningKind::SkippedAgent { kind: kind.to_owned() },
-    };
     let expected = vec![
-        unused("agents.claude.account", 47),
-        skipped("agents.local", 61, "builtin"),
         unused("budget.day.usd", 16),
         unused("defaults.max_parallel", 3),
-        unused("notify.command", 67),
-        unused("notify.webhook", 68),
+        unused("notify.command", 78),
+        unused("notify.webhook", 79),
     ];
     assert_eq!(loaded.warnings, expected);
     let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
-        [said[1].as_str(), said[5].as_str()],
-        [
-            "`agents.local` is skipped: this version drives agents of the kinds claude, codex, acp, command, script, not `builtin`; \
-             set in /repo/towline.toml (line 61, column 1)",
-            "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 68, column 1)",
-        ]
+        said[3],
+        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 79, column 1)"
     );
 }
 
@@ -195,7 +215,9 @@ fn every_key_changes_what_it_is_for() {
             turn: Duration::from_secs(11),
         },
         stop_grace: Duration::from_secs(12),
+        account: None,
         cli: CliSettings::default(),
+        api: ApiSettings::default(),
     };
     let expected = Config {
         agents_in_order: vec![AgentName::new("one"), AgentName::new("claude")],

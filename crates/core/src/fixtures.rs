@@ -44,6 +44,7 @@ pub(crate) fn goal() -> Goal {
         briefing: false,
         red_first: false,
         sessions: BTreeMap::new(),
+        accounts: BTreeMap::new(),
         labels: vec![],
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },

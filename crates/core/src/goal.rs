@@ -39,6 +39,9 @@ pub struct Goal {
     /// How long each agent's conversations are gone on with, as set when the goal was created.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, SessionLimits>,
+    /// Whose quota each agent uses, for those that say so: agents of one account are limited together.
+    #[serde(default)]
+    pub accounts: BTreeMap<AgentName, String>,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.

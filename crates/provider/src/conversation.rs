@@ -189,6 +189,9 @@ impl Usage {
     /// How full the context was at the end of this answer.
     #[must_use]
     pub const fn context(self) -> u64 {
-        self.input.saturating_add(self.output).saturating_add(self.cache_read).saturating_add(self.cache_write)
+        self.input
+            .saturating_add(self.output)
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
     }
 }

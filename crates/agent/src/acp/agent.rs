@@ -30,7 +30,7 @@ impl Agent for Acp {
     }
 
     fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
-        Preset::of(settings).sign_in(environment)
+        Preset::of(settings).sign_in(settings, environment)
     }
 
     fn environment(
@@ -43,6 +43,9 @@ impl Agent for Acp {
 
     /// The program alone: what stands behind it makes it an ACP agent.
     fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
+        if Preset::of(settings) == Preset::Builtin {
+            return None;
+        }
         Some(settings.command.iter().take(1).cloned().chain(["--version".to_owned()]).collect())
     }
 

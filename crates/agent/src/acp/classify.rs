@@ -5,6 +5,7 @@
 
 use towline_core::{End, Refusal, TurnStop};
 
+use super::builtin;
 use super::opening::Way;
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
@@ -203,7 +204,7 @@ fn failed(what: &str, error: &RpcError) -> End {
     let message = words(error);
     match meaning(error) {
         Meaning::Auth => End::Auth { message },
-        Meaning::Limit => End::RateLimited { until: None },
+        Meaning::Limit => End::RateLimited { until: builtin::until(error) },
         Meaning::Overflow => End::ContextOverflow,
         Meaning::Server => End::ServerError { status: status(error), message },
         Meaning::Unknown => End::Crashed { message: format!("{what}: {message}") },
@@ -221,6 +222,7 @@ fn meaning(error: &RpcError) -> Meaning {
     let name = error.data.get("errorName").and_then(serde_json::Value::as_str);
     match (status(error), name) {
         _ if error.code == AUTH_REQUIRED => Meaning::Auth,
+        _ if builtin::class(error).is_some_and(|class| class == "overflow") => Meaning::Overflow,
         (Some(401..=403), _) | (_, Some("ProviderAuthError")) => Meaning::Auth,
         (Some(429), _) => Meaning::Limit,
         (Some(413), _) | (_, Some("ContextOverflowError")) => Meaning::Overflow,

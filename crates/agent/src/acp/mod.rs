@@ -5,6 +5,7 @@
 //! `preset` alone. Files and terminals are the agent's own business: we offer neither, and refuse when asked.
 
 mod agent;
+mod builtin;
 mod classify;
 mod elicitation;
 mod input;

@@ -124,7 +124,7 @@ impl AcpProtocol {
             let words = format!("the agent did not resume session {asked}: it started session {id} instead");
             actions.push(notice(words));
         }
-        actions.extend(std::mem::take(&mut self.unused_settings).into_iter().map(notice));
+        actions.extend(std::mem::take(&mut self.warnings).into_iter().map(notice));
         if self.preset == Preset::Opencode && knows_no_model(&session) {
             actions.extend(self.give_up(Failed::NoModel));
             return actions;
@@ -140,8 +140,8 @@ impl AcpProtocol {
         let wants_model = self.wanted_model.is_some() && self.wanted_model != self.model;
         let is_in_mode =
             self.mode.is_none_or(|mode| session.modes.current_mode_id.as_deref() == Some(mode.id));
-        // Gemini CLI was told by its arguments.
-        if wants_model && self.preset != Preset::Gemini {
+        let was_told = matches!(self.preset, Preset::Gemini | Preset::Builtin);
+        if wants_model && !was_told {
             self.preparations.push_back(Preparation::Model);
         }
         if !is_in_mode {

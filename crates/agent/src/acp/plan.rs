@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::builtin;
 use super::preset::{Preset, asks};
 use crate::environment::{Extra, environment};
 use crate::protocol::LaunchContext;
@@ -58,6 +59,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
             }
             argv.extend(["--cwd".to_owned(), context.directory.to_owned()]);
         }
+        Preset::Builtin => argv.extend(builtin::arguments(settings, context)),
         Preset::Plain => {}
     }
     argv.extend(settings.args.iter().cloned());
@@ -87,6 +89,12 @@ pub(super) fn env(
                 default("OPENCODE_PERMISSION", r#"{"*":"ask"}"#);
             }
         }
+        Preset::Builtin => {
+            let key = settings.api.key_variable();
+            if let Some(value) = inherited.get(key) {
+                env.entry(key.to_owned()).or_insert_with(|| value.clone());
+            }
+        }
         Preset::Plain => {}
     }
     env
@@ -103,6 +111,8 @@ fn extra(preset: Preset) -> Extra {
             except: OUTER_OPENCODE.to_vec(),
             ..Extra::default()
         },
+        // It keeps its conversations where Towline keeps its state.
+        Preset::Builtin => Extra { names: vec!["TOWLINE_HOME"], ..Extra::default() },
         Preset::Plain => Extra::default(),
     }
 }

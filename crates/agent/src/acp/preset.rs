@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::Resuming;
-use crate::settings::{AgentSettings, Permission};
+use crate::settings::{AgentSettings, Kind, Permission};
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::TestedVersions;
 
@@ -17,6 +18,8 @@ pub(super) enum Preset {
     Gemini,
     /// opencode.
     Opencode,
+    /// The agent inside the binary.
+    Builtin,
     /// Any other.
     Plain,
 }
@@ -40,8 +43,11 @@ pub(super) enum Need {
 }
 
 impl Preset {
-    /// By the first word of the command.
+    /// By the kind, or by the first word of the command.
     pub(super) fn of(settings: &AgentSettings) -> Self {
+        if settings.kind == Kind::Builtin {
+            return Self::Builtin;
+        }
         let program = settings.command.first().and_then(|program| Path::new(program).file_stem());
         match program.and_then(|name| name.to_str()) {
             Some("gemini") => Self::Gemini,
@@ -55,12 +61,12 @@ impl Preset {
     pub(super) const fn resuming(self) -> Resuming {
         match self {
             Self::Gemini => Resuming::Never,
-            Self::Opencode | Self::Plain => Resuming::Possible,
+            Self::Opencode | Self::Builtin | Self::Plain => Resuming::Possible,
         }
     }
 
     /// What it can do. The protocol leaves most of it to the agent, so of a program that is not known, little is sure.
-    pub(super) const fn abilities(self, settings: &AgentSettings) -> Abilities {
+    pub(super) fn abilities(self, settings: &AgentSettings) -> Abilities {
         let any = Abilities {
             resume: Ability::Partly("where it offers `session/resume` or `session/load`"),
             steering: Ability::Partly("it hears you when its turn is over, in the same process"),
@@ -88,6 +94,15 @@ impl Preset {
                 cost: Ability::Yes("in dollars, as it counts them itself"),
                 ..any
             },
+            Self::Builtin => Abilities {
+                resume: abilities::resume(self.resuming()),
+                permissions: abilities::permissions(settings),
+                questions: Ability::No("it asks by Towline's tool `ask`"),
+                compaction: Ability::Yes("by `/compact`, and by itself when its context is nearly full"),
+                tokens: Ability::Yes("of each answer, as its provider counts them"),
+                cost: priced(settings),
+                ..any
+            },
             Self::Plain => any,
         }
     }
@@ -98,20 +113,27 @@ impl Preset {
         match self {
             Self::Gemini if asks(settings) => Some(Mode { id: "default", need: Need::Required }),
             Self::Gemini => Some(Mode { id: "yolo", need: Need::Wanted }),
+            Self::Builtin if asks(settings) => Some(Mode { id: builtin::ASKS, need: Need::Required }),
+            Self::Builtin => Some(Mode { id: builtin::BYPASSES, need: Need::Required }),
             Self::Opencode | Self::Plain => None,
         }
     }
 
     /// What would show that somebody has signed it in. Of a program that is not known, nobody can say.
-    pub(super) fn sign_in(self, environment: &BTreeMap<String, String>) -> SignIn {
+    pub(super) fn sign_in(self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
         let below_home =
             |path: &str| environment.get("HOME").map(|home| SignInClue::File(Path::new(home).join(path)));
         let (variables, file): (&[&'static str], _) = match self {
             Self::Gemini => (&["GEMINI_API_KEY", "GOOGLE_API_KEY"], ".gemini/oauth_creds.json"),
             Self::Opencode => (&["OPENCODE_CONFIG_CONTENT"], ".local/share/opencode/auth.json"),
-            Self::Plain => return SignIn::NotNeeded,
+            // Servers of one's own need no key.
+            Self::Builtin if settings.api.base_url.is_none() => {
+                let key = settings.api.key_variable().to_owned();
+                return SignIn::ShownBy(vec![SignInClue::Variable(key.into())]);
+            }
+            Self::Builtin | Self::Plain => return SignIn::NotNeeded,
         };
-        let variables = variables.iter().copied().map(SignInClue::Variable);
+        let variables = variables.iter().map(|name| SignInClue::Variable((*name).into()));
         SignIn::ShownBy(variables.chain(below_home(file)).collect())
     }
 
@@ -120,7 +142,7 @@ impl Preset {
         match self {
             Self::Gemini => Some(TestedVersions { oldest: [0, 61, 0], newest: [0, 61, 0] }),
             Self::Opencode => Some(TestedVersions { oldest: [1, 18, 33], newest: [1, 18, 33] }),
-            Self::Plain => None,
+            Self::Builtin | Self::Plain => None,
         }
     }
 
@@ -129,7 +151,7 @@ impl Preset {
         match self {
             Self::Gemini => Some("install Gemini CLI (`npm install -g @google/gemini-cli`)"),
             Self::Opencode => Some("install opencode (`npm install -g opencode-ai`)"),
-            Self::Plain => None,
+            Self::Builtin | Self::Plain => None,
         }
     }
 
@@ -143,8 +165,18 @@ impl Preset {
                 )
             }
             Self::Opencode => format!("run `{program} auth login`, or set the key of its provider"),
+            Self::Builtin => format!("set {} to a key that is good", settings.api.key_variable()),
             Self::Plain => format!("run `{program}` and sign in there"),
         }
+    }
+}
+
+fn priced(settings: &AgentSettings) -> Ability {
+    let model = settings.model.as_deref().unwrap_or_default();
+    if settings.api.prices.contains_key(model) {
+        Ability::Yes("by the prices of the configuration")
+    } else {
+        Ability::No("no price is set for its model: limit `tokens`, or set `[prices]`")
     }
 }
 

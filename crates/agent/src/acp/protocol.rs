@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
 
+use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
 use super::input::Tells;
 use super::opening::{Preparation, Way};
@@ -72,7 +73,7 @@ pub(super) struct AcpProtocol {
     pub(super) mcp_servers: Value,
     pub(super) servers: Vec<String>,
     /// Words about settings that cannot be passed on.
-    pub(super) unused_settings: Vec<String>,
+    pub(super) warnings: Vec<String>,
     pub(super) rules: Rules,
     peer: Peer<Purpose>,
     pub(super) stage: Stage,
@@ -117,7 +118,7 @@ impl AcpProtocol {
             mode: preset.mode(settings),
             mcp_servers: settings.mcp.iter().map(|named| server(named, context.towline)).collect(),
             servers: settings.mcp.keys().cloned().collect(),
-            unused_settings: unused(settings, preset),
+            warnings: warnings(settings, context, preset),
             rules: Rules::of(settings, context.permitted),
             peer: Peer::default(),
             stage: Stage::Opening,
@@ -151,6 +152,9 @@ impl AcpProtocol {
                 self.on_cancelled_request(params)
             }
             Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
+            Some(Incoming::Notification { method, params }) if self.preset == Preset::Builtin => {
+                self.on_own_words(method, params)
+            }
             Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
             Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
             None => {
@@ -284,6 +288,14 @@ fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, Stri
     let own = towline.iter().filter(|_| name == TOWLINE_SERVER);
     let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();
     json!({"name": name, "command": program, "args": args, "env": env})
+}
+
+/// What a person should know before the agent works.
+fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>, preset: Preset) -> Vec<String> {
+    match preset {
+        Preset::Builtin => builtin::warnings(settings, context),
+        Preset::Gemini | Preset::Opencode | Preset::Plain => unused(settings, preset),
+    }
 }
 
 /// Settings that neither the protocol nor this program's arguments have a place for.

@@ -3,7 +3,7 @@
 
 use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
 
-use super::wire::{Prompted, TurnUsage, UsageUpdate};
+use super::wire::{AnswerUsage, Prompted, TurnUsage, UsageUpdate};
 
 /// The count of one conversation.
 #[derive(Debug)]
@@ -14,12 +14,20 @@ pub(super) struct UsageLedger {
     pub(super) reported: Option<MicroUsd>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
+    /// Whether tokens are told as they are used: the sum at the end is then no news.
+    told_live: bool,
 }
 
 impl UsageLedger {
     /// For a new session.
     pub(super) const fn new() -> Self {
-        Self { counted: Some(MicroUsd(0)), reported: None, context_used: None, context_size: None }
+        Self {
+            counted: Some(MicroUsd(0)),
+            reported: None,
+            context_used: None,
+            context_size: None,
+            told_live: false,
+        }
     }
 
     /// The session had used something before; how much is known only when somebody says so.
@@ -47,13 +55,12 @@ impl UsageLedger {
         let context_size = update.size.filter(|size| *size > 0).map(Tokens).or(self.context_size);
         let news = (context_used, context_size) != (self.context_used, self.context_size);
         (self.context_used, self.context_size) = (context_used, context_size);
-        let used = Usage { cost: growth, ..Usage::default() };
-        (news || growth > MicroUsd(0)).then_some(AgentEvent::Usage {
-            model: None,
-            used,
-            context_used,
-            context_size,
-        })
+        let tokens = update.meta.towline.as_ref();
+        self.told_live |= tokens.is_some();
+        let used = tokens.map(AnswerUsage::tokens).unwrap_or_default();
+        let used = Usage { cost: growth, ..used };
+        let model = tokens.and_then(|tokens| tokens.model.clone());
+        (news || !used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
     }
 
     /// What the answer to a prompt says about its turn.
@@ -71,13 +78,25 @@ impl UsageLedger {
                 by_model
             };
         }
-        let used = answer.usage.map(turn_usage);
+        let used = answer.usage.filter(|_| !self.told_live).map(turn_usage);
         used.and_then(|used| self.event(model.map(str::to_owned), used)).into_iter().collect()
     }
 
     fn event(&self, model: Option<String>, used: Usage) -> Option<AgentEvent> {
         let (context_used, context_size) = (self.context_used, self.context_size);
         (!used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
+    }
+}
+
+impl AnswerUsage {
+    fn tokens(&self) -> Usage {
+        Usage {
+            input: Tokens(self.input),
+            output: Tokens(self.output),
+            cache_read: Tokens(self.cache_read),
+            cache_write: Tokens(self.cache_write),
+            ..Usage::default()
+        }
     }
 }
 

@@ -271,6 +271,32 @@ pub(super) struct UsageUpdate {
     pub(super) size: Option<u64>,
     #[serde(deserialize_with = "lenient")]
     pub(super) cost: Option<Cost>,
+    #[serde(rename = "_meta", deserialize_with = "lenient")]
+    pub(super) meta: UsageMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UsageMeta {
+    /// The built-in agent's own.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) towline: Option<AnswerUsage>,
+}
+
+/// The tokens of one answer of the model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AnswerUsage {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) model: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) input: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) output: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) cache_read: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) cache_write: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -321,7 +347,7 @@ pub(super) struct Form {
 }
 
 /// Reads a value; one of another shape is as good as none.
-fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned + Default>(
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let value = Value::deserialize(deserializer)?;

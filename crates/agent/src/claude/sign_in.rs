@@ -19,7 +19,7 @@ pub(super) fn clues(environment: &BTreeMap<String, String>) -> Vec<SignInClue> {
         .into_iter()
         .filter(|name| is_on(environment.get(*name)))
         .chain(CREDENTIALS.into_iter().filter(has))
-        .map(SignInClue::Variable);
+        .map(|name| SignInClue::Variable(name.into()));
     let folder = settings_folder(environment);
     let files = folder.into_iter().flat_map(|folder| {
         [
@@ -54,7 +54,7 @@ mod tests {
             ("CLAUDE_CODE_USE_VERTEX", "1"),
         ];
         let expected = ["CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"];
-        assert_eq!(clues_of(&set), expected.map(SignInClue::Variable));
+        assert_eq!(clues_of(&set), expected.map(|name| SignInClue::Variable(name.into())));
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Agent for Codex {
         let home = environment.get("CODEX_HOME").cloned();
         let home = home.or_else(|| environment.get("HOME").map(|home| format!("{home}/.codex")));
         let file = home.map(|home| SignInClue::File(PathBuf::from(home).join("auth.json")));
-        let key = SignInClue::Variable("OPENAI_API_KEY");
+        let key = SignInClue::Variable("OPENAI_API_KEY".into());
         SignIn::ShownBy(file.into_iter().chain([key]).collect())
     }
 

@@ -152,6 +152,7 @@ fn goal(repository: &Repository) -> Goal {
         briefing: false,
         red_first: false,
         sessions: BTreeMap::new(),
+        accounts: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "test".into(), thread: None, by: None },

@@ -12,9 +12,7 @@ use towline_config::Inspection;
 use crate::args::{Agents, AgentsCommand};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::inspect::agents::{
-    AgentFacts, Configured, configured, frames_of, frames_row, look_at, not_driven, skipped,
-};
+use crate::inspect::agents::{AgentFacts, Configured, configured, frames_of, frames_row, look_at};
 use crate::inspect::frames::{self, FrameFacts, Stored};
 use crate::inspect::lines::{rows_lines, summary};
 use crate::inspect::rows::{Finding, Mark, NEEDS_A_PERSON, Row, findings};
@@ -68,11 +66,9 @@ async fn stored(context: &Context) -> Result<Stored, Failure> {
 
 fn list(context: &Context, inspection: &Inspection, frames: &[FrameFacts], json: bool) {
     let looked = configured(inspection).map(|Configured { name, settings, standing }| {
-        AgentLine::of(look_at(context, name, settings, standing).facts, Some(settings), inspection, frames)
+        AgentLine::of(look_at(context, name, settings, standing).facts, settings, frames)
     });
-    let others = skipped(inspection)
-        .map(|(name, kind)| AgentLine::of(AgentFacts::not_driven(name, kind), None, inspection, frames));
-    let lines: Vec<AgentLine> = looked.chain(others).collect();
+    let lines: Vec<AgentLine> = looked.collect();
     if json {
         output::tell(output::json(&lines));
     } else {
@@ -81,18 +77,10 @@ fn list(context: &Context, inspection: &Inspection, frames: &[FrameFacts], json:
 }
 
 impl AgentLine {
-    fn of(
-        facts: AgentFacts,
-        settings: Option<&AgentSettings>,
-        inspection: &Inspection,
-        frames: &[FrameFacts],
-    ) -> Self {
-        let account = format!("agents.{}.account", facts.name);
-        let account = inspection.settings.iter().find(|setting| setting.key == account);
-        let account = account.and_then(|setting| setting.value.as_deref());
+    fn of(facts: AgentFacts, settings: &AgentSettings, frames: &[FrameFacts]) -> Self {
         Self {
-            model: settings.and_then(|settings| settings.model.clone()),
-            account: account.map(|value| value.trim_matches('"').to_owned()),
+            model: settings.model.clone(),
+            account: settings.account.clone(),
             frames_not_understood: frames_of(&facts.name, frames).map_or(0, |frames| frames.total),
             facts,
         }
@@ -111,8 +99,8 @@ impl AgentLine {
             output::printable(&facts.kind),
             or_nothing(facts.version.as_deref()),
             or_nothing(facts.tested.as_ref().map(|tested| tested.versions.as_str())),
-            or_nothing(facts.signed_in.as_ref().map(signed_in)),
-            or_nothing(facts.permission),
+            signed_in(&facts.signed_in).to_owned(),
+            facts.permission.to_owned(),
             or_nothing(self.model.as_deref()),
             or_nothing(self.account.as_deref()),
             self.frames_not_understood.to_string(),
@@ -167,7 +155,7 @@ fn check(
     let count = |mark: Mark| findings.iter().filter(|finding| finding.level == mark).count();
     let (problems, notes) = (count(Mark::Problem), count(Mark::Note));
     if json {
-        let line = AgentLine::of(looked.facts, Some(settings), inspection, frames);
+        let line = AgentLine::of(looked.facts, settings, frames);
         let abilities = abilities.map(|(name, ability)| (name.to_owned(), ability_json(ability)));
         let abilities = abilities.into_iter().collect();
         output::tell(output::json(&Checked { ok: problems == 0, line, abilities, findings }));
@@ -186,10 +174,6 @@ fn check(
 }
 
 fn unknown(inspection: &Inspection, name: &str) -> Failure {
-    if let Some((_, kind)) = skipped(inspection).find(|(skipped, _)| *skipped == name) {
-        return Failure::not_found(format!("there is nothing to say about `{name}`: {}", not_driven(kind)))
-            .hint("`towline agents` lists all agents");
-    }
     let names: Vec<&str> = configured(inspection).map(|configured| configured.name).collect();
     Failure::not_found(format!("there is no agent `{name}` in the configuration"))
         .hint(format!("there are: {}", names.join(", ")))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use towline_agent::{AgentSettings, Kind, Permission, Tested, agent};
-use towline_config::{Inspection, LayerName, ShownSetting, WarningKind};
+use towline_config::{Inspection, LayerName, ShownSetting};
 
 use super::frames::FrameFacts;
 use super::probe;
@@ -42,9 +42,9 @@ pub(crate) struct AgentFacts {
     /// What Towline is tested with.
     pub(crate) tested: Option<TestedFacts>,
     /// Whether it is signed in, as far as can be seen.
-    pub(crate) signed_in: Option<SignedIn>,
+    pub(crate) signed_in: SignedIn,
     /// What it may do.
-    pub(crate) permission: Option<&'static str>,
+    pub(crate) permission: &'static str,
 }
 
 /// The versions that Towline is tested with.
@@ -72,10 +72,6 @@ pub(crate) fn look(
         agents.push(found.facts);
         rows.extend(found.rows.into_iter().map(|row| Row { mark: standing.weigh(row.mark), ..row }));
         rows.extend(frames_of(name, &frames).map(frames_row));
-    }
-    for (name, kind) in skipped(inspection) {
-        rows.push(grouped(name, Row::new(Mark::Plain, "kind", not_driven(kind))));
-        agents.push(AgentFacts::not_driven(name, kind));
     }
     let gone = frames.iter().filter(|frames| !agents.iter().any(|agent| agent.name == frames.agent));
     rows.extend(gone.map(frames_row));
@@ -114,11 +110,6 @@ pub(crate) fn frames_of<'a>(name: &str, frames: &'a [FrameFacts]) -> Option<&'a 
     frames.iter().find(|frames| frames.agent == name)
 }
 
-/// That agents of a kind cannot be driven.
-pub(crate) fn not_driven(kind: &str) -> String {
-    format!("agents of the kind `{kind}` are not driven by this version")
-}
-
 /// How much an agent matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -155,31 +146,6 @@ impl Standing {
     }
 }
 
-impl AgentFacts {
-    /// Of an agent that cannot be driven, only what the configuration says.
-    pub(crate) fn not_driven(name: &str, kind: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            kind: kind.to_owned(),
-            in_use: false,
-            command: Vec::new(),
-            path: None,
-            version: None,
-            tested: None,
-            signed_in: None,
-            permission: None,
-        }
-    }
-}
-
-/// Agents of kinds that are not driven yet, which the configuration has warned of.
-pub(crate) fn skipped(inspection: &Inspection) -> impl Iterator<Item = (&str, &str)> {
-    inspection.warnings.iter().filter_map(|warning| match &warning.kind {
-        WarningKind::SkippedAgent { kind } => Some((warning.key.strip_prefix("agents.")?, kind.as_str())),
-        WarningKind::Unused | WarningKind::VisiblePrompt => None,
-    })
-}
-
 fn grouped(agent: &str, row: Row) -> Row {
     Row { group: Some(agent.to_owned()), ..row }
 }
@@ -202,8 +168,8 @@ pub(crate) fn look_at(
         path: path.as_ref().map(|path| path.display().to_string()),
         version: None,
         tested: None,
-        signed_in: Some(signed_in.clone()),
-        permission: Some(permission_word(settings.permission)),
+        signed_in: signed_in.clone(),
+        permission: permission_word(settings.permission),
     };
     let mut rows = vec![program_row(name, settings, path.as_deref())];
     if let Some(path) = path {

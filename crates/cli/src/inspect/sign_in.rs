@@ -41,7 +41,7 @@ pub(crate) fn look(settings: &AgentSettings, environment: &BTreeMap<String, Stri
 fn shown_by(clue: &SignInClue, environment: &BTreeMap<String, String>) -> Option<String> {
     match clue {
         SignInClue::Variable(name) => {
-            environment.get(*name).filter(|value| !value.is_empty()).map(|_| (*name).to_owned())
+            environment.get(&**name).filter(|value| !value.is_empty()).map(|_| name.to_string())
         }
         SignInClue::File(path) => path.is_file().then(|| path.display().to_string()),
         SignInClue::Setting { file, key } => {

@@ -56,7 +56,9 @@ impl Stepper<'_> {
             return false;
         };
         let unavailable = Unavailable { end: end.name().to_owned(), until, guessed };
-        self.state.unavailable.insert(agent, unavailable);
+        for agent in self.struck_with(agent, end) {
+            self.state.unavailable.insert(agent, unavailable.clone());
+        }
         match self.choose_agent() {
             Choice::Agent(_) => {
                 // What the one wanted to know, the other may not.
@@ -66,6 +68,16 @@ impl Stepper<'_> {
             }
             Choice::Wait(_) | Choice::Nobody => false,
         }
+    }
+
+    /// The agent, and those that share its account where the account is the trouble.
+    fn struck_with(&self, agent: AgentName, end: &End) -> Vec<AgentName> {
+        let is_of_account = matches!(end, End::RateLimited { .. } | End::Auth { .. });
+        let account = self.goal.accounts.get(&agent).filter(|_| is_of_account);
+        let shares = |other: &&AgentName| **other != agent && self.goal.accounts.get(*other) == account;
+        let others = self.goal.agents.iter().filter(shares).filter(|_| account.is_some());
+        let others: Vec<AgentName> = others.cloned().collect();
+        [agent].into_iter().chain(others).collect()
     }
 
     /// An agent that fails again and again is left alone for a while, where another one can go on.

@@ -44,6 +44,7 @@ pub(crate) fn goal(number: u64) -> Goal {
         briefing: true,
         red_first: false,
         sessions: BTreeMap::new(),
+        accounts: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

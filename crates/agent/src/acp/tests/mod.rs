@@ -1,5 +1,6 @@
 //! What is expected of conversations with ACP agents.
 
+mod builtin;
 mod classify;
 mod conversation;
 mod damage;

@@ -138,3 +138,28 @@ fn an_agent_that_never_starts_hands_over_after_three_tries() {
     let (events, _) = next(&mut story);
     assert_eq!(events[0], handed_over("claude", "codex", "crashed"));
 }
+
+#[test]
+fn agents_of_one_account_are_limited_together_and_fail_apart() {
+    let names = ["claude", "haiku", "codex"].map(AgentName::new);
+    let accounts = [(names[0].clone(), "main".to_owned()), (names[1].clone(), "main".to_owned())];
+    let goal = crate::Goal { agents: names.to_vec(), accounts: accounts.into(), ..goal() };
+    for (end, next_agent) in [
+        (End::RateLimited { until: Some(at(3_600)) }, "codex"),
+        (End::Auth { message: "expired".into() }, "codex"),
+        (End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } }, "haiku"),
+    ] {
+        let mut story = Story::launched(goal.clone());
+        story.tell(ended(end.clone()));
+        assert_eq!(next(&mut story).1.agent, AgentName::new(next_agent), "{end:?}");
+    }
+}
+
+#[test]
+fn a_goal_whose_agents_share_one_limited_account_waits() {
+    let names = ["claude", "haiku"].map(AgentName::new);
+    let accounts = names.iter().map(|name| (name.clone(), "main".to_owned())).collect();
+    let mut story = Story::launched(crate::Goal { agents: names.to_vec(), accounts, ..goal() });
+    story.tell(limited_until(3_600));
+    assert_eq!(story.state.phase, Phase::Limited { until: at(3_600), guessed: false });
+}

@@ -1,0 +1,123 @@
+//! The agent inside the binary: what its settings are on its command line, and what it says beyond the protocol.
+//!
+//! Its other half is `towline acp` (the builtin crate): the words between the two are the ones here.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use towline_core::{AgentEvent, Tokens};
+
+use super::protocol::{AcpProtocol, Reading, Unknown};
+use super::wire::{lenient, read};
+use crate::api_settings::{Fetch, Price};
+use crate::jsonrpc::RpcError;
+use crate::protocol::{Action, LaunchContext};
+use crate::settings::AgentSettings;
+
+/// Its mode in which it asks before it changes anything.
+pub(super) const ASKS: &str = "ask";
+/// Its mode in which it asks about nothing.
+pub(super) const BYPASSES: &str = "bypass";
+
+/// What follows the program. The key is never among it.
+pub(super) fn arguments(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let api = &settings.api;
+    let model = context.model.or(settings.model.as_deref());
+    let price = model.and_then(|model| api.prices.get(model)).map(price);
+    let mut arguments = vec!["acp".to_owned()];
+    let mut add = |flag: &str, value: Option<String>| {
+        arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    };
+    add("--provider", Some(api.provider.name().to_owned()));
+    add("--api", api.api.map(|api| api.name().to_owned()));
+    add("--base-url", api.base_url.clone());
+    add("--key-env", api.key_env.clone());
+    add("--model", model.map(str::to_owned));
+    add("--context-window", api.context_window.map(|tokens| tokens.to_string()));
+    add("--max-output", api.max_output.map(|tokens| tokens.to_string()));
+    add("--max-turns", settings.max_turns.map(|turns| turns.to_string()));
+    add("--price", price);
+    for dir in &settings.dirs {
+        add("--dir", Some(dir.clone()));
+    }
+    if api.fetch == Fetch::On {
+        arguments.push("--fetch".to_owned());
+    }
+    arguments
+}
+
+/// Dollars for a million tokens, by their kind.
+fn price(price: &Price) -> String {
+    let all = [
+        ("input", Some(price.input)),
+        ("output", Some(price.output)),
+        ("cache_read", price.cache_read),
+        ("cache_write", price.cache_write),
+    ];
+    let said = all.into_iter().filter_map(|(kind, price)| Some(format!("{kind}={}", price?.dollars())));
+    said.collect::<Vec<_>>().join(",")
+}
+
+/// What a person should know before it works.
+pub(super) fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let model = context.model.or(settings.model.as_deref()).unwrap_or_default();
+    let is_priced = settings.api.prices.contains_key(model);
+    let words = || {
+        format!(
+            "no price is known for the model `{model}`: it is metered in tokens, and a limit in dollars does not \
+             stop it; to have its cost counted, set `[prices.{model:?}]`"
+        )
+    };
+    (!is_priced).then(words).into_iter().collect()
+}
+
+/// When a used-up quota is there again, where the error says so.
+pub(super) fn until(error: &RpcError) -> Option<Timestamp> {
+    error.data.get("until")?.as_str()?.parse().ok()
+}
+
+/// What kind of trouble an error is, where it says so.
+pub(super) fn class(error: &RpcError) -> Option<&str> {
+    error.data.get("class")?.as_str()
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Retrying {
+    #[serde(deserialize_with = "lenient")]
+    attempt: u32,
+    #[serde(deserialize_with = "lenient")]
+    delay_ms: u64,
+    #[serde(deserialize_with = "lenient")]
+    status: Option<u16>,
+    #[serde(deserialize_with = "lenient")]
+    message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Compacted {
+    #[serde(deserialize_with = "lenient")]
+    before: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
+    after: Option<u64>,
+}
+
+impl AcpProtocol {
+    /// What it says in words that only the two of us know.
+    pub(super) fn on_own_words(&self, method: &str, params: &RawValue) -> Reading {
+        let unknown = || Unknown(method.to_owned());
+        let event = match method {
+            "_towline/retrying" => {
+                let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
+                AgentEvent::Retrying { status, attempt, delay_ms, error: message }
+            }
+            "_towline/compacted" => {
+                let Compacted { before, after } = read(params).ok_or_else(unknown)?;
+                AgentEvent::Compacted { before: before.map(Tokens), after: after.map(Tokens) }
+            }
+            _ => return Err(unknown()),
+        };
+        Ok(vec![Action::emit(event)])
+    }
+}

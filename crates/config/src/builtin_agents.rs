@@ -1,0 +1,110 @@
+//! The keys that only agents of the kind `builtin` have, and `[prices]`, which says what their models cost.
+
+use std::collections::BTreeMap;
+
+use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Price, Provider};
+
+use crate::schema::KeyPath;
+use crate::settings::Settings;
+
+/// What only an agent that talks to a model API itself needs to be told about.
+const OWN: [&str; 7] = ["provider", "api", "base_url", "key_env", "context_window", "max_output", "fetch"];
+
+/// Reads them. Problems are reported to `settings`; none is the answer when there are any.
+pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<ApiSettings> {
+    let problems = settings.problems.len();
+    if kind != Kind::Builtin {
+        refuse_own_keys(settings, name, kind);
+        return (settings.problems.len() == problems).then(ApiSettings::default);
+    }
+    let word = |key| settings.get::<String>(&["agents", name, key]);
+    let provider =
+        Provider::ALL.into_iter().find(|provider| Some(provider.name()) == word("provider").as_deref());
+    let api = ApiSettings {
+        provider: provider.unwrap_or_default(),
+        api: match word("api").as_deref() {
+            Some("responses") => Some(OpenaiApi::Responses),
+            Some("chat") => Some(OpenaiApi::Chat),
+            _ => None,
+        },
+        base_url: word("base_url"),
+        key_env: word("key_env"),
+        context_window: settings.get(&["agents", name, "context_window"]),
+        max_output: settings.get(&["agents", name, "max_output"]),
+        fetch: match settings.get(&["agents", name, "fetch"]) {
+            Some(true) => Fetch::On,
+            _ => Fetch::Off,
+        },
+        prices: prices(settings),
+    };
+    check(settings, name, provider, &api);
+    (settings.problems.len() == problems).then_some(api)
+}
+
+fn refuse_own_keys(settings: &mut Settings, name: &str, kind: Kind) {
+    let what = format!("does not go with the kind `{}`", kind.name());
+    for key in OWN {
+        report(settings, name, key, &what, "it is for agents of the kind `builtin`");
+    }
+}
+
+fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: &str) {
+    let path = ["agents", name, key];
+    if let Some(place) = settings.place(&path).cloned() {
+        settings.report(format!("`{}` {what}", KeyPath::of(&path)), place, fix.to_owned());
+    }
+}
+
+fn check(settings: &mut Settings, name: &str, provider: Option<Provider>, api: &ApiSettings) {
+    let missing = |key| settings.place(&["agents", name, key]).is_none();
+    for (key, example) in [("provider", "openai"), ("model", "qwen3")] {
+        if missing(key)
+            && let Some(place) = settings.place(&["agents", name, "kind"]).cloned()
+        {
+            let fix = format!("an agent of the kind `builtin` needs it, such as `{key} = \"{example}\"`");
+            settings.report(format!("`agents.{name}` has no `{key}`"), place, fix);
+            return;
+        }
+    }
+    if api.api.is_some() && provider != Some(Provider::Openai) {
+        report(settings, name, "api", "is only for `provider = \"openai\"`", "take it out");
+    }
+    if api.base_url.as_deref().is_some_and(|url| !is_web_address(url)) {
+        let fix = "write the address of the API, such as `http://127.0.0.1:11434/v1`; \
+                   a key belongs into the variable that `key_env` names";
+        report(settings, name, "base_url", "is no address of an API", fix);
+    }
+    for key in ["context_window", "max_output"] {
+        if settings.get::<u64>(&["agents", name, key]) == Some(0) {
+            report(settings, name, key, "cannot be 0", "write a number of tokens, or take it out");
+        }
+    }
+}
+
+/// An address with a host, and without a name and a password in it.
+fn is_web_address(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    !host.is_empty() && !host.contains('@') && !url.contains(char::is_whitespace)
+}
+
+/// What models cost. A price that is not complete has been reported.
+fn prices(settings: &mut Settings) -> BTreeMap<String, Price> {
+    let mut prices = BTreeMap::new();
+    for (model, place) in settings.names_below(&["prices"]) {
+        let dollars = |kind| settings.get(&["prices", &model, kind]);
+        match (dollars("input"), dollars("output")) {
+            (Some(input), Some(output)) => {
+                let (cache_read, cache_write) = (dollars("cache_read"), dollars("cache_write"));
+                prices.insert(model, Price { input, output, cache_read, cache_write });
+            }
+            _ => {
+                let path = KeyPath::of(&["prices", &model]);
+                let fix =
+                    "say what a million tokens cost, such as `input = 1.25` and `output = 10`".to_owned();
+                settings.report(format!("`{path}` lacks `input` or `output`"), place, fix);
+            }
+        }
+    }
+    prices
+}
