@@ -1,12 +1,24 @@
 //! Model APIs: one question in, one streamed answer out, in any of the wire formats that providers speak.
 //!
 //! `conversation` is what is said, in words of no provider; `error` is what can go wrong, in the same classes for all.
-//! It never runs a tool, keeps a session or knows of a goal.
+//! `client` talks HTTP to an `endpoint`; `wire` has one module per format, which never sees a socket; `sse` and `reader`
+//! stand between the two. `complaint` and `retry` read what a provider says when it refuses.
+//! It never runs a tool, keeps a session, tries again or knows of a goal.
 
+mod client;
+mod complaint;
 mod conversation;
+mod endpoint;
 mod error;
+mod reader;
+mod retry;
+mod sse;
+mod wire;
 
+pub use client::{Client, Timeouts};
 pub use conversation::{
     Answer, Call, CallResult, Delta, Item, Native, Question, Said, Stop, ToolSpec, Usage, WireFormat,
 };
+pub use endpoint::{Endpoint, Key};
 pub use error::{ErrorClass, ProviderError};
+pub use wire::ANTHROPIC_MAX_OUTPUT;
