@@ -10,6 +10,8 @@ mod api_settings;
 mod claude;
 mod codex;
 mod command;
+#[cfg(test)]
+mod end_kinds;
 mod environment;
 mod jsonrpc;
 mod permission;

@@ -81,6 +81,26 @@ fn the_list_is_in_order_of_preference_and_says_what_is_seen_of_each() {
 }
 
 #[test]
+fn the_list_counts_what_was_not_understood_of_each() {
+    let desk = Desk::new();
+    let script = desk.home.path().join("agent.toml");
+    std::fs::write(&script, "[[turn]]\nstep = [{ raw = \"what is this\" }, { say = \"Hi.\" }]")
+        .expect("a script");
+    desk.configure(&format!(
+        "defaults.agents = [\"odd\"]\n[agents.odd]\nkind = \"script\"\ncommand = [{:?}, \"script\", {:?}]\n",
+        env!("CARGO_BIN_EXE_towline"),
+        script.display().to_string()
+    ));
+    let ran = desk.towline(["run", "greet", "--check", "true", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let list = desk.towline(["agents", "--json"]).json();
+    assert_eq!((&list[0]["name"], &list[0]["frames_not_understood"]), (&json!("odd"), &json!(1)));
+    let table = desk.towline(["agents"]).stdout;
+    let row: Vec<&str> = table.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!((row[1], row[row.len() - 2]), ("odd", "1"), "{table}");
+}
+
+#[test]
 fn people_read_the_list_as_a_table() {
     let desk = desk();
     let ran = desk.towline(["agents"]);

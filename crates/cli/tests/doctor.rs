@@ -318,6 +318,8 @@ fn frames_that_were_not_understood_are_counted_by_agent_and_kind() {
         "{found}"
     );
     assert_eq!(report["store"]["goals"], json!({"done": 1}));
+    let text = desk.towline(["doctor"]).stdout;
+    assert!(text.contains("! frames       2 frames were not understood: not an event (2)"), "{text}");
     // An agent that is not configured any more has still said it.
     desk.configure("agents.claude.command = [\"no-such-claude\"]");
     let (_, report) = doctor(&desk);

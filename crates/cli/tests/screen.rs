@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use support::{Desk, Ran, finish};
+use towline_core::EndKind;
 use towline_testkit::hostile;
 
 /// Asks by its file, sleeps by its last message, begs for a tool, and works, one after the other.
@@ -74,7 +75,7 @@ fn no_words_of_an_agent_a_check_or_a_goal_give_orders_to_the_terminal() {
         "answered question 1: gr\u{fffd}[2Jeen",
         "a nap \u{fffd}[2J\u{fffd}; going on at",
         "Ev\u{fffd}[2Jil was not permitted",
-        "denied the tool Ev\u{fffd}[2Jil",
+        "tool not permitted: Ev\u{fffd}[2Jil",
     ] {
         assert!(denied.stdout.contains(shown), "{shown:?}: {}", denied.stdout);
     }
@@ -97,12 +98,28 @@ fn what_an_agent_says_to_towline_is_told_once_and_in_words() {
     let ran = finish(towline);
     let id = &goal[goal.len() - 8..];
     assert!(!ran.stdout.contains("\"towline\""), "{}", ran.stdout);
-    assert!(ran.stdout.contains("  asked to sleep for 0.1s: a nap"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("  asked to sleep: 0.1s: a nap"), "{}", ran.stdout);
     let hint = format!("waiting; answer with: towline answer {id} …");
     assert_eq!(ran.stdout.matches(&hint).count(), 1, "{}", ran.stdout);
     assert_eq!(ran.stdout.matches("Which").count(), 1, "{}", ran.stdout);
     let shown = desk.towline(["show", &goal]).stdout;
-    assert!(shown.contains("asked to sleep for") && !shown.contains("\"towline\""), "{shown}");
+    assert!(shown.contains("asked to sleep: ") && !shown.contains("\"towline\""), "{shown}");
+}
+
+#[test]
+fn a_bad_end_is_told_everywhere_in_the_words_of_the_one_table() {
+    let desk = Desk::with_script(hostile::exits_at_once);
+    let ran = desk.towline(["run", "Paint it", "--check", "true", "--budget", "errors=1"]);
+    let crashed = EndKind::Crashed.class();
+    let (title, hint) = (format!("  {}: ", crashed.title), format!("    hint: {}", crashed.hint));
+    let follows = format!("    Towline {}", crashed.follows.words());
+    for line in [&title, &follows, &hint] {
+        assert_eq!(ran.stdout.matches(line.as_str()).count(), 1, "{line}: {}", ran.stdout);
+    }
+    let shown = desk.towline(["show", &desk.only_goal()]).stdout;
+    for part in [&format!(": {}: ", crashed.title), &hint] {
+        assert!(shown.contains(part.as_str()), "{part}: {shown}");
+    }
 }
 
 /// Asks by its file, with this in it.

@@ -1,4 +1,4 @@
-//! How an attempt can end: one enum, every ending named.
+//! How an attempt can end: one enum, every ending named. The words for them are in `end_kind`.
 
 use std::time::Duration;
 
@@ -86,30 +86,6 @@ pub enum End {
 }
 
 impl End {
-    /// The name used in JSON and on screens.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Asked => "asked",
-            Self::Slept { .. } => "slept",
-            Self::RateLimited { .. } => "rate-limited",
-            Self::ServerError { .. } => "server-error",
-            Self::Auth { .. } => "auth",
-            Self::ContextOverflow => "context-overflow",
-            Self::ResumeRefused { .. } => "resume-refused",
-            Self::MaxTurns => "max-turns",
-            Self::MaxBudget => "max-budget",
-            Self::Declined { .. } => "declined",
-            Self::PermissionDenied { .. } => "permission-denied",
-            Self::TimedOut { .. } => "timed-out",
-            Self::Crashed { .. } => "crashed",
-            Self::Lost => "lost",
-            Self::SpawnFailed { .. } => "spawn-failed",
-            Self::Cancelled => "cancelled",
-            Self::OverBudget => "over-budget",
-        }
-    }
-
     /// Whether the agent was cut off: it may have left work, but it does not say that it is done with it.
     pub const fn is_bad(&self) -> bool {
         !matches!(

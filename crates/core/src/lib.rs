@@ -9,6 +9,7 @@ mod clock;
 mod duration;
 mod effect;
 mod end;
+mod end_kind;
 mod event;
 #[cfg(test)]
 mod fixtures;
@@ -32,6 +33,7 @@ pub use clock::{Clock, ClockLimits, Clocks};
 pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
+pub use end_kind::{EndClass, EndKind, Follows};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Work};
 pub use goal::{Check, CheckKind, Goal, Origin, SessionLimits, WorkspaceSpec};
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};

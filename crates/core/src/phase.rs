@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptNo, Axis, Clock, QuestionNo};
+use crate::{AttemptNo, Axis, Clock, EndKind, QuestionNo};
 
 /// Where a goal stands. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,22 +154,39 @@ pub enum EscalationReason {
     },
 }
 
+impl EscalationReason {
+    /// The class of end that led to it, where it was one.
+    pub const fn end(&self) -> Option<EndKind> {
+        match self {
+            Self::Auth { .. } => Some(EndKind::Auth),
+            Self::SpawnFailed { .. } => Some(EndKind::SpawnFailed),
+            Self::NeverStarted { .. } => Some(EndKind::Crashed),
+            Self::Declined { .. } => Some(EndKind::Declined),
+            Self::PermissionDenied { .. } => Some(EndKind::PermissionDenied),
+            Self::NoAgent | Self::NoProgress { .. } | Self::ChecksFailed { .. } | Self::Unanswered { .. } => {
+                None
+            }
+        }
+    }
+}
+
 impl fmt::Display for EscalationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Auth { agent, message } => write!(f, "agent `{agent}` is not signed in ({message})"),
+            Self::Auth { agent, message } => write!(f, "{}: agent `{agent}`: {message}", EndKind::Auth),
             Self::NoAgent => f.write_str("no agent that the goal names can go on"),
-            Self::SpawnFailed { problem } => write!(f, "the agent cannot be started: {problem}"),
+            Self::SpawnFailed { problem } => write!(f, "the agent {}: {problem}", EndKind::SpawnFailed),
             Self::NeverStarted { message } => {
                 write!(f, "the agent ended several times before it began to work: {message}")
             }
             Self::NoProgress { times } => {
                 write!(f, "no progress: the same files failed the same checks {times} times in a row")
             }
-            Self::Declined { message } => write!(f, "the model declined: {message}"),
+            Self::Declined { message } => write!(f, "{}: {message}", EndKind::Declined),
             Self::ChecksFailed { error } => write!(f, "the checks could not be run: {error}"),
             Self::PermissionDenied { tool, rule } => {
-                write!(f, "the agent was denied the tool {tool} and did nothing without it (rule: {rule})")
+                let title = EndKind::PermissionDenied;
+                write!(f, "{title}: {tool}, and the agent did nothing without it (rule: {rule})")
             }
             Self::Unanswered { question } => write!(f, "nobody answered in time: {question}"),
         }

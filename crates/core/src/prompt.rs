@@ -125,7 +125,7 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
         (_, Some(End::Slept { reason, .. })) => sections.push(Section::WokenUp(reason.clone())),
         (_, Some(End::Asked)) => {}
         (verdict, Some(end)) if verdict.is_none() || end.is_bad() => {
-            sections.push(Section::Interrupted(end.name().replace('-', " ")));
+            sections.push(Section::Interrupted(end.kind().to_string()));
         }
         _ => {}
     }

@@ -22,6 +22,6 @@ mod usage;
 mod wire;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use agent::Acp;

@@ -20,6 +20,6 @@ mod usage;
 mod wire;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use agent::Claude;

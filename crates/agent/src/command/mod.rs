@@ -9,6 +9,6 @@ mod patterns;
 mod plain_text;
 mod protocol;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use agent::Command;

@@ -1,6 +1,8 @@
 //! What must hold of the conversation with any program.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use towline_core::{
     AgentEvent, End, LaunchProblem, MessageNo, MicroUsd, Reply, Role, SessionId, SessionPlan, SessionStarted,
@@ -114,6 +116,20 @@ fn talk(cli: CliSettings, session: &SessionPlan, lines: &[&str], exit: &ProcessE
     let (last, end) = protocol.on_exit(exit);
     actions.extend(last);
     (actions, end)
+}
+
+/// How each transcript in `testdata/command` ends, by its name.
+pub(crate) fn recorded_ends() -> Vec<(String, End)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/command");
+    let read = |name: &str, extension: &str| fs::read_to_string(folder.join(format!("{name}.{extension}")));
+    let end = |name: &str| {
+        let said = read(name, "txt").expect("a transcript");
+        let code = read(name, "rc").expect("an exit code").trim().parse().expect("a number");
+        let stderr_tail = read(name, "stderr").unwrap_or_default();
+        let exit = ProcessEnd { code: Some(code), stderr_tail, ..ProcessEnd::default() };
+        (name.to_owned(), talk(patterns(), &fresh(), &said.lines().collect::<Vec<_>>(), &exit).1)
+    };
+    ["done", "failed", "limited"].map(end).into()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, agent};
-use towline_core::{EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
+use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
 
 use super::{Paint, how_to_answer};
@@ -45,7 +45,20 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         0 => {}
         more => lines.push(paint.dim(&format!("    … and {more} more lines"))),
     }
+    lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", kind.class().hint))));
     lines
+}
+
+/// The class of end that the goal suffers from, where it does.
+fn failing(record: &GoalRecord) -> Option<EndKind> {
+    match &record.state.phase {
+        Phase::Escalated { reason } => reason.end(),
+        Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Failed { .. } => {
+            let end = record.state.last_attempt()?.end.as_ref()?;
+            end.is_bad().then(|| end.kind())
+        }
+        _ => None,
+    }
 }
 
 fn asked(record: &GoalRecord) -> String {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use towline_core::{
-    AgentEvent, Answerer, AttemptNo, CheckResult, End, Envelope, Event, Exit, GoalId, GoalState, LastWords,
-    LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
-    show_duration,
+    AgentEvent, Answerer, AttemptNo, CheckResult, End, EndKind, Envelope, Event, Exit, GoalId, GoalState,
+    LastWords, LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, ToolKind, ToolStatus, ToolUse, Usage,
+    Verdict, show_duration,
 };
 
 use super::asking::{AnswerBy, Asking};
@@ -85,9 +85,9 @@ impl Story {
                 self.warnings(&lines)
             }
             Event::Agent { event } => self.agent(event),
-            Event::AttemptEnded { end, exit, .. } => vec![self.attempt_ended(end, exit)],
+            Event::AttemptEnded { end, exit, .. } => self.attempt_ended(end, exit),
             Event::HandedOver { from, to, why } => {
-                let why = why.replace('-', " ");
+                let why = EndKind::named(why).map_or_else(|| brief(why), |kind| kind.to_string());
                 vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
             }
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
@@ -220,9 +220,12 @@ impl Story {
         vec![self.paint.dim(&format!("  (output that is not understood: {})", brief(what)))]
     }
 
-    fn attempt_ended(&self, end: &End, exit: &Exit) -> String {
+    /// How it ended, and what Towline does about it where that is not plain to see.
+    fn attempt_ended(&self, end: &End, exit: &Exit) -> Vec<String> {
+        let went_well = matches!(end.kind(), EndKind::Completed | EndKind::Asked | EndKind::Slept);
+        let by_us = matches!(end.kind(), EndKind::Cancelled | EndKind::OverBudget);
         let mut text = format!("  {}", in_words(end));
-        if !matches!(end, End::Completed | End::Cancelled | End::Asked | End::Slept { .. }) {
+        if !went_well && end.kind() != EndKind::Cancelled {
             match (exit.code, exit.signal) {
                 (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
                 (None, Some(signal)) => text.push_str(&format!(" (signal {signal})")),
@@ -236,20 +239,22 @@ impl Story {
         if unknown > 0 {
             text.push_str(&format!(" · {unknown} lines not understood"));
         }
-        match end {
-            End::Completed | End::Asked | End::Slept { .. } => self.paint.dim(&text),
-            _ => self.paint.warn(&text),
+        if went_well {
+            return vec![self.paint.dim(&text)];
         }
+        let mut lines = vec![self.paint.warn(&text)];
+        if !by_us {
+            lines.push(self.paint.dim(&format!("    Towline {}", end.kind().class().follows.words())));
+        }
+        lines
     }
 }
 
 /// How an attempt ended, and what is known about it.
 pub(crate) fn in_words(end: &End) -> String {
-    let (name, detail) = (end.name().replace('-', " "), end.detail().map(|detail| brief(&detail)));
-    match (end, detail) {
-        (End::Slept { .. }, Some(detail)) => format!("asked to sleep for {detail}"),
-        (_, Some(detail)) => format!("{name}: {detail}"),
-        (_, None) => name,
+    match end.detail() {
+        Some(detail) => format!("{}: {}", end.kind(), brief(&detail)),
+        None => end.kind().to_string(),
     }
 }
 

@@ -270,7 +270,7 @@ impl Stepper<'_> {
             return;
         }
         let until = later(self.now, Policy::backoff(self.state.errors_in_row));
-        let reason = format!("the agent ended badly: {}", end.name().replace('-', " "));
+        let reason = format!("the agent ended badly: {}", end.kind());
         self.state.phase = Phase::Sleeping { until, reason };
     }
 

@@ -15,7 +15,7 @@ macro_rules! some_of_each {
             }
             let samples: Vec<$sample> = vec![$($({
                 let sample: $sample = $made;
-                let kind: &$kind = sample.kind();
+                let kind: &$kind = SampleOf::<$kind>::kind(&sample);
                 covers_every_variant(kind);
                 assert!(matches!(kind, $variant), "listed under the wrong name: {kind:?}");
                 sample

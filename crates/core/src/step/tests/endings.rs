@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    Clock, Effect, End, EscalationReason, Event, FailureReason, LaunchProblem, Moved, Phase, Policy, Refusal,
-    SessionId, SessionPlan,
+    Clock, Effect, End, EscalationReason, Event, FailureReason, Follows, LaunchProblem, Moved, Phase, Policy,
+    Refusal, SessionId, SessionPlan,
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
@@ -80,6 +80,39 @@ fn every_end_of_an_attempt_is_decided() {
         found += &format!("{:<17} {session} {kept} | {without}\n", end.name());
     }
     assert_eq!(found, TABLE, "\nfound:\n{found}\nexpected:\n{TABLE}");
+}
+
+/// Of an agent that is alone. Whoever ends a goal by an order or a budget does so while it is being stopped.
+#[test]
+fn what_the_table_of_ends_says_is_what_follows() {
+    for end in ends() {
+        let mut story = Story::working(goal());
+        story.tell(ended(end.clone()));
+        let phase = story.state.phase.name();
+        let wanted = match end.kind().class().follows {
+            Follows::Checks | Follows::ChecksThenGoesOn | Follows::ChecksThenPerson => "checking",
+            Follows::WaitsForAnswer => "queued",
+            Follows::RetriesAtOnce => "running",
+            Follows::WaitsForQuota => "limited",
+            Follows::Sleeps | Follows::Retries | Follows::Compacts | Follows::BeginsAnew => "sleeping",
+            Follows::HandsOver | Follows::NeedsPerson => "escalated",
+            Follows::EndsGoal => continue,
+        };
+        assert_eq!(phase, wanted, "{}", end.name());
+        let begins_anew = end.kind().class().follows == Follows::BeginsAnew;
+        assert_eq!(story.state.session.is_none(), begins_anew, "{}", end.name());
+    }
+}
+
+#[test]
+fn an_end_hands_over_where_the_table_of_ends_says_so() {
+    for end in ends().into_iter().filter(|end| end.kind().class().follows != Follows::EndsGoal) {
+        let mut story = Story::of_two_agents();
+        story.tell(ended(end.clone()));
+        let hands_over = !story.state.unavailable.is_empty();
+        let says_so = matches!(end.kind().class().follows, Follows::HandsOver | Follows::WaitsForQuota);
+        assert_eq!(hands_over, says_so, "{}", end.name());
+    }
 }
 
 #[test]
@@ -179,7 +212,7 @@ fn a_refused_resume_forgets_the_session_and_tells_everything_again() {
     story.tell(red_verdict("t1"));
     let end = End::ResumeRefused { why: Refusal::NotFound };
     let moved = story.tell(ended(end));
-    let reason = "the agent ended badly: resume refused".to_owned();
+    let reason = "the agent ended badly: session not resumed".to_owned();
     assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/2"]));
     assert_eq!((story.state.session.clone(), story.state.attempts_spent()), (None, 1));
     let launch = story.go_on();
@@ -198,7 +231,11 @@ fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
     assert_eq!(moved.settled, keys(&["launch/1"]));
     let launch = launch_of(moved);
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-    assert!(launch.prompt.contains("did not come to its end (max turns)"), "{}", launch.prompt);
+    assert!(
+        launch.prompt.contains("did not come to its end (own limit of turns reached)"),
+        "{}",
+        launch.prompt
+    );
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! Each class of end with the recordings that show it, protocol by protocol. Only compiled for tests.
+
+use std::collections::BTreeMap;
+
+use towline_core::{End, EndKind};
+
+/// How the recordings of one protocol end.
+type Recorded = Vec<(String, End)>;
+
+fn protocols() -> [(&'static str, Recorded); 4] {
+    [
+        ("claude", crate::claude::tests::recorded_ends()),
+        ("codex", crate::codex::tests::recorded_ends()),
+        ("acp", crate::acp::tests::recorded_ends()),
+        ("command", crate::command::tests::recorded_ends()),
+    ]
+}
+
+/// Why no recording of a protocol ends in this class.
+fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
+    match (protocol, kind) {
+        (_, EndKind::Asked | EndKind::Slept | EndKind::PermissionDenied) => {
+            Some("the turn completes; Towline reads it from what the agent said and did in it")
+        }
+        (_, EndKind::TimedOut | EndKind::Cancelled | EndKind::OverBudget) => {
+            Some("brought about by Towline, whatever the bytes say")
+        }
+        (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes say"),
+        (_, EndKind::SpawnFailed) => Some("there is no process, so there are no bytes"),
+        ("codex", EndKind::MaxBudget) => Some(
+            "read from `sessionBudgetExceeded`, which the app server's schema has and a plain account never sends; \
+             shown in codex/tests/classify.rs",
+        ),
+        ("codex", EndKind::MaxTurns) => Some("the app server has no cap on turns"),
+        ("acp", EndKind::MaxTurns) => Some(
+            "read from `max_turn_requests`, which the protocol has and neither recorded agent sends; shown in \
+             acp/tests/classify.rs",
+        ),
+        ("acp", EndKind::MaxBudget) => Some("the protocol has no cap on cost"),
+        (
+            "command",
+            EndKind::ServerError
+            | EndKind::Auth
+            | EndKind::ContextOverflow
+            | EndKind::ResumeRefused
+            | EndKind::MaxTurns
+            | EndKind::MaxBudget
+            | EndKind::Declined,
+        ) => Some("text of any kind and an exit code do not tell it from a crash"),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_class_has_a_recording_in_every_protocol_or_a_reason_why_not() {
+    let mut listed = String::new();
+    for (protocol, recorded) in protocols() {
+        let mut by_kind: BTreeMap<EndKind, Vec<String>> = BTreeMap::new();
+        for (name, end) in recorded {
+            by_kind.entry(end.kind()).or_default().push(name);
+        }
+        listed += &format!("{protocol}\n");
+        for class in EndKind::all() {
+            let shown = match (by_kind.remove(&class.kind), why_none(protocol, class.kind)) {
+                (Some(names), None) => names.join(", "),
+                (None, Some(reason)) => format!("({reason})"),
+                (None, None) => {
+                    panic!("{protocol}: no recording ends as {}, and nobody says why", class.name)
+                }
+                (Some(names), Some(reason)) => {
+                    panic!("{protocol}: {names:?} end as {}, so it is wrong that {reason}", class.name)
+                }
+            };
+            listed += &format!("  {}: {shown}\n", class.name);
+        }
+    }
+    insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
+        insta::assert_snapshot!("end_kinds", listed);
+    });
+}

@@ -1,0 +1,360 @@
+//! Every class of end in one table: its name, its title, what follows by itself, and what a person can do.
+//!
+//! Screens, reports, prompts and docs/troubleshooting.md take their words from here and have none of their own. What
+//! follows is decided in `step`; a test there holds the table to it.
+
+use std::fmt;
+
+use crate::End;
+
+/// A class of [`End`]: the same for all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndKind {
+    /// [`End::Completed`].
+    Completed,
+    /// [`End::Asked`].
+    Asked,
+    /// [`End::Slept`].
+    Slept,
+    /// [`End::RateLimited`].
+    RateLimited,
+    /// [`End::ServerError`].
+    ServerError,
+    /// [`End::Auth`].
+    Auth,
+    /// [`End::ContextOverflow`].
+    ContextOverflow,
+    /// [`End::ResumeRefused`].
+    ResumeRefused,
+    /// [`End::MaxTurns`].
+    MaxTurns,
+    /// [`End::MaxBudget`].
+    MaxBudget,
+    /// [`End::Declined`].
+    Declined,
+    /// [`End::PermissionDenied`].
+    PermissionDenied,
+    /// [`End::TimedOut`].
+    TimedOut,
+    /// [`End::Crashed`].
+    Crashed,
+    /// [`End::Lost`].
+    Lost,
+    /// [`End::SpawnFailed`].
+    SpawnFailed,
+    /// [`End::Cancelled`].
+    Cancelled,
+    /// [`End::OverBudget`].
+    OverBudget,
+}
+
+/// What Towline does by itself after an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// The checks decide.
+    Checks,
+    /// The checks decide, and while they fail the goal goes on as long as its budget lasts.
+    ChecksThenGoesOn,
+    /// The checks decide, and when they fail a person has to.
+    ChecksThenPerson,
+    /// The answer is waited for.
+    WaitsForAnswer,
+    /// The time that was asked for goes by.
+    Sleeps,
+    /// The quota is waited for, unless another agent can go on.
+    WaitsForQuota,
+    /// The same session goes on after a pause.
+    Retries,
+    /// The same session is spoken to again at once, and then as in [`Self::Retries`].
+    RetriesAtOnce,
+    /// The conversation is summarised and goes on.
+    Compacts,
+    /// A new conversation is begun.
+    BeginsAnew,
+    /// Another agent goes on; without one, a person is needed.
+    HandsOver,
+    /// A person is needed.
+    NeedsPerson,
+    /// The goal ends.
+    EndsGoal,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndClass {
+    /// The class.
+    pub kind: EndKind,
+    /// The name in JSON and in the store. Never changed: programs and stored goals rely on it.
+    pub name: &'static str,
+    /// What people read.
+    pub title: &'static str,
+    /// What Towline does by itself.
+    pub follows: Follows,
+    /// What a person can do.
+    pub hint: &'static str,
+}
+
+/// In the order of [`EndKind`].
+static TABLE: [EndClass; 18] = [
+    EndClass {
+        kind: EndKind::Completed,
+        name: "completed",
+        title: "completed",
+        follows: Follows::Checks,
+        hint: "nothing; give the goal checks if it has none",
+    },
+    EndClass {
+        kind: EndKind::Asked,
+        name: "asked",
+        title: "asked a question",
+        follows: Follows::WaitsForAnswer,
+        hint: "answer it: `towline answer ID`",
+    },
+    EndClass {
+        kind: EndKind::Slept,
+        name: "slept",
+        title: "asked to sleep",
+        follows: Follows::Sleeps,
+        hint: "nothing; `towline tell ID` wakes it up",
+    },
+    EndClass {
+        kind: EndKind::RateLimited,
+        name: "rate-limited",
+        title: "rate limited",
+        follows: Follows::WaitsForQuota,
+        hint: "nothing; a second agent in `defaults.agents` goes on meanwhile",
+    },
+    EndClass {
+        kind: EndKind::ServerError,
+        name: "server-error",
+        title: "server error",
+        follows: Follows::Retries,
+        hint: "look at the provider's status page and at the network of this machine",
+    },
+    EndClass {
+        kind: EndKind::Auth,
+        name: "auth",
+        title: "credentials refused",
+        follows: Follows::HandsOver,
+        hint: "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` says how",
+    },
+    EndClass {
+        kind: EndKind::ContextOverflow,
+        name: "context-overflow",
+        title: "context full",
+        follows: Follows::Compacts,
+        hint: "choose a model with a larger context, or make the goal smaller",
+    },
+    EndClass {
+        kind: EndKind::ResumeRefused,
+        name: "resume-refused",
+        title: "session not resumed",
+        follows: Follows::BeginsAnew,
+        hint: "nothing; if it happens often, see that nobody deletes the agent's own files",
+    },
+    EndClass {
+        kind: EndKind::MaxTurns,
+        name: "max-turns",
+        title: "own limit of turns reached",
+        follows: Follows::ChecksThenGoesOn,
+        hint: "raise `max_turns` of the agent, or leave it out",
+    },
+    EndClass {
+        kind: EndKind::MaxBudget,
+        name: "max-budget",
+        title: "own limit of cost reached",
+        follows: Follows::ChecksThenGoesOn,
+        hint: "raise that limit in the agent's own settings, or leave it out",
+    },
+    EndClass {
+        kind: EndKind::Declined,
+        name: "declined",
+        title: "the model declined",
+        follows: Follows::NeedsPerson,
+        hint: "say the goal in other words, or name another model",
+    },
+    EndClass {
+        kind: EndKind::PermissionDenied,
+        name: "permission-denied",
+        title: "tool not permitted",
+        follows: Follows::ChecksThenPerson,
+        hint: "permit it in `allow` of the agent, take it out of `deny`, or set `permission = \"ask\"`",
+    },
+    EndClass {
+        kind: EndKind::TimedOut,
+        name: "timed-out",
+        title: "timed out",
+        follows: Follows::RetriesAtOnce,
+        hint: "see what it waited for: `towline logs ID`; if it only works that long, raise the clock that ran out",
+    },
+    EndClass {
+        kind: EndKind::Crashed,
+        name: "crashed",
+        title: "crashed",
+        follows: Follows::Retries,
+        hint: "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` says whether its version is known",
+    },
+    EndClass {
+        kind: EndKind::Lost,
+        name: "lost",
+        title: "lost sight of",
+        follows: Follows::Retries,
+        hint: "nothing; the machine may have restarted, or run out of memory",
+    },
+    EndClass {
+        kind: EndKind::SpawnFailed,
+        name: "spawn-failed",
+        title: "could not be started",
+        follows: Follows::HandsOver,
+        hint: "install the agent, or set its `command`; `towline doctor` says what is missing",
+    },
+    EndClass {
+        kind: EndKind::Cancelled,
+        name: "cancelled",
+        title: "cancelled",
+        follows: Follows::EndsGoal,
+        hint: "go on, if you want to: `towline retry ID`",
+    },
+    EndClass {
+        kind: EndKind::OverBudget,
+        name: "over-budget",
+        title: "budget spent",
+        follows: Follows::EndsGoal,
+        hint: "go on with more: `towline retry ID --budget AXIS=+N`",
+    },
+];
+
+impl EndKind {
+    /// All classes with their words.
+    pub fn all() -> &'static [EndClass] {
+        &TABLE
+    }
+
+    /// The words of this one.
+    pub const fn class(self) -> &'static EndClass {
+        &TABLE[self as usize]
+    }
+
+    /// The class that is stored by this name; none for one of a later version.
+    pub fn named(name: &str) -> Option<Self> {
+        TABLE.iter().find(|class| class.name == name).map(|class| class.kind)
+    }
+}
+
+/// The title, for people.
+impl fmt::Display for EndKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.class().title)
+    }
+}
+
+impl Follows {
+    /// What Towline does, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Checks => "runs the checks",
+            Self::ChecksThenGoesOn => {
+                "runs the checks; while they fail, goes on as long as the goal's budget lasts"
+            }
+            Self::ChecksThenPerson => "runs the checks; when they fail, needs a person",
+            Self::WaitsForAnswer => "waits for the answer, then goes on in the same session",
+            Self::Sleeps => "waits as long as it was asked to, then goes on in the same session",
+            Self::WaitsForQuota => {
+                "hands over to the next agent; without one, waits until the announced time, or for a guess of it"
+            }
+            Self::Retries => {
+                "tries again in the same session after a pause that grows; after some in a row, hands over to the \
+                 next agent"
+            }
+            Self::RetriesAtOnce => {
+                "speaks to the same session again at once; after that, pauses as after a crash"
+            }
+            Self::Compacts => {
+                "summarises the conversation and tries again; if that does not help, begins a new session"
+            }
+            Self::BeginsAnew => "begins a new session, with all that was said before in its prompt",
+            Self::HandsOver => "hands over to the next agent; without one, needs a person",
+            Self::NeedsPerson => "needs a person",
+            Self::EndsGoal => "ends the goal and keeps the work",
+        }
+    }
+}
+
+impl End {
+    /// Its class.
+    pub const fn kind(&self) -> EndKind {
+        match self {
+            Self::Completed => EndKind::Completed,
+            Self::Asked => EndKind::Asked,
+            Self::Slept { .. } => EndKind::Slept,
+            Self::RateLimited { .. } => EndKind::RateLimited,
+            Self::ServerError { .. } => EndKind::ServerError,
+            Self::Auth { .. } => EndKind::Auth,
+            Self::ContextOverflow => EndKind::ContextOverflow,
+            Self::ResumeRefused { .. } => EndKind::ResumeRefused,
+            Self::MaxTurns => EndKind::MaxTurns,
+            Self::MaxBudget => EndKind::MaxBudget,
+            Self::Declined { .. } => EndKind::Declined,
+            Self::PermissionDenied { .. } => EndKind::PermissionDenied,
+            Self::TimedOut { .. } => EndKind::TimedOut,
+            Self::Crashed { .. } => EndKind::Crashed,
+            Self::Lost => EndKind::Lost,
+            Self::SpawnFailed { .. } => EndKind::SpawnFailed,
+            Self::Cancelled => EndKind::Cancelled,
+            Self::OverBudget => EndKind::OverBudget,
+        }
+    }
+
+    /// The name used in JSON and in the store.
+    pub const fn name(&self) -> &'static str {
+        self.kind().class().name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const DOCUMENT: &str = include_str!("../../../docs/troubleshooting.md");
+    const BEGIN: &str = "<!-- the table of ends: begin -->\n";
+    const END: &str = "<!-- the table of ends: end -->";
+
+    #[test]
+    fn each_class_stands_in_its_own_row() {
+        for (place, class) in TABLE.iter().enumerate() {
+            assert_eq!((class.kind as usize, class.kind.class()), (place, class));
+            assert_eq!(EndKind::named(class.name), Some(class.kind));
+            assert!(!class.title.is_empty() && !class.hint.is_empty(), "{class:?}");
+        }
+        let titles: BTreeSet<&str> = TABLE.iter().map(|class| class.title).collect();
+        assert_eq!(titles.len(), TABLE.len(), "two classes have the same title");
+        assert_eq!(EndKind::named("an end of a later version"), None);
+    }
+
+    /// Stored goals and programs know them.
+    #[test]
+    fn no_name_has_changed() {
+        let names = TABLE.each_ref().map(|class| class.name).join(" ");
+        let stored = "completed asked slept rate-limited server-error auth context-overflow resume-refused \
+                      max-turns max-budget declined permission-denied timed-out crashed lost spawn-failed \
+                      cancelled over-budget";
+        assert_eq!(names, stored);
+    }
+
+    #[test]
+    fn the_table_in_the_documentation_is_this_one() {
+        let mut table = "| end | in words | what Towline does by itself | what you can do |\n".to_owned();
+        table += "| --- | --- | --- | --- |\n";
+        for EndClass { name, title, follows, hint, .. } in EndKind::all() {
+            table += &format!("| `{name}` | {title} | {} | {hint} |\n", follows.words());
+        }
+        let documented = DOCUMENT.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));
+        let documented = documented.map(|(table, _)| table.trim_end()).unwrap_or_default();
+        assert!(
+            documented == table.trim_end(),
+            "docs/troubleshooting.md must have this between its two marks:\n\n{BEGIN}{table}{END}\n"
+        );
+    }
+}
