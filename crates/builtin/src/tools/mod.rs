@@ -3,7 +3,27 @@
 //! Each tool is a module of its own; here is what they have in common. Whether a call may be made is not decided here:
 //! the conversation asks for permission first.
 
+mod arguments;
+mod command;
+mod edit;
+mod fetch;
+mod html;
+mod lines;
+mod list;
+mod output;
+mod places;
+mod read;
+mod search;
+mod toolbox;
+mod walk;
+mod words;
+mod write;
+
 use std::path::PathBuf;
+
+pub(crate) use self::output::HeadAndTail;
+pub(crate) use self::toolbox::{Fetch, ToolOptions, Toolbox};
+pub(crate) use self::words::one_line;
 
 /// What a call is about to do, for whoever permits it or looks on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +71,18 @@ pub(crate) struct Outcome {
     pub(crate) output: String,
     /// Whether it worked.
     pub(crate) status: Status,
+}
+
+impl Outcome {
+    /// It worked.
+    pub(crate) fn ok(output: impl Into<String>) -> Self {
+        Self { output: output.into(), status: Status::Ok }
+    }
+
+    /// It did not work, and this is why.
+    pub(crate) fn failed(output: impl Into<String>) -> Self {
+        Self { output: output.into(), status: Status::Failed }
+    }
 }
 
 /// Whether a call worked.

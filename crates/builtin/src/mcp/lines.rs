@@ -1,0 +1,63 @@
+//! Lines from a child, with no more in memory than a line may have.
+
+use std::io;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// A line that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// All of it, without its end.
+    Whole(Vec<u8>),
+    /// It was longer than a line may be, and was not kept.
+    TooLong,
+}
+
+/// The next line, none at the end.
+pub(super) async fn next_line(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    longest: usize,
+) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    let mut length = 0;
+    loop {
+        let available = reader.fill_buf().await?;
+        if available.is_empty() && length == 0 {
+            return Ok(None);
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let piece = &available[..end.unwrap_or(available.len())];
+        length += piece.len();
+        if length <= longest {
+            line.extend_from_slice(piece);
+        } else {
+            line = Vec::new();
+        }
+        let is_last = end.is_some() || available.is_empty();
+        let used = piece.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if is_last {
+            return Ok(Some(if length <= longest { Line::Whole(line) } else { Line::TooLong }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_the_same_however_they_are_read_and_never_longer_than_allowed() {
+        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        for size in 1..20 {
+            let mut reader = BufReader::with_capacity(size, &b"one\n\ntoolong\nlast"[..]);
+            let mut got = Vec::new();
+            while let Some(line) = next_line(&mut reader, 4).await.unwrap() {
+                got.push(line);
+            }
+            assert_eq!(got, [whole("one"), whole(""), Line::TooLong, whole("last")]);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The servers of a session and their tools.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use towline_provider::{Call, ToolSpec};
+
+use super::connection::{Connection, NO_SUCH_METHOD, Refusal};
+use super::content;
+use super::names::Names;
+use crate::tools::{Described, HeadAndTail, Outcome, Reach, ToolKind, one_line};
+
+/// The name of Towline's own server.
+pub(super) const TOWLINE: &str = "towline";
+/// The version of the protocol that we ask for. What is used of it is the same in all.
+const VERSION: &str = "2025-06-18";
+/// How many tools of a server are used.
+const MOST_TOOLS: usize = 500;
+/// How long the description of a tool may be.
+const LONGEST_ABOUT: usize = 8 * 1024;
+/// How long a title may be.
+const LONGEST_TITLE: usize = 200;
+
+/// A server as the session was given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpServer {
+    /// Its name, for people and in the names of its tools.
+    pub(crate) name: String,
+    /// The program.
+    pub(crate) command: PathBuf,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+    /// Variables that it is given besides ours. Of ours it does not see those that look like secrets.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// How long servers may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// To come up and name their tools.
+    pub(super) start: Duration,
+    /// To answer a call.
+    pub(super) call: Duration,
+}
+
+const LIMITS: Limits = Limits { start: Duration::from_secs(15), call: Duration::from_secs(300) };
+
+/// The servers that came up. Dropping this ends them.
+#[derive(Debug)]
+pub(crate) struct McpServers {
+    connections: Vec<Connection>,
+    tools: Vec<ServerTool>,
+    limits: Limits,
+}
+
+/// A tool and whose it is.
+#[derive(Debug)]
+struct ServerTool {
+    spec: ToolSpec,
+    /// What its server calls it.
+    name: String,
+    /// The index of its server.
+    server: usize,
+}
+
+impl McpServers {
+    /// Starts all servers at once in `directory`. Those that do not come up are named, with the reason.
+    pub(crate) async fn start(servers: Vec<McpServer>, directory: &Path) -> (Self, Vec<String>) {
+        Self::start_within(servers, directory, LIMITS).await
+    }
+
+    pub(super) async fn start_within(
+        servers: Vec<McpServer>,
+        directory: &Path,
+        limits: Limits,
+    ) -> (Self, Vec<String>) {
+        let opened = join_all(servers.iter().map(|server| open(server, directory, limits.start))).await;
+        let mut up = Self { connections: Vec::new(), tools: Vec::new(), limits };
+        let (mut problems, mut names) = (Vec::new(), Names::default());
+        for (server, opened) in servers.iter().zip(opened) {
+            match opened {
+                Ok((connection, tools)) => up.add(connection, &tools, &mut names),
+                Err(why) => problems.push(format!("MCP server `{}` is not used: {why}", server.name)),
+            }
+        }
+        (up, problems)
+    }
+
+    /// The tools as models are told of them.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec.clone()).collect()
+    }
+
+    /// Whether there is a tool of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.tool(name).is_some()
+    }
+
+    /// What a call is about to do, whatever its arguments are.
+    pub(crate) fn describe(&self, call: &Call) -> Described {
+        let (title, reach) = match self.tool(&call.name) {
+            None => (format!("{} (no such tool)", call.name), Reach::Acts),
+            Some((connection, tool)) => {
+                let title = format!("{}: {} {}", connection.name, tool.name, call.input);
+                // Towline's own tools reach nothing but Towline.
+                let reach = if connection.name == TOWLINE { Reach::Looks } else { Reach::Acts };
+                (title, reach)
+            }
+        };
+        Described { title: one_line(&title, LONGEST_TITLE), kind: ToolKind::Other, paths: Vec::new(), reach }
+    }
+
+    /// Makes a call.
+    pub(crate) async fn run(&self, call: &Call) -> Outcome {
+        let Some((connection, tool)) = self.tool(&call.name) else {
+            return Outcome::failed(format!("there is no tool `{}`", one_line(&call.name, 100)));
+        };
+        let arguments = match &call.input {
+            Value::Object(_) => call.input.clone(),
+            Value::Null => json!({}),
+            other => {
+                let shown = one_line(&other.to_string(), 200);
+                return Outcome::failed(format!("{}: the arguments are no JSON object: {shown}", call.name));
+            }
+        };
+        let request = connection.request("tools/call", json!({"name": tool.name, "arguments": arguments}));
+        match timeout(self.limits.call, request).await {
+            Ok(Ok(result)) => content::outcome(&result),
+            Ok(Err(Refusal { why, .. })) => {
+                Outcome::failed(format!("MCP server `{}`: {why}", connection.name))
+            }
+            Err(_) => Outcome::failed(format!(
+                "MCP server `{}` did not answer within {} s{}",
+                connection.name,
+                self.limits.call.as_secs_f32(),
+                connection.last_words()
+            )),
+        }
+    }
+
+    fn add(&mut self, connection: Connection, tools: &[Value], names: &mut Names) {
+        let server = self.connections.len();
+        for tool in tools {
+            let text = |name: &str| tool.get(name).and_then(Value::as_str);
+            let Some(name) = text("name") else { continue };
+            let about = text("description").or(text("title"));
+            let about = about.map_or_else(|| format!("{name} of {}", connection.name), str::to_owned);
+            let spec = ToolSpec {
+                name: names.give(&connection.name, name),
+                description: HeadAndTail::of(&about, LONGEST_ABOUT),
+                parameters: schema(tool.get("inputSchema")),
+            };
+            self.tools.push(ServerTool { spec, name: name.to_owned(), server });
+        }
+        self.connections.push(connection);
+    }
+
+    fn tool(&self, name: &str) -> Option<(&Connection, &ServerTool)> {
+        let tool = self.tools.iter().find(|tool| tool.spec.name == name)?;
+        Some((self.connections.get(tool.server)?, tool))
+    }
+}
+
+/// Starts a server and asks for its tools.
+async fn open(
+    server: &McpServer,
+    directory: &Path,
+    limit: Duration,
+) -> Result<(Connection, Vec<Value>), String> {
+    let connection = Connection::start(server, directory)?;
+    match timeout(limit, greet(&connection)).await {
+        Ok(Ok(tools)) => Ok((connection, tools)),
+        Ok(Err(refusal)) => Err(refusal.why),
+        Err(_) => {
+            Err(format!("it did not come up within {} s{}", limit.as_secs_f32(), connection.last_words()))
+        }
+    }
+}
+
+async fn greet(connection: &Connection) -> Result<Vec<Value>, Refusal> {
+    let hello = json!({
+        "protocolVersion": VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "towline", "title": "Towline", "version": env!("CARGO_PKG_VERSION")},
+    });
+    connection.request("initialize", hello).await?;
+    connection.notify("notifications/initialized").await;
+    let mut tools = Vec::new();
+    let mut cursor = None::<String>;
+    loop {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let mut page = match connection.request("tools/list", params).await {
+            Ok(page) => page,
+            // A server without tools need not know of them.
+            Err(refusal) if refusal.code == Some(NO_SUCH_METHOD) => return Ok(tools),
+            Err(refusal) => return Err(refusal),
+        };
+        let before = tools.len();
+        if let Some(Value::Array(listed)) = page.get_mut("tools").map(Value::take) {
+            tools.extend(listed);
+        }
+        tools.truncate(MOST_TOOLS);
+        cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        // A page that brings nothing would bring nothing for ever.
+        if cursor.is_none() || tools.len() == before {
+            return Ok(tools);
+        }
+    }
+}
+
+/// A schema that is one of an object, as APIs want it.
+fn schema(given: Option<&Value>) -> Value {
+    let mut schema = match given {
+        Some(Value::Object(schema)) => schema.clone(),
+        _ => serde_json::Map::new(),
+    };
+    schema.insert("type".to_owned(), "object".into());
+    schema.entry("properties").or_insert_with(|| json!({}));
+    Value::Object(schema)
+}

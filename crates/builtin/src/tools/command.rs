@@ -1,0 +1,372 @@
+//! `run`: a command in a shell, with its output bounded, its time bounded, and nothing left of it afterwards.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::output::{HeadAndTail, Pieces};
+use super::{Outcome, Reach, ToolKind};
+use crate::child::Group;
+
+/// How much output is kept.
+const KEPT: usize = 30 * 1024;
+/// How much is read at once.
+const AT_ONCE: usize = 16 * 1024;
+/// How long a command may take when nothing is said, in seconds.
+const USUAL_SECONDS: u64 = 600;
+/// How long a command may take at most, in seconds.
+const MOST_SECONDS: u64 = 3_600;
+/// How long output may still come after the end: from helpers that are about to end, too.
+const AFTERWARDS: Duration = Duration::from_millis(300);
+/// What no command sees: it lets one speak to Towline as the agent.
+const ALWAYS_HIDDEN: &str = "TOWLINE_TOKEN";
+
+pub(super) const TOOL: Tool = Tool {
+    name: "run",
+    about: "Runs a command with `sh -c` in the workspace and answers with what it printed on both streams and with \
+            its exit code. Of more than 30 KB the beginning and the end are shown. It gets no input, and there is no \
+            terminal. Every call starts in the workspace anew: `cd` and variables do not last. What it leaves in the \
+            background is ended when the command ends.",
+    fields: &[
+        Field { name: "command", form: Form::Text, need: Need::Required, about: "The command, for `sh -c`." },
+        Field {
+            name: "timeout",
+            form: Form::Number,
+            need: Need::Optional,
+            about: "After how many seconds it is ended; 600 when left out, 3600 at most.",
+        },
+    ],
+    kind: ToolKind::Execute,
+    reach: Reach::Acts,
+    work: Work::Command,
+};
+
+/// Runs the command. Dropping this ends it with all that it started.
+pub(super) async fn run(
+    root: &Path,
+    hidden: &[String],
+    arguments: &Arguments,
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Outcome {
+    let seconds = arguments.number("timeout").unwrap_or(USUAL_SECONDS);
+    if seconds > MOST_SECONDS {
+        return Outcome::failed(format!(
+            "run: `timeout` is {seconds}, and must be at most {MOST_SECONDS} seconds"
+        ));
+    }
+    let (mut group, pipe) = match start(root, hidden, arguments.required("command")) {
+        Ok(started) => started,
+        Err(error) => return Outcome::failed(format!("run: the command cannot be started: {error}")),
+    };
+    let mut output = Output { pipe, kept: HeadAndTail::new(KEPT), pieces: Pieces::new(), progress };
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let end = tokio::select! {
+        status = output.follow_until(group.wait()) => End::Exited(status.ok()),
+        () = sleep_until(deadline) => End::TimedOut(seconds),
+    };
+    output.finish(&mut group, end).await
+}
+
+/// How a command ended.
+enum End {
+    Exited(Option<ExitStatus>),
+    TimedOut(u64),
+}
+
+fn start(root: &Path, hidden: &[String], line: &str) -> io::Result<(Group, Receiver)> {
+    let (reader, writer) = io::pipe()?;
+    let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    // Our copies of the writing end go away with the command, so that the end of the output can be seen.
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line).current_dir(root);
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    command.env_remove(ALWAYS_HIDDEN);
+    for name in hidden {
+        command.env_remove(name);
+    }
+    Ok((Group::start(&mut command)?, reader))
+}
+
+/// What a command prints, on its way to the answer and to lookers-on.
+struct Output<'a> {
+    pipe: Receiver,
+    kept: HeadAndTail,
+    pieces: Pieces,
+    progress: &'a mut (dyn FnMut(&str) + Send),
+}
+
+/// Whether more can come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Open,
+    Ended,
+}
+
+impl Output<'_> {
+    /// Takes output in until `end` is there.
+    async fn follow_until<T>(&mut self, end: impl Future<Output = T>) -> T {
+        tokio::pin!(end);
+        let mut stream = Stream::Open;
+        let mut buffer = vec![0; AT_ONCE];
+        loop {
+            let due = self.pieces.due();
+            tokio::select! {
+                ended = &mut end => return ended,
+                read = self.pipe.read(&mut buffer), if stream == Stream::Open => {
+                    stream = self.take(&buffer, read);
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.show(),
+            }
+        }
+    }
+
+    /// Takes in what still comes, ends what is left, and says how it went.
+    async fn finish(mut self, group: &mut Group, end: End) -> Outcome {
+        let mut left_behind = false;
+        let end = match end {
+            End::Exited(status) => {
+                let stream = self.drain().await;
+                left_behind = group.is_alive();
+                group.end().await;
+                if stream == Stream::Open {
+                    self.drain().await;
+                }
+                End::Exited(status)
+            }
+            End::TimedOut(seconds) => {
+                group.end().await;
+                self.drain().await;
+                End::TimedOut(seconds)
+            }
+        };
+        if self.pieces.due().is_some() {
+            self.show();
+        }
+        outcome(self.kept.finish(), &end, left_behind)
+    }
+
+    async fn drain(&mut self) -> Stream {
+        let deadline = Instant::now() + AFTERWARDS;
+        let mut buffer = vec![0; AT_ONCE];
+        while let Ok(read) = timeout_at(deadline, self.pipe.read(&mut buffer)).await {
+            if self.take(&buffer, read) == Stream::Ended {
+                return Stream::Ended;
+            }
+        }
+        Stream::Open
+    }
+
+    fn take(&mut self, buffer: &[u8], read: io::Result<usize>) -> Stream {
+        match read {
+            Ok(0) | Err(_) => Stream::Ended,
+            Ok(length) => {
+                self.kept.push(&buffer[..length]);
+                self.pieces.push(&buffer[..length]);
+                Stream::Open
+            }
+        }
+    }
+
+    fn show(&mut self) {
+        let piece = self.pieces.take();
+        (self.progress)(&piece);
+    }
+}
+
+fn outcome(mut output: String, end: &End, left_behind: bool) -> Outcome {
+    if output.is_empty() {
+        output.push_str("(no output)");
+    }
+    if !output.ends_with('\n') {
+        output.push('\n');
+    }
+    if left_behind {
+        output.push_str("[what it left in the background was ended]\n");
+    }
+    let (words, worked) = match end {
+        End::Exited(Some(status)) => match (status.code(), status.signal()) {
+            (Some(code), _) => (format!("[exit code {code}]"), code == 0),
+            (None, Some(signal)) => (format!("[ended by signal {signal}]"), false),
+            (None, None) => ("[ended in an unknown way]".to_owned(), false),
+        },
+        End::Exited(None) => ("[ended in an unknown way]".to_owned(), false),
+        End::TimedOut(seconds) => {
+            (format!("[ended after its timeout of {seconds} s; give it a longer one, or less to do]"), false)
+        }
+    };
+    output.push_str(&words);
+    if worked { Outcome::ok(output) } else { Outcome::failed(output) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::process::{Pid, test_kill_process};
+    use serde_json::json;
+
+    use super::super::Status;
+    use super::*;
+
+    async fn run_in(root: &Path, input: serde_json::Value) -> Outcome {
+        run(root, &[], &TOOL.parse(&input).unwrap(), &mut |_| {}).await
+    }
+
+    async fn run_line(line: &str) -> Outcome {
+        run_in(tempfile::tempdir().unwrap().path(), json!({ "command": line })).await
+    }
+
+    /// Waits until the process whose number is in `file` is gone or dead but not yet reaped by whoever inherited it.
+    async fn gone(file: &Path) {
+        let number: i32 = fs::read_to_string(file).unwrap().trim().parse().unwrap();
+        let pid = Pid::from_raw(number).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+            if test_kill_process(pid).is_err() || stat.contains(") Z ") {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{number} is still there: {stat}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until a file has a whole line.
+    async fn written(file: &Path) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n')) {
+            assert!(Instant::now() < deadline, "{} does not come", file.display());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A command whose grandchild ignores every signal that can be ignored, and does not end.
+    const STUBBORN: &str = "sh -c 'trap \"\" TERM INT HUP; echo $$ > inner; while :; do sleep 1; done' & \
+                            trap '' TERM; echo $$ > outer; wait; wait";
+
+    #[tokio::test]
+    async fn both_streams_come_in_order_with_the_exit_code() {
+        let got = run_line("echo one; echo two >&2; echo three; exit 4").await;
+        assert_eq!(got, Outcome::failed("one\ntwo\nthree\n[exit code 4]"));
+        assert_eq!(run_line("printf x").await, Outcome::ok("x\n[exit code 0]"));
+        assert_eq!(run_line("kill -9 $$").await, Outcome::failed("(no output)\n[ended by signal 9]"));
+        assert_eq!(run_line("cat; tty").await, Outcome::failed("not a tty\n[exit code 1]"));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_run_is_said() {
+        let words = run_line("a\0b").await;
+        assert_eq!(words.status, Status::Failed);
+        assert!(words.output.starts_with("run: the command cannot be started: "), "{}", words.output);
+        let got = run_in(Path::new("/"), json!({"command": "true", "timeout": 3_601})).await;
+        assert_eq!(got, Outcome::failed("run: `timeout` is 3601, and must be at most 3600 seconds"));
+    }
+
+    #[tokio::test]
+    async fn hidden_variables_are_not_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let arguments =
+            TOOL.parse(&json!({"command": "echo \"${CARGO_PKG_NAME-hidden} ${CARGO_PKG_VERSION-hidden}\""}));
+        let hidden = ["CARGO_PKG_NAME".to_owned()];
+        let got = run(root.path(), &hidden, &arguments.unwrap(), &mut |_| {}).await;
+        assert_eq!(got, Outcome::ok(format!("hidden {}\n[exit code 0]", env!("CARGO_PKG_VERSION"))));
+    }
+
+    #[tokio::test]
+    async fn a_timeout_ends_all_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let got =
+            run_in(root.path(), json!({"command": format!("echo begun; {STUBBORN}"), "timeout": 2})).await;
+        let words = "begun\n[ended after its timeout of 2 s; give it a longer one, or less to do]";
+        assert_eq!(got, Outcome::failed(words));
+        gone(&root.path().join("outer")).await;
+        gone(&root.path().join("inner")).await;
+    }
+
+    #[tokio::test]
+    async fn dropping_it_ends_and_reaps_all_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (outer, inner) = (root.path().join("outer"), root.path().join("inner"));
+        tokio::select! {
+            got = run_in(root.path(), json!({"command": STUBBORN})) => panic!("it ended: {got:?}"),
+            () = async { written(&outer).await; written(&inner).await } => {}
+        }
+        gone(&outer).await;
+        gone(&inner).await;
+        // Our own child is not only dead but reaped.
+        let number: i32 = fs::read_to_string(&outer).unwrap().trim().parse().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while test_kill_process(Pid::from_raw(number).unwrap()).is_ok() {
+            assert!(Instant::now() < deadline, "{number} is not reaped");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_left_in_the_background_holds_nobody_up_and_is_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let begun = Instant::now();
+        let line =
+            "sh -c 'echo $$ > inner; exec sleep 600' & while ! test -s inner; do sleep 0.01; done; echo done";
+        let got = run_in(root.path(), json!({ "command": line })).await;
+        assert_eq!(got, Outcome::ok("done\n[what it left in the background was ended]\n[exit code 0]"));
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        gone(&root.path().join("inner")).await;
+    }
+
+    #[tokio::test]
+    async fn of_a_hundred_megabytes_both_ends_are_kept() {
+        let (mut pieces, mut shown, mut longest) = (0_u32, 0_usize, 0_usize);
+        let arguments = TOOL.parse(&json!({
+            "command": "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last",
+        }));
+        let begun = Instant::now();
+        let got = run(Path::new("/"), &[], &arguments.unwrap(), &mut |piece| {
+            pieces += 1;
+            shown += piece.len();
+            longest = longest.max(piece.len());
+        })
+        .await;
+        let half = KEPT / 2;
+        let left_out = 100_000_000 + 12 - KEPT;
+        let expected = format!(
+            "first\n{}\n[… {left_out} bytes left out …]\n{}\nlast\n[exit code 0]",
+            "x".repeat(half - 6),
+            "x".repeat(half - 6)
+        );
+        assert!(got == Outcome::ok(expected), "{} bytes", got.output.len());
+        // Lookers-on hear of it now and then, and a little at a time.
+        let tenths = begun.elapsed().as_millis() / 100 + 2;
+        assert!(u128::from(pieces) <= tenths, "{pieces} pieces in {tenths} tenths of a second");
+        assert!(longest <= 4_096, "{longest}");
+        assert!(shown < 1_000_000, "{shown}");
+    }
+
+    #[tokio::test]
+    async fn lookers_on_hear_of_output_while_the_command_runs() {
+        let root = tempfile::tempdir().unwrap();
+        let arguments = TOOL.parse(&json!({
+            "command": "printf 'half of \\303'; while ! test -e go; do sleep 0.01; done; printf '\\244\\n'; echo end",
+        }));
+        let mut heard = String::new();
+        let go = root.path().join("go");
+        let got = run(root.path(), &[], &arguments.unwrap(), &mut |piece| {
+            heard.push_str(piece);
+            // The command goes on only once it was heard.
+            fs::write(&go, "").unwrap();
+        })
+        .await;
+        assert_eq!(got, Outcome::ok("half of ä\nend\n[exit code 0]"));
+        assert_eq!(heard, "half of ä\nend\n");
+    }
+}

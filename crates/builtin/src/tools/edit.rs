@@ -1,0 +1,216 @@
+//! `edit`: a text in a file replaced by another.
+
+use std::fs;
+
+use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::places::Places;
+use super::words::{count, one_line};
+use super::write::replace;
+use super::{Reach, ToolKind};
+
+/// The largest file that is edited.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// How many places are named.
+const MOST_PLACES: usize = 10;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "edit",
+    about: "Replaces `old` by `new` in a file. `old` must be in the file exactly as written here, white space \
+            included and without the line numbers that `read` shows, and exactly once: take in enough of the lines \
+            around it, or set `all` to replace every occurrence.",
+    fields: &[
+        Field {
+            name: "path",
+            form: Form::Text,
+            need: Need::Required,
+            about: "The file, relative to the workspace.",
+        },
+        Field { name: "old", form: Form::Text, need: Need::Required, about: "The text to replace." },
+        Field {
+            name: "new",
+            form: Form::Text,
+            need: Need::Required,
+            about: "The text to put there instead.",
+        },
+        Field { name: "all", form: Form::Flag, need: Need::Optional, about: "Replace every occurrence." },
+    ],
+    kind: ToolKind::Edit,
+    reach: Reach::Acts,
+    work: Work::Files(|places, arguments, _| edit(places, arguments)),
+};
+
+pub(super) fn edit(places: &Places, arguments: &Arguments) -> Result<String, String> {
+    let text = arguments.required("path");
+    // The file must be there; that is said better by what looks for files.
+    places.to_read(text)?;
+    let path = places.to_write(text)?;
+    let shown = places.shown(&path);
+    let cannot = |error| format!("{shown} cannot be read: {error}");
+    if path.metadata().map_err(cannot)?.len() > LARGEST {
+        return Err(format!("{shown} has more than {LARGEST} bytes; use `run` to change it"));
+    }
+    let before = String::from_utf8(fs::read(&path).map_err(cannot)?)
+        .map_err(|_| format!("{shown} is not UTF-8 text; use `run` to change it"))?;
+    let (old, new) = (arguments.required("old"), arguments.required("new"));
+    let (after, lines) = replaced(&before, old, new, arguments.flag("all"))
+        .map_err(|wrong| format!("{shown} is left as it was: {wrong}"))?;
+    replace(&path, after.as_bytes()).map_err(|error| format!("{shown} cannot be written: {error}"))?;
+    Ok(format!(
+        "Replaced {} in {shown} ({}).",
+        count(lines.len(), "occurrence", "occurrences"),
+        named(&lines)
+    ))
+}
+
+/// The text with `new` in the place of `old`, and the lines where that was; else what is wrong.
+fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, Vec<usize>), String> {
+    if old.is_empty() {
+        return Err("`old` is empty; name the text to replace, or use `write` for a whole file".to_owned());
+    }
+    if old == new {
+        return Err("`old` and `new` are the same".to_owned());
+    }
+    let crlf = (with_crlf(old), with_crlf(new));
+    // Models see and write plain line ends, whatever the file has.
+    let (old, new) = match line_ends(text) {
+        LineEnds::Crlf => (crlf.0.as_str(), crlf.1.as_str()),
+        LineEnds::Mixed if !text.contains(old) => (crlf.0.as_str(), crlf.1.as_str()),
+        LineEnds::Mixed | LineEnds::Plain => (old, new),
+    };
+    let lines = lines_of(text, old);
+    match lines.len() {
+        0 => Err(not_found(text, old)),
+        1 => Ok((text.replacen(old, new, 1), lines)),
+        _ if all => Ok((text.replace(old, new), lines)),
+        found => Err(format!(
+            "`old` is there {found} times ({}); take in more of the text around the one you mean, or set `all`",
+            named(&lines)
+        )),
+    }
+}
+
+enum LineEnds {
+    Plain,
+    Crlf,
+    Mixed,
+}
+
+fn line_ends(text: &str) -> LineEnds {
+    let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
+    match crlf {
+        0 => LineEnds::Plain,
+        crlf if crlf == all => LineEnds::Crlf,
+        _ => LineEnds::Mixed,
+    }
+}
+
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// The lines on which `part` begins.
+fn lines_of(text: &str, part: &str) -> Vec<usize> {
+    let (mut line, mut read_to) = (1, 0);
+    text.match_indices(part)
+        .map(|(at, _)| {
+            line += text[read_to..at].matches('\n').count();
+            read_to = at;
+            line
+        })
+        .collect()
+}
+
+fn named(lines: &[usize]) -> String {
+    let numbers: Vec<String> = lines.iter().take(MOST_PLACES).map(usize::to_string).collect();
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    let more = if lines.len() > MOST_PLACES { ", …" } else { "" };
+    format!("{word} {}{more}", numbers.join(", "))
+}
+
+/// Words about a text that is not there, with lines that may have been meant.
+fn not_found(text: &str, old: &str) -> String {
+    let mut words = "`old` is there 0 times; read the file again and copy the text exactly".to_owned();
+    let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return words };
+    let alike = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted);
+    for (index, (number, line)) in alike.take(3).enumerate() {
+        if index == 0 {
+            words.push_str(". Its first line, or one that differs in white space only, is at:");
+        }
+        let shown = one_line(&line.replace('\t', "→"), 160);
+        let indent = line.len() - line.trim_start().len();
+        words.push_str(&format!("\n{}: {shown} (indented by {indent})", number + 1));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn after(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
+        replaced(text, old, new, all).map(|(after, _)| after)
+    }
+
+    #[test]
+    fn one_occurrence_is_replaced_and_more_only_when_all_are_meant() {
+        assert_eq!(after("a b c", "b", "x", false), Ok("a x c".to_owned()));
+        assert_eq!(after("b\nb\n", "b", "x", true), Ok("x\nx\n".to_owned()));
+        assert_eq!(after("b", "b", "", true), Ok(String::new()));
+        assert_eq!(
+            after("b\n\nb b\n", "b", "x", false),
+            Err("`old` is there 3 times (lines 1, 3, 3); take in more of the text around the one you mean, or set \
+                 `all`"
+                .to_owned())
+        );
+        for (old, new) in [("", "x"), ("b", "b")] {
+            after("b", old, new, true).expect_err("nothing to do");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_lines_that_may_be_meant() {
+        assert_eq!(
+            after("fn a() {\n\tone();\n}\n", "    one();\n", "two();\n", false),
+            Err("`old` is there 0 times; read the file again and copy the text exactly. Its first line, or one that \
+                 differs in white space only, is at:\n2: →one(); (indented by 1)"
+                .to_owned())
+        );
+        assert_eq!(
+            after("a", "b\n", "c", true),
+            Err("`old` is there 0 times; read the file again and copy the text exactly".to_owned())
+        );
+    }
+
+    #[test]
+    fn line_ends_stay_what_they_are() {
+        assert_eq!(after("a\r\nb\r\nc\r\n", "a\nb", "x\ny", false), Ok("x\r\ny\r\nc\r\n".to_owned()));
+        assert_eq!(after("a\r\nb\r\n", "a\r\nb", "x\ny", false), Ok("x\r\ny\r\n".to_owned()));
+        assert_eq!(after("a\nb\n", "a\nb", "x\ny", false), Ok("x\ny\n".to_owned()));
+        // In a file of both kinds the part that is replaced decides.
+        assert_eq!(after("a\r\nb\r\nc\nd\n", "a\nb", "x\ny", false), Ok("x\r\ny\r\nc\nd\n".to_owned()));
+        assert_eq!(after("a\r\nb\r\nc\nd\n", "c\nd", "x\ny", false), Ok("a\r\nb\r\nx\ny\n".to_owned()));
+    }
+
+    #[test]
+    fn a_file_is_edited_in_place_or_left_as_it_was() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "one\ntwo\n").unwrap();
+        fs::write(root.path().join("latin1"), b"caf\xe9").unwrap();
+        let run = |input| edit(&Places::new(root.path(), &[]), &TOOL.parse(&input).unwrap());
+        assert_eq!(
+            run(json!({"path": "a", "old": "two", "new": "three"})),
+            Ok("Replaced 1 occurrence in a (line 2).".to_owned())
+        );
+        assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "one\nthree\n");
+        let words = run(json!({"path": "a", "old": "e\n", "new": ""})).unwrap_err();
+        assert!(words.starts_with("a is left as it was: `old` is there 2 times (lines 1, 2)"), "{words}");
+        assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "one\nthree\n");
+        assert_eq!(
+            run(json!({"path": "latin1", "old": "caf", "new": "x"})),
+            Err("latin1 is not UTF-8 text; use `run` to change it".to_owned())
+        );
+        assert!(run(json!({"path": "none", "old": "a", "new": "b"})).unwrap_err().contains("does not exist"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Text files, line by line, with no more in memory than a line may have.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// How much of a file is looked at to tell text from anything else.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// A file that was opened.
+pub(super) enum Opened {
+    /// It looks like text.
+    Text(Lines<BufReader<File>>),
+    /// It has zero bytes.
+    Binary,
+}
+
+/// Opens a file. Of each line at most `longest` bytes are kept.
+pub(super) fn open(path: &Path, longest: usize) -> io::Result<Opened> {
+    let mut reader = BufReader::with_capacity(LOOKED_AT, File::open(path)?);
+    if reader.fill_buf()?.contains(&0) {
+        return Ok(Opened::Binary);
+    }
+    Ok(Opened::Text(Lines { reader, line: Vec::new(), longest }))
+}
+
+/// The lines of a text.
+pub(super) struct Lines<R> {
+    reader: R,
+    line: Vec<u8>,
+    longest: usize,
+}
+
+/// A line without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    pub(super) bytes: &'a [u8],
+    /// How many bytes of it were not kept.
+    pub(super) left_out: usize,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next line, none at the end. A last line without an end is one, too.
+    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let mut length = 0;
+        let mut ended = false;
+        while !ended {
+            let available = match self.reader.fill_buf() {
+                Ok(available) => available,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if available.is_empty() {
+                break;
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let piece = &available[..end.unwrap_or(available.len())];
+            let room = self.longest - self.line.len();
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            length += piece.len();
+            ended = end.is_some();
+            let used = piece.len() + usize::from(ended);
+            self.reader.consume(used);
+        }
+        if length == 0 && !ended {
+            return Ok(None);
+        }
+        let left_out = length - self.line.len();
+        let bytes = match left_out {
+            0 => self.line.strip_suffix(b"\r").unwrap_or(&self.line),
+            _ => &self.line,
+        };
+        Ok(Some(Line { bytes, left_out }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8], buffer: usize) -> Vec<(Vec<u8>, usize)> {
+        let reader = BufReader::with_capacity(buffer, text);
+        let mut lines = Lines { reader, line: Vec::new(), longest: 4 };
+        let mut got = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            got.push((line.bytes.to_vec(), line.left_out));
+        }
+        got
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_are_read_and_never_longer_than_allowed() {
+        let text = b"one\r\n\ntoolong\nlast";
+        let expected = [(b"one".to_vec(), 0), (Vec::new(), 0), (b"tool".to_vec(), 3), (b"last".to_vec(), 0)];
+        for buffer in 1..20 {
+            assert_eq!(lines(text, buffer), expected);
+        }
+        assert_eq!(lines(b"", 8), []);
+        assert_eq!(lines(b"\n", 8), [(Vec::new(), 0)]);
+    }
+}

@@ -1,0 +1,305 @@
+//! All tools of a session behind one door.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use towline_provider::{Call, ToolSpec};
+
+use super::arguments::{Arguments, Tool, Work};
+use super::places::Places;
+use super::walk::Patience;
+use super::words::one_line;
+use super::{Described, Outcome, Reach, ToolKind};
+use super::{command, edit, fetch, list, read, search, write};
+
+/// How long a title may be.
+const LONGEST_TITLE: usize = 200;
+
+/// What the tools of a session may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ToolOptions {
+    /// Whether pages of the web may be loaded.
+    pub(crate) fetch: Fetch,
+    /// Further directories that may be read, as absolute paths.
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Environment variables that commands do not see, such as the key of the model's provider.
+    pub(crate) hidden_env: Vec<String>,
+}
+
+/// Whether pages of the web may be loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// There is no such tool.
+    #[default]
+    Off,
+    /// They may, with permission.
+    On,
+}
+
+/// The tools of a session.
+#[derive(Debug)]
+pub(crate) struct Toolbox {
+    places: Arc<Places>,
+    options: ToolOptions,
+}
+
+const ALL: [&Tool; 7] =
+    [&read::TOOL, &write::TOOL, &edit::TOOL, &list::TOOL, &search::TOOL, &command::TOOL, &fetch::TOOL];
+
+impl Toolbox {
+    /// The tools of a session in `root`, an absolute path.
+    pub(crate) fn new(root: &Path, options: ToolOptions) -> Self {
+        Self { places: Arc::new(Places::new(root, &options.dirs)), options }
+    }
+
+    /// The tools as models are told of them.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.tools().map(Tool::spec).collect()
+    }
+
+    /// Whether there is a tool of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.tool(name).is_some()
+    }
+
+    /// What a call is about to do, whatever its arguments are.
+    pub(crate) fn describe(&self, call: &Call) -> Described {
+        let text = |name: &str| call.input.get(name).and_then(Value::as_str);
+        let Some(tool) = self.tool(&call.name) else {
+            let title = one_line(&format!("{} (no such tool)", call.name), LONGEST_TITLE);
+            return Described { title, kind: ToolKind::Other, paths: Vec::new(), reach: Reach::Acts };
+        };
+        let path = text("path").unwrap_or(".");
+        let title = match tool.kind {
+            ToolKind::Execute => text("command").unwrap_or("run").to_owned(),
+            ToolKind::Fetch => text("url").unwrap_or("fetch").to_owned(),
+            ToolKind::Search => format!("search {path} for {}", text("pattern").unwrap_or_default()),
+            _ => match text("pattern") {
+                Some(pattern) => format!("{} {path}: {pattern}", tool.name),
+                None => format!("{} {path}", tool.name),
+            },
+        };
+        let has_path = tool.fields.iter().any(|field| field.name == "path");
+        Described {
+            title: one_line(&title, LONGEST_TITLE),
+            kind: tool.kind,
+            paths: if has_path { vec![self.places.named(path)] } else { Vec::new() },
+            reach: tool.reach,
+        }
+    }
+
+    /// Makes a call; `progress` hears pieces of a command's output. Dropping this ends what it started.
+    pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
+        let Some(tool) = self.tool(&call.name) else {
+            let names: Vec<_> = self.tools().map(|tool| tool.name).collect();
+            let name = one_line(&call.name, 60);
+            return Outcome::failed(format!("there is no tool `{name}`; there are {}", names.join(", ")));
+        };
+        let arguments = match tool.parse(&call.input) {
+            Ok(arguments) => arguments,
+            Err(wrong) => return Outcome::failed(wrong),
+        };
+        let answer = match tool.work {
+            Work::Files(work) => self.aside(arguments, work).await,
+            Work::Fetch => fetch::fetch(&arguments).await,
+            Work::Command => {
+                return command::run(self.places.root(), &self.options.hidden_env, &arguments, progress)
+                    .await;
+            }
+        };
+        match answer {
+            Ok(output) => Outcome::ok(output),
+            Err(words) => Outcome::failed(words),
+        }
+    }
+
+    /// Does something with files where it holds nobody up.
+    async fn aside(
+        &self,
+        arguments: Arguments,
+        work: fn(&Places, &Arguments, &Patience) -> Result<String, String>,
+    ) -> Result<String, String> {
+        let places = Arc::clone(&self.places);
+        // Lives as long as this is waited for, so that a walk that nobody waits for ends.
+        let (patience, _give_up) = Patience::new();
+        tokio::task::spawn_blocking(move || work(&places, &arguments, &patience))
+            .await
+            .unwrap_or_else(|error| Err(format!("the tool broke down: {error}")))
+    }
+
+    fn tools(&self) -> impl Iterator<Item = &'static Tool> {
+        let without_fetch = self.options.fetch == Fetch::Off;
+        ALL.into_iter().filter(move |tool| !(without_fetch && tool.kind == ToolKind::Fetch))
+    }
+
+    fn tool(&self, name: &str) -> Option<&'static Tool> {
+        self.tools().find(|tool| tool.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::Status;
+    use super::*;
+
+    fn call(name: &str, input: Value) -> Call {
+        Call { id: "1".to_owned(), name: name.to_owned(), input }
+    }
+
+    fn everything(root: &Path) -> Toolbox {
+        Toolbox::new(root, ToolOptions { fetch: Fetch::On, ..ToolOptions::default() })
+    }
+
+    #[test]
+    fn the_web_is_there_only_when_it_is_on() {
+        let root = tempfile::tempdir().unwrap();
+        let names = |toolbox: &Toolbox| toolbox.specs().into_iter().map(|spec| spec.name).collect::<Vec<_>>();
+        let toolbox = Toolbox::new(root.path(), ToolOptions::default());
+        assert_eq!(names(&toolbox), ["read", "write", "edit", "list", "search", "run"]);
+        assert!(!toolbox.knows("fetch"));
+        let toolbox = everything(root.path());
+        assert_eq!(names(&toolbox), ["read", "write", "edit", "list", "search", "run", "fetch"]);
+        assert!(toolbox.knows("fetch"));
+    }
+
+    #[test]
+    fn calls_are_described_for_whoever_permits_them() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        let toolbox = everything(root.path());
+        let paths = |path: &str| vec![real.join(path)];
+        for (name, input, title, kind, paths, reach) in [
+            ("read", json!({"path": "a"}), "read a", ToolKind::Read, paths("a"), Reach::Looks),
+            ("list", json!({}), "list .", ToolKind::Read, vec![real.clone()], Reach::Looks),
+            (
+                "list",
+                json!({"pattern": "*.rs"}),
+                "list .: *.rs",
+                ToolKind::Read,
+                vec![real.clone()],
+                Reach::Looks,
+            ),
+            (
+                "search",
+                json!({"pattern": "a b", "path": "src"}),
+                "search src for a b",
+                ToolKind::Search,
+                paths("src"),
+                Reach::Looks,
+            ),
+            (
+                "write",
+                json!({"path": "a", "content": ""}),
+                "write a",
+                ToolKind::Edit,
+                paths("a"),
+                Reach::Acts,
+            ),
+            ("edit", json!({"path": "a"}), "edit a", ToolKind::Edit, paths("a"), Reach::Acts),
+            ("run", json!({"command": "a\nb"}), "a⏎b", ToolKind::Execute, Vec::new(), Reach::Acts),
+            ("fetch", json!({"url": "http://a"}), "http://a", ToolKind::Fetch, Vec::new(), Reach::Acts),
+            ("none", json!({}), "none (no such tool)", ToolKind::Other, Vec::new(), Reach::Acts),
+        ] {
+            let expected = Described { title: title.to_owned(), kind, paths, reach };
+            assert_eq!(toolbox.describe(&call(name, input)), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_are_made_by_their_names() {
+        let root = tempfile::tempdir().unwrap();
+        let toolbox = everything(root.path());
+        for (name, input, expected) in [
+            ("write", json!({"path": "a", "content": "one\n"}), Outcome::ok("Made a: 1 lines, 4 bytes.")),
+            (
+                "edit",
+                json!({"path": "a", "old": "one", "new": "two"}),
+                Outcome::ok("Replaced 1 occurrence in a (line 1)."),
+            ),
+            ("read", json!({"path": "a"}), Outcome::ok("     1\ttwo\n")),
+            ("list", json!({}), Outcome::ok("a")),
+            ("search", json!({"pattern": "w"}), Outcome::ok("a:1:two\n(1 line)")),
+            ("run", json!({"command": "cat a"}), Outcome::ok("two\n[exit code 0]")),
+            ("run", json!({"command": "exit 3"}), Outcome::failed("(no output)\n[exit code 3]")),
+            (
+                "run",
+                json!({}),
+                Outcome::failed(
+                    "run: `command` is missing. The right form is {\"command\": string, \"timeout\": integer \
+                     (optional)}.",
+                ),
+            ),
+            (
+                "fetch",
+                json!({"url": "ftp://a"}),
+                Outcome::failed("`url` begins with ftp: and must begin with http:// or https://"),
+            ),
+            (
+                "none",
+                json!({}),
+                Outcome::failed(
+                    "there is no tool `none`; there are read, write, edit, list, search, run, fetch",
+                ),
+            ),
+        ] {
+            assert_eq!(toolbox.run(&call(name, input), &mut |_| {}).await, expected);
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let text = prop_oneof!["[a-z./~\u{0}\n-]{0,12}", ".{0,12}"];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            text.prop_map(Value::from),
+        ];
+        let name = prop_oneof![
+            "path|offset|limit|content|old|new|all|pattern|include|command|timeout|url",
+            ".{0,6}",
+        ];
+        leaf.prop_recursive(2, 16, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(name.clone(), inner, 0..6)
+                    .prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_is_described_and_parsed(input in any_json(), name in "read|write|edit|list|search|run|fetch|.{0,5}") {
+            let root = tempfile::tempdir().unwrap();
+            let toolbox = everything(root.path());
+            let described = toolbox.describe(&call(&name, input.clone()));
+            prop_assert!(described.title.chars().count() <= LONGEST_TITLE + 40);
+            prop_assert!(!described.title.contains(char::is_control));
+            prop_assert!(described.paths.iter().all(|path| path.is_absolute()));
+            if let Some(tool) = toolbox.tool(&name) {
+                let _ = tool.parse(&input);
+            }
+        }
+
+        #[test]
+        fn any_input_of_a_tool_for_files_has_an_outcome(
+            input in any_json(),
+            name in "read|write|edit|list|search",
+        ) {
+            let root = tempfile::tempdir().unwrap();
+            std::fs::write(root.path().join("a"), "text\n").unwrap();
+            let toolbox = everything(root.path());
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let outcome = runtime.block_on(toolbox.run(&call(&name, input), &mut |_| {}));
+            prop_assert!(!outcome.output.is_empty());
+            prop_assert!(!outcome.output.contains("broke down"), "{}", outcome.output);
+            prop_assert!(matches!(outcome.status, Status::Ok | Status::Failed));
+        }
+    }
+}
