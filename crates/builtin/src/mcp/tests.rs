@@ -65,8 +65,11 @@ async fn gone(file: &Path) {
 
 #[tokio::test]
 async fn without_servers_there_are_no_tools_and_no_problems() {
+    fn can_move<T: Send>(_: &T) {}
     let (servers, problems) = McpServers::start(Vec::new(), Path::new("/")).await;
     assert_eq!((names(&servers), problems), (Vec::new(), Vec::new()));
+    can_move(&servers.run(&call("none", json!({}))));
+    can_move(&McpServers::start(Vec::new(), Path::new("/")));
 }
 
 #[tokio::test]

@@ -209,12 +209,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_call_may_move_between_threads() {
+        fn can_move<T: Send>(_: &T) {}
+        let toolbox = everything(Path::new("/"));
+        let (call, mut progress) = (call("run", json!({})), |_: &str| {});
+        can_move(&toolbox.run(&call, &mut progress));
+    }
+
     #[tokio::test]
     async fn calls_are_made_by_their_names() {
         let root = tempfile::tempdir().unwrap();
         let toolbox = everything(root.path());
         for (name, input, expected) in [
-            ("write", json!({"path": "a", "content": "one\n"}), Outcome::ok("Made a: 1 lines, 4 bytes.")),
+            ("write", json!({"path": "a", "content": "one\n"}), Outcome::ok("Made a: 1 line, 4 bytes.")),
             (
                 "edit",
                 json!({"path": "a", "old": "one", "new": "two"}),

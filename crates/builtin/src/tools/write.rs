@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
 use super::places::Places;
+use super::words::count;
 use super::{Reach, ToolKind};
 
 pub(super) const TOOL: Tool = Tool {
@@ -33,10 +34,10 @@ pub(super) fn write(places: &Places, arguments: &Arguments) -> Result<String, St
     let shown = places.shown(&path);
     let was_there = path.exists();
     replace(&path, content.as_bytes()).map_err(|error| format!("{shown} cannot be written: {error}"))?;
-    let lines = content.lines().count();
+    let lines = count(content.lines().count(), "line", "lines");
     Ok(match was_there {
-        true => format!("Wrote {shown} anew: {lines} lines, {} bytes.", content.len()),
-        false => format!("Made {shown}: {lines} lines, {} bytes.", content.len()),
+        true => format!("Wrote {shown} anew: {lines}, {} bytes.", content.len()),
+        false => format!("Made {shown}: {lines}, {} bytes.", content.len()),
     })
 }
 
@@ -89,7 +90,7 @@ mod tests {
         fs::set_permissions(&script, Permissions::from_mode(0o751)).unwrap();
         symlink("run.sh", root.path().join("link")).unwrap();
         let got = write_in(root.path(), "link", "new");
-        assert_eq!(got, Ok("Wrote run.sh anew: 1 lines, 3 bytes.".to_owned()));
+        assert_eq!(got, Ok("Wrote run.sh anew: 1 line, 3 bytes.".to_owned()));
         assert_eq!(fs::read_to_string(&script).unwrap(), "new");
         assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o751);
         assert!(root.path().join("link").symlink_metadata().unwrap().is_symlink());
