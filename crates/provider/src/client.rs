@@ -334,3 +334,47 @@ fn causes(error: &dyn Error) -> String {
 fn now() -> Timestamp {
     Timestamp::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_put_behind_the_base_url() {
+        let posted = |segments: &[&str], query| Posted {
+            segments: segments.iter().map(|segment| (*segment).to_owned()).collect(),
+            query,
+            body: serde_json::Value::Null,
+        };
+        let table = [
+            ("http://h/v1", posted(&["messages"], None), "http://h/v1/messages"),
+            ("http://h/v1/", posted(&["chat", "completions"], None), "http://h/v1/chat/completions"),
+            (" http://h ", posted(&["responses"], None), "http://h/responses"),
+            ("http://h/v1?version=2", posted(&["responses"], None), "http://h/v1/responses?version=2"),
+            (
+                "https://h/v",
+                posted(&["models", "a/b?c:x"], Some(("alt", "sse"))),
+                "https://h/v/models/a%2Fb%3Fc:x?alt=sse",
+            ),
+        ];
+        for (base, posted, expected) in table {
+            assert_eq!(url(base, &posted).map(String::from).as_deref(), Ok(expected), "{base}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_known_by_its_addresses() {
+        let table = [
+            ("http://127.0.0.1:1/v1", true),
+            ("http://127.8.0.1", true),
+            ("http://[::1]:8080", true),
+            ("http://localhost", true),
+            ("http://localhost.example.com", false),
+            ("https://api.example.com", false),
+            ("http://192.168.0.1", false),
+        ];
+        for (base, expected) in table {
+            assert_eq!(is_loopback(&Url::parse(base).expect("a URL")), expected, "{base}");
+        }
+    }
+}

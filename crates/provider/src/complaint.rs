@@ -143,6 +143,8 @@ impl Complaint {
             return ErrorClass::Auth;
         }
         match status {
+            // It is elsewhere, and will be so the next time.
+            Some(300..=399) => ErrorClass::Invalid,
             Some(401..=403) => ErrorClass::Auth,
             Some(413) => ErrorClass::Overflow,
             // The question alone is more than the quota of a minute: to wait would not help.

@@ -273,7 +273,7 @@ async fn a_stream_that_is_cut_is_no_answer() {
 
 #[tokio::test]
 async fn a_silent_provider_is_given_up_on_in_time() {
-    let timeouts = Timeouts { connect: Duration::from_millis(100), silence: Duration::from_millis(100) };
+    let timeouts = Timeouts { connect: Duration::from_millis(500), silence: Duration::from_millis(100) };
     for format in WireFormat::ALL {
         let replies = [Reply::silence(), Reply::text("so slow").slow(Duration::from_secs(600))];
         for reply in replies {
@@ -319,5 +319,65 @@ async fn an_endpoint_that_cannot_be_asked_says_why() {
             ask(&Client::new(endpoint, Timeouts::default()), &[user("hello")]).await.0.expect_err("no way");
         assert_eq!(error.class, class, "{error}");
         assert!(error.message.starts_with(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_with_the_key() {
+    let other = ModelServer::start(Rule::always().reply(Reply::text("give me your key")));
+    for format in WireFormat::ALL {
+        let moved = Reply::error(307, "moved").header("location", format!("{}/v1/else", other.url()));
+        let server = ModelServer::start(Rule::always().reply(moved));
+        let error = ask(&client(&server, format), &[user("hello")]).await.0.expect_err("no answer");
+        assert_eq!((error.class, error.status), (ErrorClass::Invalid, Some(307)), "{error}");
+        let place = other.url().replace("http://", "it has moved to ");
+        assert!(error.message.contains(&place), "{error}");
+    }
+    assert_eq!(other.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_the_key_is_not_quoted_with_it() {
+    for format in WireFormat::ALL {
+        let server = ModelServer::start(Rule::always().reply(Reply::error(401, format!("{KEY} is no key"))));
+        let error = ask(&client(&server, format), &[user("hello")]).await.0.expect_err("no answer");
+        assert!(error.message.ends_with("[key] is no key"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_is_no_answer() {
+    let page = Reply::text("Sign in").header("content-type", "text/html; charset=utf-8");
+    let server = ModelServer::start(Rule::always().reply(page));
+    for format in WireFormat::ALL {
+        let error = ask(&client(&server, format), &[user("hello")]).await.0.expect_err("no answer");
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        assert!(error.message.contains("check the base URL"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_goes_on_after_a_question_that_was_dropped() {
+    for format in WireFormat::ALL {
+        let server =
+            ModelServer::start(Rule::always().reply(Reply::silence()).then(Reply::text("here I am")));
+        let client = client(&server, format);
+        let items = [user("hello")];
+        tokio::select! {
+            (answer, _) = ask(&client, &items) => panic!("an answer out of silence: {answer:?}"),
+            () = arrival(&server) => {}
+        }
+        let (answer, _) = ask(&client, &items).await;
+        assert_eq!(answer.expect("an answer").said.text, "here I am", "{format}");
+        assert_eq!(server.requests().len(), 2, "{format}");
+    }
+}
+
+/// Waits until the server has got a question.
+async fn arrival(server: &ModelServer) {
+    let begun = Instant::now();
+    while server.requests().is_empty() {
+        assert!(begun.elapsed() < SOON, "no question arrived");
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -137,8 +137,10 @@ impl Decode for Decoder {
         self.stopped && self.stop.is_some()
     }
 
-    fn finish(self: Box<Self>) -> Option<Answer> {
+    fn finish(mut self: Box<Self>) -> Option<Answer> {
         let stop = self.stop.filter(|_| self.stopped)?;
+        // An answer that ran into its limit may end in a thought, and as such it is not taken back.
+        while self.blocks.pop_if(|block| text_of(block, "type").ends_with("thinking")).is_some() {}
         let value = Value::Array(self.blocks);
         let native = Some(Native { format: WireFormat::Anthropic, value });
         let said = Said { text: self.words.text, calls: self.calls, native };

@@ -138,8 +138,10 @@ impl Decode for Decoder {
         let end = self.end?;
         let items: Vec<Value> = self.items.into_values().collect();
         let calls = items.iter().filter(|item| item["type"] == "function_call").map(call).collect();
-        let value = items.iter().filter_map(replayed).collect();
-        let native = Some(Native { format: WireFormat::OpenaiResponses, value });
+        let mut kept: Vec<Value> = items.iter().filter_map(replayed).collect();
+        // A thought is only taken back together with what came of it.
+        while kept.pop_if(|item| item["type"] == "reasoning").is_some() {}
+        let native = Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(kept) });
         let said = Said { text: self.words.text, calls, native };
         Some(Answer { said, stop: end.stop, usage: end.usage })
     }
