@@ -147,3 +147,8 @@ pub struct McpServer {
     /// Program and arguments.
     pub command: Vec<String>,
 }
+
+impl McpServer {
+    /// The name of the server with Towline's own tools.
+    pub const TOWLINE: &str = "towline";
+}

@@ -161,6 +161,12 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
 fn read_mcp(settings: &mut Settings, name: &str) -> BTreeMap<String, McpServer> {
     let mut servers = BTreeMap::new();
     for (server, place) in settings.names_below(&["agents", name, "mcp"]) {
+        if server == McpServer::TOWLINE {
+            let what =
+                format!("`agents.{name}.mcp` has a server `{server}`, which is the name of Towline's own");
+            settings.report(what, place, "give it another name".to_owned());
+            continue;
+        }
         match settings.get(&["agents", name, "mcp", &server, "command"]) {
             Some(command) => {
                 servers.insert(server, McpServer { command });

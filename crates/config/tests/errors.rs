@@ -250,6 +250,11 @@ fn agents_must_say_what_they_are_and_have_a_proper_name() {
              add the program to start, such as `docs = { command = [\"…\"] }`",
         ),
         (
+            "agents.claude.mcp.towline = { command = [\"mine\"] }",
+            "`agents.claude.mcp` has a server `towline`, which is the name of Towline's own in FILE \
+             (line 1, column 19); give it another name",
+        ),
+        (
             "defaults.agents = [\"calude\"]",
             "unknown agent `calude` in FILE (line 1, column 10); \
              known agents: claude, codex, gemini, opencode; did you mean `claude`?",

@@ -44,9 +44,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
 /// How long an agent that was told that nothing follows may say nothing before it is ended.
 const LINGERING: Duration = Duration::from_secs(6);
-/// The name under which agents are given Towline's own tools.
-const TOOLS: &str = "towline";
-/// The variables by which those tools find the engine, and prove for whom they speak.
+/// The variables by which Towline's own tools find the engine, and prove for whom they speak.
 const API_VARIABLE: &str = "TOWLINE_API";
 const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
 /// The prompt, for agents that read it from a file.
@@ -515,9 +513,9 @@ impl<'a> Conversation<'a> {
 /// one by that name.
 fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
     let mut settings = settings.clone();
-    if !tools.is_empty() && !settings.mcp.contains_key(TOOLS) {
-        settings.mcp.insert(TOOLS.to_owned(), McpServer { command: tools.to_vec() });
-        settings.allow.push(format!("mcp__{TOOLS}"));
+    if !tools.is_empty() {
+        settings.mcp.insert(McpServer::TOWLINE.to_owned(), McpServer { command: tools.to_vec() });
+        settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
     }
     settings
 }

@@ -27,9 +27,6 @@ pub(super) struct Unknown(pub(super) String);
 /// What a line asks for, unless it is not understood.
 pub(super) type Reading = Result<Vec<Action>, Unknown>;
 
-/// The server with Towline's own tools.
-const TOWLINE_SERVER: &str = "towline";
-
 /// What a request of ours was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -285,7 +282,7 @@ pub(super) fn notice(text: String) -> Action {
 /// Towline's own is given what it needs by name.
 fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, String>) -> Value {
     let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
-    let own = towline.iter().filter(|_| name == TOWLINE_SERVER);
+    let own = towline.iter().filter(|_| name == McpServer::TOWLINE);
     let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();
     json!({"name": name, "command": program, "args": args, "env": env})
 }
