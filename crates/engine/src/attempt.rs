@@ -509,8 +509,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The agent's settings with Towline's own tools: a server by its side that is always permitted, unless the settings have
-/// one by that name.
+/// The agent's settings with Towline's own tools: a server by its side that is always permitted.
 fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
     let mut settings = settings.clone();
     if !tools.is_empty() {
