@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Run, exit_of, output_ending_with, status_number, until, within};
-use towline_process::Stream;
+use towline_process::{Stdio, Stream, WindowSize};
 
 const TEN_MEGABYTES_IN_KB: u64 = 10 * 1024;
 
@@ -26,14 +26,38 @@ async fn memory_stays_small_whatever_flows() {
 
 #[tokio::test]
 async fn an_idle_shim_sleeps_even_with_closed_pipes_and_a_dead_client() {
-    let run = Run::script("echo up; exec 0<&- 1>&- 2>&-; exec sleep 300");
+    assert_sleeps(Run::script(LETS_GO)).await;
+}
+
+#[tokio::test]
+async fn an_idle_shim_sleeps_next_to_a_file() {
+    let mut run = Run::script("echo up; exec sleep 300");
+    run.launch.stdio = Stdio::OutputFile;
+    assert_sleeps(run).await;
+}
+
+#[tokio::test]
+async fn an_idle_shim_sleeps_next_to_a_terminal_that_nobody_reads_or_has() {
+    for program in ["echo up; exec sleep 300", LETS_GO] {
+        let mut run = Run::script(program);
+        run.launch.stdio = Stdio::Terminal(WindowSize { columns: 80, rows: 24 });
+        assert_sleeps(run).await;
+    }
+}
+
+const LETS_GO: &str = "echo up; exec 0<&- 1>&- 2>&-; exec sleep 300";
+
+async fn assert_sleeps(run: Run) {
     let mut shim = run.start().await;
     output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
     drop(run.reconnect().await);
     let pid = run.shim_process().pid;
     let leader = towline_process::descendants(pid)[0];
     let name = format!("/proc/{}/comm", leader.pid);
-    until("the pipes are closed", || std::fs::read_to_string(&name).unwrap() == "sleep\n").await;
+    until("it sleeps", || std::fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")).await;
+    // More than any pipe or terminal takes, or refused.
+    let _ = within(shim.write(&vec![b'x'; 1_000_000])).await;
+    let _ = within(shim.close_stdin()).await;
 
     let wakeups =
         || status_number(pid, "voluntary_ctxt_switches:") + status_number(pid, "nonvoluntary_ctxt_switches:");
