@@ -146,6 +146,11 @@ pub struct WindowSize {
     pub rows: u16,
 }
 
+impl WindowSize {
+    /// The size that is taken when none is said.
+    pub const USUAL: Self = Self { columns: 120, rows: 40 };
+}
+
 /// A conversation with a running agent.
 pub trait Protocol: Send {
     /// A line that the agent was sent before this reading of its output began, in the order of then. Told before the

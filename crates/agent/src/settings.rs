@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use towline_core::{ClockLimits, SessionLimits};
 
+use crate::protocol::WindowSize;
+
 use crate::api_settings::ApiSettings;
 
 /// The kinds of agents this version can drive.
@@ -118,6 +120,8 @@ pub struct CliSettings {
     pub cost_pattern: Option<String>,
     /// A regular expression that matches when the quota is used up.
     pub limit_pattern: Option<String>,
+    /// The size of the terminal that it runs in; none if it runs in none.
+    pub terminal: Option<WindowSize>,
 }
 
 /// How a program gets its prompt.

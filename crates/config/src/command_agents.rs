@@ -1,14 +1,15 @@
 //! The keys that only agents of the kind `command` have, and those that mean nothing to them.
 
 use regex::Regex;
-use towline_agent::{AgentSettings, CliSettings, Kind, PromptBy};
+use towline_agent::{AgentSettings, CliSettings, Kind, PromptBy, WindowSize};
 
 use crate::error::{Warning, WarningKind};
 use crate::schema::KeyPath;
 use crate::settings::Settings;
 
 /// What only a plain program needs to be told about.
-const OWN: [&str; 5] = ["prompt", "resume", "session_pattern", "cost_pattern", "limit_pattern"];
+const OWN: [&str; 8] =
+    ["prompt", "resume", "session_pattern", "cost_pattern", "limit_pattern", "terminal", "columns", "rows"];
 /// What a plain program cannot be held to: it would be a promise that nobody keeps.
 const FOREIGN: [&str; 8] =
     ["permission", "allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
@@ -37,11 +38,33 @@ pub(crate) fn read(
         session_pattern: text("session_pattern"),
         cost_pattern: text("cost_pattern"),
         limit_pattern: text("limit_pattern"),
+        terminal: terminal(settings, name),
     };
+    check_size(settings, name, &cli);
     check_words(settings, name, command, prompt);
     check_groups(settings, name, &cli);
     check_resume(settings, name, &cli);
     (settings.problems.len() == problems).then_some(cli)
+}
+
+fn terminal(settings: &Settings, name: &str) -> Option<WindowSize> {
+    let cells = |key, usual| {
+        let number: Option<u64> = settings.get(&["agents", name, key]);
+        number.and_then(|number| number.try_into().ok()).unwrap_or(usual)
+    };
+    let usual = WindowSize::USUAL;
+    let size = WindowSize { columns: cells("columns", usual.columns), rows: cells("rows", usual.rows) };
+    settings.get(&["agents", name, "terminal"]).unwrap_or(false).then_some(size)
+}
+
+/// The size of a terminal that is not there was meant to be one.
+fn check_size(settings: &mut Settings, name: &str, cli: &CliSettings) {
+    for key in ["columns", "rows"] {
+        if cli.terminal.is_none() {
+            let fix = "set `terminal = true`, or take it out".to_owned();
+            report(settings, name, key, "is the size of a terminal, and there is none", fix);
+        }
+    }
 }
 
 /// A prompt in the arguments is allowed, and nothing to be surprised by.

@@ -39,6 +39,8 @@ pub(crate) enum Shape {
     Count,
     /// A whole number from 0 that fits 32 bits.
     SmallCount,
+    /// One side of a terminal, in characters.
+    Cells,
     /// An amount of money.
     Dollars,
     /// A number above 0 and up to 1.
@@ -136,6 +138,9 @@ const KEYS: &[Key] = &[
     acts("agents.*.session_pattern", Shape::Pattern),
     acts("agents.*.cost_pattern", Shape::Pattern),
     acts("agents.*.limit_pattern", Shape::Pattern),
+    acts("agents.*.terminal", Shape::Flag),
+    acts("agents.*.columns", Shape::Cells),
+    acts("agents.*.rows", Shape::Cells),
     acts("agents.*.account", Shape::Line),
     acts("agents.*.startup_timeout", Shape::Timeout),
     acts("agents.*.idle_timeout", Shape::Timeout),

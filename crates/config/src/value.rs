@@ -83,6 +83,10 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
         }
         Shape::Count => count(value, u64::MAX).map(Value::Count),
         Shape::SmallCount => count(value, u32::MAX.into()).map(Value::Count),
+        Shape::Cells => match count(value, u16::MAX.into())? {
+            0 => Err(refuse_number(value, "write a whole number from 1, such as `120`")),
+            some => Ok(Value::Count(some)),
+        },
         Shape::Dollars => number(inner)
             .and_then(MicroUsd::from_dollars)
             .map(Value::Dollars)

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{FILE, at, error, loaded};
-use towline_agent::{CliSettings, PromptBy};
+use towline_agent::{CliSettings, PromptBy, WindowSize};
 use towline_config::{Warning, WarningKind};
 
 fn agent(lines: &str) -> String {
@@ -35,7 +35,9 @@ fn every_key_reaches_the_agent() {
          resume = [\"--resume\", \"{session}\"]
          session_pattern = \"id: (.+)\"
          cost_pattern = \"(?:cost|price): (.+)\"
-         limit_pattern = \"quota\"",
+         limit_pattern = \"quota\"
+         terminal = true
+         columns = 200",
     ));
     let wanted = CliSettings {
         prompt: PromptBy::File,
@@ -43,6 +45,7 @@ fn every_key_reaches_the_agent() {
         session_pattern: Some("id: (.+)".into()),
         cost_pattern: Some("(?:cost|price): (.+)".into()),
         limit_pattern: Some("quota".into()),
+        terminal: Some(WindowSize { columns: 200, rows: 40 }),
     };
     assert_eq!(loaded.config.agents["mine"].cli, wanted);
     assert_eq!(loaded.warnings, []);
@@ -91,6 +94,16 @@ fn what_does_not_fit_together_is_refused_with_the_way_out() {
              put the amount, and nothing else, into one group `(…)`; others are `(?:…)`",
         ),
         (
+            "command = [\"mine\"]\nterminal = false\nrows = 24",
+            "`agents.mine.rows` is the size of a terminal, and there is none in FILE (line 5, column 1); \
+             set `terminal = true`, or take it out",
+        ),
+        (
+            "command = [\"mine\"]\nterminal = true\ncolumns = 0",
+            "`agents.mine.columns` cannot be `0` in FILE (line 5, column 11); \
+             write a whole number from 1, such as `120`",
+        ),
+        (
             "command = [\"mine\"]\ndeny = [\"Bash\"]",
             "`agents.mine.deny` does not go with the kind `command` in FILE (line 4, column 1); \
              Towline cannot make a plain program keep to it: say it in `command` or `args`, in the program's own words",
@@ -113,6 +126,9 @@ fn its_keys_are_refused_for_other_kinds() {
         ("session_pattern", "\"(x)\""),
         ("cost_pattern", "\"(x)\""),
         ("limit_pattern", "\"x\""),
+        ("terminal", "true"),
+        ("columns", "120"),
+        ("rows", "40"),
     ] {
         let wanted = format!(
             "`agents.claude.{key}` does not go with the kind `claude` in {FILE} (line 2, column 1); \

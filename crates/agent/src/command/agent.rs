@@ -21,7 +21,8 @@ impl Agent for Command {
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
         let mut env = self.environment(settings, context.environment);
         env.extend(context.towline.clone());
-        LaunchPlan { argv: argv(settings, context), env, stdio: Stdio::Pipes }
+        let stdio = settings.cli.terminal.map_or(Stdio::Pipes, Stdio::Terminal);
+        LaunchPlan { argv: argv(settings, context), env, stdio }
     }
 
     fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {

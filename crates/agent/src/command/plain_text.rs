@@ -1,35 +1,62 @@
-//! Takes a terminal's control sequences off a line: programs that colour their output do so into pipes, too.
+//! Takes a terminal's control sequences off a line: programs that colour their output do so into pipes, too, and in a
+//! terminal they move the cursor about instead of printing spaces and line ends.
+//!
+//! No screen is kept here: what a program draws again is there again.
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
+/// What a control sequence does to the text around it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Move {
+    /// Nothing.
+    Stay,
+    /// What follows is further along the line.
+    Along,
+    /// What follows is in another line.
+    Across,
+    /// What follows is written over the line.
+    Back,
+}
+
 /// The line as a person would read it: without control sequences, without a carriage return at its end, and without
-/// what a carriage return has written over. Tabs stay.
+/// what a carriage return has written over. Tabs stay. Where the cursor was moved, words are kept apart, by a line end if
+/// it went to another line: so there may be several lines in it.
 pub(super) fn plain(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line.trim_end_matches('\r').chars().peekable();
     while let Some(next) = rest.next() {
-        match next {
+        let moved = match next {
             ESCAPE => skip_sequence(&mut rest),
             // The eight-bit form of the beginning of a control sequence.
             '\u{9b}' => skip_control_sequence(&mut rest),
-            '\r' => shown.clear(),
-            '\t' => shown.push(next),
-            _ if next.is_control() => {}
-            _ => shown.push(next),
+            '\r' => Move::Back,
+            _ if next.is_control() && next != '\t' => Move::Stay,
+            _ => {
+                shown.push(next);
+                Move::Stay
+            }
+        };
+        let begun = !shown.is_empty() && !shown.ends_with('\n');
+        match moved {
+            Move::Along if begun && !shown.ends_with(' ') => shown.push(' '),
+            Move::Across if begun => shown.push('\n'),
+            Move::Back => shown.truncate(shown.rfind('\n').map_or(0, |end| end + 1)),
+            Move::Stay | Move::Along | Move::Across => {}
         }
     }
+    shown.truncate(shown.trim_end_matches('\n').len());
     shown
 }
 
 type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// Skips what follows an escape. A sequence that does not end takes the rest of the line with it only if it is a string.
-fn skip_sequence(rest: &mut Rest<'_>) {
+fn skip_sequence(rest: &mut Rest<'_>) -> Move {
     match rest.peek() {
         Some('[') => {
             rest.next();
-            skip_control_sequence(rest);
+            return skip_control_sequence(rest);
         }
         // Titles, links and device strings: up to a bell or the string terminator.
         Some(']' | 'P' | 'X' | '^' | '_') => {
@@ -41,17 +68,34 @@ fn skip_sequence(rest: &mut Rest<'_>) {
             while rest.next_if(|c| matches!(c, ' '..='/')).is_some() {}
             rest.next_if(|c| matches!(c, '0'..='~'));
         }
+        // Down, to the next line, up.
+        Some('D' | 'E' | 'M') => {
+            rest.next();
+            return Move::Across;
+        }
         Some('0'..='~') => {
             rest.next();
         }
         _ => {}
     }
+    Move::Stay
 }
 
 /// Parameters, intermediate characters, and the one that ends it.
-fn skip_control_sequence(rest: &mut Rest<'_>) {
-    while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-    rest.next_if(|c| matches!(c, '@'..='~'));
+fn skip_control_sequence(rest: &mut Rest<'_>) -> Move {
+    let mut parameters = String::new();
+    while let Some(next) = rest.next_if(|c| matches!(c, ' '..='?')) {
+        parameters.push(next);
+    }
+    match rest.next_if(|c| matches!(c, '@'..='~')) {
+        // To a column; without a number, the first.
+        Some('G' | '`') if matches!(parameters.as_str(), "" | "0" | "1") => Move::Back,
+        // To a column, or by some of them.
+        Some('C' | 'a' | 'G' | '`' | 'I') => Move::Along,
+        // By some lines, or to a place on the screen.
+        Some('A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f') => Move::Across,
+        _ => Move::Stay,
+    }
 }
 
 fn skip_string(rest: &mut Rest<'_>) {
@@ -91,6 +135,21 @@ mod tests {
             ("10 %\r50 %\r100 %\r", "100 %"),
             ("brackets [0m stay, as do ü and 漢", "brackets [0m stay, as do ü and 漢"),
             ("", ""),
+        ] {
+            assert_eq!(plain(line), wanted, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_only_the_cursor_keeps_apart_stay_apart() {
+        for (line, wanted) in [
+            ("two\u{1b}[1Cwords\u{1b}[5C\u{1b}[20Gand \u{1b}[Cmore", "two words and more"),
+            ("\u{1b}[4Cindented", "indented"),
+            ("first\u{1b}[3;1Hsecond\u{1b}[1B\u{1b}[1Bthird\u{1b}Mfourth", "first\nsecond\nthird\nfourth"),
+            ("\u{1b}[2J\u{1b}[Htop\u{1b}[A", "top"),
+            ("old\u{1b}[2K\u{1b}[Gnew", "new"),
+            ("kept\u{1b}[1B10 %\r20 %\u{1b}[2K\u{1b}[1G30 %", "kept\n30 %"),
+            ("erased\u{1b}[K\u{1b}[J\u{1b}[1mbold", "erasedbold"),
         ] {
             assert_eq!(plain(line), wanted, "{line:?}");
         }

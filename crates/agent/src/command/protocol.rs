@@ -19,6 +19,8 @@ pub(super) struct CommandProtocol {
     /// Whether a conversation can be gone on with once the program has ended.
     outlives: bool,
     prompt_by: PromptBy,
+    /// Whether what it complains of is among all else that it prints.
+    in_terminal: bool,
     prompt: String,
     begun: bool,
     has_session: bool,
@@ -34,6 +36,7 @@ impl CommandProtocol {
             plan: context.session.clone(),
             outlives: !settings.cli.resume.is_empty(),
             prompt_by: settings.cli.prompt,
+            in_terminal: settings.cli.terminal.is_some(),
             prompt: context.prompt.to_owned(),
             begun: false,
             has_session: false,
@@ -61,7 +64,10 @@ impl Protocol for CommandProtocol {
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = self.begin().into_iter().collect();
         match frame {
-            Frame::Line(bytes) => actions.extend(self.on_line(&plain(&String::from_utf8_lossy(bytes)))),
+            Frame::Line(bytes) => {
+                let text = plain(&String::from_utf8_lossy(bytes));
+                actions.extend(text.split('\n').flat_map(|line| self.on_line(line)));
+            }
             Frame::TooLong { length } => {
                 let raw = format!("a line of {length} bytes");
                 actions.extend(self.unrecognised.note("too long".to_owned(), &raw));
@@ -180,7 +186,8 @@ impl CommandProtocol {
             return End::Completed;
         }
         let how = exit.how();
-        let stderr = stderr.trim();
-        End::Crashed { message: if stderr.is_empty() { how } else { format!("{how}: {stderr}") } }
+        let said = if self.in_terminal { self.said.trim().lines().next_back() } else { None };
+        let words = Some(stderr.trim()).filter(|words| !words.is_empty()).or(said);
+        End::Crashed { message: words.map_or(how.clone(), |words| format!("{how}: {words}")) }
     }
 }

@@ -9,7 +9,9 @@ use towline_core::{
     TurnEnd, TurnStop, Usage,
 };
 
-use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Resuming, Steer, agent};
+use crate::protocol::{
+    Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Resuming, Stdio, Steer, WindowSize, agent,
+};
 use crate::settings::{AgentSettings, CliSettings, Kind, PromptBy};
 use crate::testing::plain_settings;
 
@@ -205,6 +207,32 @@ fn every_line_is_shown_and_all_of_them_are_the_message() {
         delta("done\n"),
         message("working\n\ndone"),
         turn_ended(TurnStop::Done, "working\n\ndone"),
+    ];
+    assert_eq!(actions, wanted);
+}
+
+#[test]
+fn in_a_terminal_its_lines_are_told_apart_and_its_last_one_says_why_it_failed() {
+    let terminal = Some(WindowSize { columns: 80, rows: 24 });
+    let in_terminal = CliSettings { terminal, ..patterns() };
+    let stdio = |cli: &CliSettings| {
+        with_context(&fresh(), PROMPT, |context| {
+            command().plan(&settings(&["cli"], cli.clone()), context).stdio
+        })
+    };
+    assert_eq!(stdio(&in_terminal), Stdio::Terminal(WindowSize { columns: 80, rows: 24 }));
+    assert_eq!(stdio(&patterns()), Stdio::Pipes);
+    let lines = ["working\u{1b}[2;1Hsession:\u{1b}[1Ctheirs\r", "no key\r", "\r"];
+    let (actions, end) = talk(in_terminal, &fresh(), &lines, &code(3));
+    assert_eq!(end, crashed("exit code 3: no key"));
+    let wanted = [
+        delta("working\n"),
+        session("theirs", false),
+        delta("session: theirs\n"),
+        delta("no key\n"),
+        delta("\n"),
+        message("working\nsession: theirs\nno key"),
+        turn_ended(failed("exit code 3: no key"), "working\nsession: theirs\nno key"),
     ];
     assert_eq!(actions, wanted);
 }
