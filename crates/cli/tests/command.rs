@@ -8,8 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Desk, LIMIT, Ran, of_attempts};
-use towline_testkit::scratch::wait_until_process_tree_gone;
+use support::{Desk, LIMIT, Ran, finish, of_attempts};
+use towline_testkit::agents::AgentCli;
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
+use towline_testkit::scratch::{wait_for, wait_until_process_tree_gone};
 
 const PROMPT: &str = "Write the word towline into the file motto.txt";
 const CHECK: &str = "echo looking for the motto; grep -x towline motto.txt";
@@ -127,4 +129,80 @@ fn a_prompt_in_the_arguments_works_and_is_warned_of() {
     let (ran, report) = run(&desk);
     assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
     assert!(ran.stderr.contains("`agents.mine.prompt` shows the prompt to everybody"), "{}", ran.stderr);
+}
+
+/// Refuses to work unless all is as in a terminal of this size.
+const IN_TERMINAL: &str = "for fd in 0 1 2; do test -t $fd || exit 9; done; stty size > \"$home/size\"\n";
+
+#[test]
+fn a_program_in_a_terminal_gets_its_whole_prompt_and_reaches_the_goal() {
+    let body = format!("{IN_TERMINAL}prompt=$(cat); printf '%s' \"$prompt\" > \"$home/prompt.$n\"\n{WORK}");
+    let desk = desk(&body, "command = [SCRIPT]\nterminal = true\nrows = 50");
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
+    assert_eq!(of_attempts(&report, "text"), ["Written.", "Corrected."]);
+    assert_eq!(kept(&desk, "size"), "50 120\n");
+    for attempt in [0, 1] {
+        let prompt =
+            std::fs::read_to_string(directory(&report, attempt).join("stdin.log")).expect("a prompt");
+        assert_eq!(kept(&desk, &format!("prompt.{}", attempt + 1)), prompt.trim_end());
+    }
+}
+
+#[test]
+fn a_program_in_a_terminal_that_fails_says_why_in_its_last_line() {
+    let body =
+        "if [ $n = 1 ]; then echo begun; echo 'the sky fell' >&2; exit 1; fi\necho towline > motto.txt";
+    let desk = desk(body, "command = [SCRIPT]\nterminal = true");
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    assert_eq!(report["attempts"][0]["detail"], "exit code 1: the sky fell");
+}
+
+#[test]
+fn a_program_in_a_terminal_is_taken_up_again_after_towline_was_killed() {
+    let body = format!(
+        "{IN_TERMINAL}cat > /dev/null; echo begun; touch \"$home/begun\"\n\
+         while ! test -e \"$home/go\"; do sleep 0.05; done; echo towline > motto.txt; echo Written."
+    );
+    let desk = desk(&body, "command = [SCRIPT]\nterminal = true");
+    let mut towline = desk.start(["run", PROMPT, "--check", CHECK, "--json"]);
+    wait_for(LIMIT, "the program to begin", || desk.home.path().join("begun").exists());
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+    let goal = desk.only_goal();
+    let towline = desk.start(["run", "--goal", &goal, "--json"]);
+    std::fs::write(desk.home.path().join("go"), "").expect("a sign");
+    let report = finish(towline).json();
+    assert_eq!(report["phase"], "done", "{report}");
+    assert_eq!(of_attempts(&report, "end"), ["completed"]);
+    assert_eq!(of_attempts(&report, "text"), ["begun\nWritten."]);
+    assert_eq!(kept(&desk, "runs"), "1\n");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn claude_code_as_a_plain_program_in_a_terminal_reaches_the_goal() {
+    let bash = |command: &str| Reply::tool("Bash", json!({"command": command, "description": "do it"}));
+    let corrects = Matcher::any_text_contains("# Checks that failed");
+    let model = ModelServer::start([
+        Rule::when(Matcher::after_tool_result().and(corrects.clone())).reply(Reply::text("Corrected.")),
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("The motto is written.")),
+        Rule::when(corrects).reply(bash("echo towline > motto.txt")),
+        Rule::always().reply(bash("echo tugboat > motto.txt")),
+    ]);
+    let desk = Desk::with_agents(&[AgentCli::Claude], &model);
+    let claude = AgentCli::Claude.program().display().to_string();
+    let names: Vec<String> = desk.variables().iter().map(|(name, _)| name.clone()).collect();
+    desk.configure(&format!(
+        "defaults.agents = [\"mine\"]\n[agents.mine]\nkind = \"command\"\nterminal = true\npass_env = {names:?}\n\
+         prompt = \"argument\"\n\
+         command = [{claude:?}, \"-p\", \"{{prompt}}\", \"--permission-mode\", \"bypassPermissions\"]\n"
+    ));
+    let (_, report) = run(&desk);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
+    assert_eq!(of_attempts(&report, "exit_code"), [0, 0]);
+    assert_eq!(of_attempts(&report, "text"), ["The motto is written.", "Corrected."]);
+    let candidate = report["candidate"].as_str().expect("a candidate");
+    assert_eq!(desk.project.git(["show", &format!("{candidate}:motto.txt")]).trim(), "towline");
 }

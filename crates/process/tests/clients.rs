@@ -7,11 +7,11 @@ mod common;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use common::{Run, exit_of, output_ending_with, until, within};
-use towline_process::{ExitRecord, Notice, ProcessError, Stream, connect};
+use towline_process::{ExitRecord, Notice, ProcessError, Stdio, Stream, WindowSize, connect};
 
 #[tokio::test]
 async fn the_run_lives_on_without_a_client_and_a_new_one_finds_its_state() {
@@ -36,6 +36,10 @@ async fn the_run_lives_on_without_a_client_and_a_new_one_finds_its_state() {
 }
 
 const ENGINE_RUN: &str = "TOWLINE_TEST_ENGINE_RUN";
+const ENGINE_STDIO: &str = "TOWLINE_TEST_ENGINE_STDIO";
+/// In the order of the numbers that stand for them.
+const STDIO: [Stdio; 3] =
+    [Stdio::Pipes, Stdio::OutputFile, Stdio::Terminal(WindowSize { columns: 80, rows: 24 })];
 
 /// Not a test of its own: the process that the next test starts and kills.
 #[tokio::test]
@@ -44,6 +48,7 @@ async fn stand_in_for_an_engine() {
     let Ok(home) = std::env::var(ENGINE_RUN) else { return };
     let mut run = Run::script("echo one; read line; echo got $line");
     run.dir = PathBuf::from(home).join("run");
+    run.launch.stdio = STDIO[std::env::var(ENGINE_STDIO).unwrap().parse::<usize>().unwrap()];
     let mut shim = run.start().await;
     output_ending_with(&mut shim, Stream::Stdout, b"one\n").await;
     std::fs::write(run.dir.join("up"), b"").unwrap();
@@ -52,13 +57,20 @@ async fn stand_in_for_an_engine() {
 
 #[tokio::test]
 async fn the_run_survives_the_kill_of_the_process_that_started_it() {
+    for stdio in 0..STDIO.len() {
+        assert_survives(stdio).await;
+    }
+}
+
+async fn assert_survives(stdio: usize) {
     let home = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "a process that this test kills")]
     let mut engine = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "stand_in_for_an_engine", "--ignored"])
         .env(ENGINE_RUN, home.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .env(ENGINE_STDIO, stdio.to_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
     let dir = home.path().join("run");

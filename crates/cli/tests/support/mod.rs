@@ -64,6 +64,11 @@ impl Desk {
         desk
     }
 
+    /// The environment.
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+
     /// Adds a variable to the environment.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.to_owned(), value.to_owned()));
