@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask setup` and `cargo xtask test`.
+//! The project's own chores: `cargo xtask setup`, `test`, `fuzz` and `bench`.
 //!
 //! `setup` installs what the tests need, `checks` is the list of steps that must pass, `command` starts programs.
 //! Nothing here is part of the product.
@@ -22,6 +22,10 @@ Commands:
   setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents
   test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
                    build, tests. ARGS go to the test runner (nextest if there, else cargo test)
+  fuzz [TARGET] [--seconds N] [--seed S] [--case K]
+                   Feed damaged recordings to everything that reads bytes: each target for N seconds (60),
+                   with a new seed that is printed. --seed repeats a run, --case one case of it
+  bench            Measure how fast agents' output is read, next to plain JSON parsing
   help             Show this text
 
 Examples:
@@ -57,9 +61,30 @@ fn run(arguments: &[String]) -> Result<()> {
                 "`cargo xtask test` has no options; for the test runner, write `cargo xtask test -- {rest}`"
             )
         }
+        ["fuzz", rest @ ..] => chore(
+            &Places::find()?,
+            &["run", "--quiet", "--profile", "fuzz", "--package", "towline-fuzzing", "--"],
+            rest,
+        ),
+        ["bench"] => chore(
+            &Places::find()?,
+            &["bench", "--quiet", "--package", "towline-fuzzing", "--bench", "decode"],
+            &[],
+        ),
+        ["bench", first, ..] => bail!("`cargo xtask bench` takes no arguments, and got `{first}`"),
         [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
         [] => unreachable!("an empty command line asks for help"),
     }
+}
+
+/// Runs cargo in the root of the workspace.
+fn chore(places: &Places, arguments: &[&str], more: &[&str]) -> Result<()> {
+    let mut command = command::cargo(&places.root);
+    let status = command::status(command.args(arguments).args(more))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", command::shown(&command));
+    }
+    Ok(())
 }
 
 /// Help is asked for by an empty command line too, but not by what stands after `--`.

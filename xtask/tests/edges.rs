@@ -54,6 +54,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (TEST_ONLY, &[]),
+    // No part of the product: nothing may use it.
+    ("towline-fuzzing", &["towline-core", "towline-agent", "towline-process", "towline-config"]),
     ("xtask", &[]),
 ];
 

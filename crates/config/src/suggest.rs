@@ -3,9 +3,13 @@
 /// The candidate nearest to what was written, if one is near enough to be a slip. Case does not count.
 pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near_enough = written.chars().count().div_ceil(3);
+    let written = written.to_lowercase();
+    let length = written.chars().count();
     candidates
         .into_iter()
-        .map(|candidate| (distance(&written.to_lowercase(), &candidate.to_lowercase()), candidate))
+        // At least as many slips as the one is longer than the other: what is far longer is not even compared.
+        .filter(|candidate| length.abs_diff(candidate.chars().count()) <= near_enough)
+        .map(|candidate| (distance(&written, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= near_enough)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -1,0 +1,54 @@
+//! What must hold of whole texts that people and agents write: the configuration, questions, last messages, scripts.
+
+use towline_config::{Layer, LayerContent, LayerName, inspect, load};
+use towline_core::{Ask, End, LastWords, parse_duration};
+
+/// No text is so bad that it takes more words than this to say so, beyond what it is long itself.
+const WORDS: usize = 64 * 1024;
+const WORDS_PER_BYTE: usize = 256;
+
+/// A configuration is read or refused, by a file and by single settings, and both ways to read it agree.
+pub(crate) fn check_config(data: &[u8]) {
+    let text = String::from_utf8_lossy(data).into_owned();
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let pairs = pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect();
+    for layer in [
+        Layer {
+            name: LayerName::Repository("towline.toml".into()),
+            content: LayerContent::Toml(text.clone()),
+        },
+        Layer { name: LayerName::Flags, content: LayerContent::Pairs(pairs) },
+    ] {
+        let layers = [layer];
+        let inspected = inspect(&layers);
+        match load(&layers) {
+            Ok(_) => assert!(inspected.problems.is_empty(), "loaded although there are problems"),
+            Err(error) => {
+                assert!(!inspected.problems.is_empty(), "refused without a problem");
+                let words = error.to_string().len();
+                assert!(words <= WORDS + WORDS_PER_BYTE * data.len(), "{words} bytes of complaint");
+            }
+        }
+    }
+}
+
+/// Questions, answers, last messages, durations and stored ends are read or refused.
+pub(crate) fn check_words(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let bound = WORDS + 3 * data.len();
+    if let Ok(ask) = Ask::read_written(&text) {
+        assert!(format!("{ask:?}").len() <= WORDS + 16 * data.len(), "a question that grew");
+        let _ = ask.read_answer(&text);
+        let _ = ask.read_answer("1");
+    }
+    match LastWords::read(&text) {
+        Some(Ok(LastWords::Sleep { reason, .. })) => assert!(reason.len() <= bound, "a reason that grew"),
+        Some(Err(bad)) => assert!(bad.to_string().len() <= bound, "a complaint that grew"),
+        Some(Ok(LastWords::Ask(_))) | None => {}
+    }
+    let _ = parse_duration(&text);
+    if let Ok(end) = serde_json::from_str::<End>(&text) {
+        let again = serde_json::to_string(&end).map(|text| serde_json::from_str(&text).ok());
+        assert_eq!(again.ok().flatten(), Some(end), "an end that does not survive the store");
+    }
+}

@@ -1,0 +1,353 @@
+//! What must hold of a conversation whatever the agent writes: no panic, no success without the frame that says so, and
+//! no more output than the input accounts for.
+//!
+//! The first two bytes of the input say how the conversation is set up and how it ends; the rest is the agent's output.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use serde::Deserialize;
+use towline_agent::{
+    Action, AgentSettings, ApiSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd,
+    Protocol, Steer, agent,
+};
+use towline_core::{
+    AgentEvent, AttemptId, AttemptNo, ClockLimits, End, GoalId, MessageNo, Reply, SessionId, SessionLimits,
+    SessionPlan,
+};
+
+/// How many bytes in front of the agent's output set the conversation up.
+pub(crate) const HEADER: usize = 2;
+/// Longer lines are told by their length only, as the framer does with much longer ones.
+const LINE_CAP: usize = 256 * 1024;
+/// What a protocol may emit beyond what its input accounts for.
+const FIXED_BYTES: usize = 64 * 1024;
+const FIXED_ACTIONS: usize = 64;
+/// How many bytes may come out for each that goes in: a message is told in pieces, as a whole, and at the end of its
+/// turn, each time with its characters escaped.
+const BYTES_PER_BYTE: usize = 48;
+const ACTIONS_PER_LINE: usize = 8;
+/// Events that a single long line may hold many of.
+const BYTES_PER_ACTION: usize = 8;
+
+/// Reads the input as a conversation with an agent of this kind.
+pub(crate) fn check(kind: Kind, data: &[u8]) {
+    end_of(kind, data);
+}
+
+/// A conversation with an agent of this kind, set up in the plainest way and not yet started.
+pub fn conversation(kind: Kind) -> Box<dyn Protocol> {
+    Scene::of(&[]).protocol(kind)
+}
+
+fn end_of(kind: Kind, data: &[u8]) -> End {
+    let (header, output) = data.split_at(data.len().min(HEADER));
+    let scene = Scene::of(header);
+    let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
+    let exit = scene.exit();
+    let mut told = Told::default();
+    let mut protocol = scene.protocol(kind);
+    told.add(&protocol.start());
+    for (place, line) in lines.iter().enumerate() {
+        let frame = match line.len() {
+            length if length > LINE_CAP => Frame::TooLong { length: length as u64 },
+            _ => Frame::Line(line),
+        };
+        let actions = protocol.on_frame(frame);
+        told.add(&actions);
+        for steer in scene.steers(place, &actions) {
+            told.add(&protocol.on_steer(steer));
+        }
+    }
+    let (last, end) = protocol.on_exit(&exit);
+    told.add(&last);
+    told.assert_bounded(output.len(), lines.len(), &end);
+    assert_no_false_success(kind, &lines, &exit, &end);
+    end
+}
+
+/// How a conversation is set up, and how it ends.
+struct Scene {
+    bits: u8,
+    steer_at: usize,
+}
+
+impl Scene {
+    fn of(header: &[u8]) -> Self {
+        let byte = |place: usize| header.get(place).copied().unwrap_or_default();
+        Self { bits: byte(0), steer_at: usize::from(byte(1)) }
+    }
+
+    fn session(&self) -> SessionPlan {
+        let id = SessionId::new("22222222-2222-4222-8222-222222222222");
+        if self.bits & 1 == 0 { SessionPlan::Fresh(id) } else { SessionPlan::Resume(id) }
+    }
+
+    fn permission(&self) -> Permission {
+        match (self.bits >> 2) & 3 {
+            0 | 1 => Permission::Bypass,
+            2 => Permission::Ask,
+            _ => Permission::Deny,
+        }
+    }
+
+    fn protocol(&self, kind: Kind) -> Box<dyn Protocol> {
+        let (session, none) = (self.session(), BTreeMap::new());
+        let context = LaunchContext {
+            session: &session,
+            directory: "/workspace",
+            attempt: AttemptId::of(goal(), AttemptNo::FIRST),
+            compact: (self.bits & 2 != 0).then_some("keep the goal in mind"),
+            prompt: "make the tests pass",
+            prompt_file: "/attempt/prompt",
+            permitted: &[],
+            model: None,
+            environment: &none,
+            towline: &none,
+        };
+        agent(kind).protocol(&settings(kind, self.permission()), &context)
+    }
+
+    fn exit(&self) -> ProcessEnd {
+        match (self.bits >> 4) & 3 {
+            0 | 1 => ProcessEnd { code: Some(0), ..ProcessEnd::default() },
+            2 => ProcessEnd { code: Some(1), stderr_tail: "Error: no".to_owned(), ..ProcessEnd::default() },
+            _ => ProcessEnd { signal: Some(9), ..ProcessEnd::default() },
+        }
+    }
+
+    /// What the operator does after the line at this place.
+    fn steers(&self, place: usize, actions: &[Action]) -> Vec<Steer> {
+        let mut steers = Vec::new();
+        if self.bits & 0x40 != 0 {
+            steers.extend(
+                actions
+                    .iter()
+                    .filter_map(|action| match action {
+                        Action::Emit { event: AgentEvent::Asked(ask), .. } => ask.request.clone(),
+                        _ => None,
+                    })
+                    .map(|request| Steer::Answer { request, reply: Reply::Allowed }),
+            );
+        }
+        if place + 1 == self.steer_at {
+            steers.push(match self.bits & 0x80 {
+                0 => Steer::Tell { message: MessageNo(1), text: "use blue".to_owned() },
+                _ => Steer::Interrupt,
+            });
+        }
+        steers
+    }
+}
+
+fn goal() -> GoalId {
+    "0198c0de-0000-7000-8000-000000000001".parse().unwrap_or_else(|error| panic!("an id: {error}"))
+}
+
+fn settings(kind: Kind, permission: Permission) -> AgentSettings {
+    let minute = Duration::from_secs(60);
+    let cli = CliSettings {
+        resume: vec!["--resume".to_owned(), "{session}".to_owned()],
+        session_pattern: Some("^session: (.+)$".to_owned()),
+        cost_pattern: Some(r"cost: (\$?[0-9.,]+)".to_owned()),
+        limit_pattern: Some("(?i)quota exceeded".to_owned()),
+        ..CliSettings::default()
+    };
+    AgentSettings {
+        kind,
+        command: vec!["agent".to_owned()],
+        model: None,
+        permission,
+        allow: vec!["Read".to_owned(), "Bash(git *)".to_owned()],
+        deny: vec!["Bash(rm *)".to_owned()],
+        system_append: None,
+        dirs: vec![],
+        max_turns: None,
+        mcp: BTreeMap::new(),
+        args: vec![],
+        env: BTreeMap::new(),
+        pass_env: vec![],
+        account: None,
+        sessions: SessionLimits::default(),
+        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
+        stop_grace: minute,
+        cli,
+        api: ApiSettings::default(),
+    }
+}
+
+/// How much a protocol wanted done.
+#[derive(Default)]
+struct Told {
+    actions: usize,
+    bytes: usize,
+}
+
+impl Told {
+    fn add(&mut self, actions: &[Action]) {
+        self.actions += actions.len();
+        for action in actions {
+            self.bytes += match action {
+                Action::Emit { event, parent } => size(event) + parent.as_ref().map_or(0, String::len),
+                Action::Write(bytes) => bytes.len(),
+                Action::CloseStdin => 0,
+            };
+        }
+    }
+
+    fn assert_bounded(&self, input: usize, lines: usize, end: &End) {
+        let bytes = self.bytes + size(end);
+        assert!(
+            bytes <= FIXED_BYTES + BYTES_PER_BYTE * input,
+            "{bytes} bytes came out of {input} bytes in {lines} lines"
+        );
+        let actions = self.actions;
+        assert!(
+            actions <= FIXED_ACTIONS + ACTIONS_PER_LINE * lines + input / BYTES_PER_ACTION,
+            "{actions} actions came out of {input} bytes in {lines} lines"
+        );
+    }
+}
+
+fn size(value: &impl serde::Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    if let Err(error) = serde_json::to_writer(&mut count, value) {
+        panic!("what is told cannot be kept: {error}");
+    }
+    count.0
+}
+
+fn assert_no_false_success(kind: Kind, lines: &[&[u8]], exit: &ProcessEnd, end: &End) {
+    if *end != End::Completed {
+        return;
+    }
+    let is_proven = match kind {
+        // Text of any kind: the exit code is all that it has to say.
+        Kind::Command => exit.code == Some(0) && exit.signal.is_none(),
+        kind => lines.iter().any(|line| is_clean_end(kind, &String::from_utf8_lossy(line.trim_ascii()))),
+    };
+    assert!(is_proven, "a success although no frame says so");
+}
+
+/// Whether a line is the end of a turn without an error. Said as loosely as a reader of it may be.
+fn is_clean_end(kind: Kind, line: &str) -> bool {
+    match kind {
+        Kind::Claude => read::<ClaudeEnd<'_>>(line).is_some_and(|end| {
+            end.frame.as_deref() == Some("result")
+                && end.subtype.as_deref() == Some("success")
+                && end.is_error == Some(false)
+        }),
+        Kind::Codex => read::<CodexEnd<'_>>(line).is_some_and(|end| {
+            let status = end.params.and_then(|params| params.turn).and_then(|turn| turn.status);
+            end.method.as_deref() == Some("turn/completed") && status.as_deref() == Some("completed")
+        }),
+        Kind::Acp | Kind::Builtin => read::<AcpEnd<'_>>(line).is_some_and(|end| {
+            end.result.and_then(|result| result.stop_reason).as_deref() == Some("end_turn")
+        }),
+        Kind::Script => line.contains("turn_ended"),
+        Kind::Command => false,
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
+    serde_json::from_str(line).ok()
+}
+
+#[derive(Deserialize)]
+struct ClaudeEnd<'a> {
+    #[serde(borrow, rename = "type")]
+    frame: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    subtype: Option<Cow<'a, str>>,
+    is_error: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct CodexEnd<'a> {
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<CodexParams<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CodexParams<'a> {
+    #[serde(borrow)]
+    turn: Option<CodexTurn<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CodexTurn<'a> {
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct AcpEnd<'a> {
+    #[serde(borrow)]
+    result: Option<AcpResult<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AcpResult<'a> {
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::seeds;
+
+    /// Otherwise nothing that is damaged could be taken for a success, and all this would prove nothing.
+    #[test]
+    fn undamaged_seeds_are_understood() {
+        let all = [
+            (Kind::Claude, seeds::claude(), 15),
+            (Kind::Codex, seeds::codex(), 15),
+            (Kind::Acp, seeds::acp(), 15),
+            (Kind::Command, seeds::command(), 1),
+            (Kind::Script, seeds::script(), 1),
+        ];
+        for (kind, seeds, completed) in all {
+            let plain = |mut seed: Vec<u8>| {
+                seed[..HEADER].fill(0);
+                end_of(kind, &seed)
+            };
+            let ends: Vec<End> = seeds.into_iter().map(plain).collect();
+            let found = ends.iter().filter(|end| **end == End::Completed).count();
+            assert!(found >= completed, "{kind:?}: {found}");
+            let kinds: BTreeSet<&str> = ends.iter().map(End::name).collect();
+            assert!(kinds.len() >= 5 || ends.len() < 10, "{kind:?}: {kinds:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a success although no frame says so")]
+    fn a_false_success_is_noticed() {
+        let exit = ProcessEnd::default();
+        assert_no_false_success(Kind::Claude, &[b"{\"type\":\"result\"}"], &exit, &End::Completed);
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes came out of 10 bytes")]
+    fn output_without_measure_is_noticed() {
+        let told = Told { actions: 1, bytes: 100_000 };
+        told.assert_bounded(10, 1, &End::Completed);
+    }
+}
