@@ -1,15 +1,12 @@
-//! Agents inside the binary: the scripted one with the sample project that it repairs in the demo, and the tools of
-//! the one over model APIs.
+//! Agents inside the binary: the one that works over the APIs of models, the scripted one, and the sample project that
+//! the scripted one repairs in the demo.
 //!
-//! Neighbours: the CLI starts [`script::main`] as a process of its own, under the same supervision as any agent.
-//! Nothing here knows the engine, the store or the checks.
+//! Neighbours: the CLI starts [`acp::main`] and [`script::main`] as processes of their own, under the same supervision as
+//! any agent. Nothing here knows the engine, the store or the checks.
 
+pub mod acp;
 mod child;
 pub mod demo;
-#[cfg_attr(not(test), expect(dead_code, reason = "the conversation that uses it is being added"))]
-#[expect(unused_imports, reason = "the conversation that uses it is being added")]
 mod mcp;
 pub mod script;
-#[cfg_attr(not(test), expect(dead_code, reason = "the conversation that uses it is being added"))]
-#[expect(unused_imports, reason = "the conversation that uses it is being added")]
 mod tools;

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod cancel;

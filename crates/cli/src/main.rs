@@ -41,6 +41,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
+    // The built-in agent has a runtime of its own.
+    if let Command::Acp(acp) = args.command {
+        return commands::acp::run(&Context::of_this_process()?, acp);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
     let context = Context::of_this_process()?;
@@ -61,6 +65,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
             Command::Mcp => commands::mcp::run(&context).await,
             Command::Script(script) => commands::script::run(script),
+            Command::Acp(acp) => commands::acp::run(&context, acp),
         }
     })
 }

@@ -103,6 +103,13 @@ struct Compacted {
     after: Option<u64>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Problem {
+    #[serde(deserialize_with = "lenient")]
+    message: String,
+}
+
 impl AcpProtocol {
     /// What it says in words that only the two of us know.
     pub(super) fn on_own_words(&self, method: &str, params: &RawValue) -> Reading {
@@ -115,6 +122,10 @@ impl AcpProtocol {
             "_towline/compacted" => {
                 let Compacted { before, after } = read(params).ok_or_else(unknown)?;
                 AgentEvent::Compacted { before: before.map(Tokens), after: after.map(Tokens) }
+            }
+            "_towline/problem" => {
+                let Problem { message } = read(params).ok_or_else(unknown)?;
+                AgentEvent::Notice { text: message }
             }
             _ => return Err(unknown()),
         };

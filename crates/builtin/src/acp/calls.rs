@@ -1,0 +1,143 @@
+//! The model's calls: told, permitted, carried out, and their results written down.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use towline_provider::{Call, CallResult};
+
+use super::progress::told_while_running;
+use super::record::{Mode, Record};
+use super::trouble::Trouble;
+use super::turn::Turn;
+use super::updates;
+use crate::tools::{Described, Outcome, Reach, Status, ToolKind};
+
+/// A file that is larger is not shown as a change.
+const SHOWN_BYTES: u64 = 256 * 1024;
+
+/// A call, and what it is about; nothing for a tool that there is not.
+struct Wanted {
+    call: Call,
+    described: Option<Described>,
+}
+
+impl Wanted {
+    /// Whether it may run beside others: it changes nothing.
+    fn looks(&self) -> bool {
+        self.described.as_ref().is_none_or(|described| described.reach == Reach::Looks)
+    }
+}
+
+impl Turn<'_> {
+    /// Carries out all calls of an answer: neighbours that only look at the same time, all others one by one.
+    pub(super) async fn carry_out(&self, calls: Vec<Call>) -> Result<(), Trouble> {
+        let describe = |call: Call| Wanted { described: self.session.hands.describe(&call), call };
+        let wanted: Vec<_> = calls.into_iter().map(describe).collect();
+        for Wanted { call, described } in &wanted {
+            let unknown = updates::unknown_tool(call);
+            let update = updates::tool_call(call, described.as_ref().unwrap_or(&unknown));
+            self.outbox.update(&self.session.id, update);
+        }
+        let mut rest = wanted.as_slice();
+        while !rest.is_empty() {
+            let together = rest.iter().take_while(|wanted| wanted.looks()).count().max(1);
+            let (now, later) = rest.split_at(together);
+            for result in join_all(now.iter().map(|wanted| self.call(wanted))).await {
+                self.session.record(Record::Result { result })?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    async fn call(&self, Wanted { call, described }: &Wanted) -> CallResult {
+        let (outcome, changes) = match described {
+            None => (self.no_such_tool(call), Vec::new()),
+            Some(described) if !self.may(call, described).await => (not_permitted(), Vec::new()),
+            Some(described) => self.run_call(call, described).await,
+        };
+        let update = updates::tool_ended(&call.id, outcome.status, &outcome.output, changes);
+        self.outbox.update(&self.session.id, update);
+        CallResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            output: outcome.output,
+            failed: outcome.status == Status::Failed,
+        }
+    }
+
+    /// Runs it, and says what it changed in which file.
+    async fn run_call(&self, call: &Call, described: &Described) -> (Outcome, Vec<Value>) {
+        let tell = |printed: Option<&str>| {
+            self.outbox.update(&self.session.id, updates::tool_runs(&call.id, printed));
+        };
+        tell(None);
+        let before = contents(described);
+        let outcome = told_while_running(&self.session.hands, call, |printed| tell(Some(printed))).await;
+        let changes = before.into_iter().filter_map(|(path, before)| change(&path, before.as_deref()));
+        let changes = changes.collect();
+        (outcome, changes)
+    }
+
+    /// Whether the call is permitted: by its harmlessness, by the mode, for good, or by whoever is asked now.
+    async fn may(&self, call: &Call, described: &Described) -> bool {
+        let is_free = described.reach == Reach::Looks || self.session.mode() == Mode::Bypass;
+        if is_free || self.session.is_permitted(call, described) {
+            return true;
+        }
+        let option = |kind: &str, name: &str| json!({"optionId": kind, "name": name, "kind": kind});
+        let params = json!({
+            "sessionId": self.session.id,
+            "toolCall": updates::call_details(call, described),
+            "options": [
+                option("allow_once", "Allow"),
+                option("allow_always", "Allow all such calls in this session"),
+                option("reject_once", "Reject"),
+            ],
+        });
+        let answer = self.outbox.ask("session/request_permission", params).await.unwrap_or_default();
+        let chosen = answer.pointer("/outcome/optionId").and_then(Value::as_str);
+        if chosen == Some("allow_always") {
+            self.session.permit(call, described);
+        }
+        matches!(chosen, Some("allow_once" | "allow_always"))
+    }
+
+    fn no_such_tool(&self, call: &Call) -> Outcome {
+        let known: Vec<_> = self.session.hands.specs().into_iter().map(|spec| spec.name).collect();
+        let output = format!("There is no tool `{}`. There are: {}.", call.name, known.join(", "));
+        Outcome { output, status: Status::Failed }
+    }
+}
+
+fn not_permitted() -> Outcome {
+    let output = "This call was not permitted. Do without it, or find another way.".to_owned();
+    Outcome { output, status: Status::Failed }
+}
+
+/// What the files hold that a call is about to change; nothing for a file that is not there.
+fn contents(described: &Described) -> Vec<(PathBuf, Option<String>)> {
+    if described.kind != ToolKind::Edit {
+        return Vec::new();
+    }
+    described.paths.iter().map(|path| (path.clone(), content(path))).collect()
+}
+
+fn content(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|about| about.is_file()))?;
+    file.take(SHOWN_BYTES + 1).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+fn change(path: &Path, before: Option<&str>) -> Option<Value> {
+    let after = content(path)?;
+    let is_short = |text: &str| u64::try_from(text.len()).is_ok_and(|length| length <= SHOWN_BYTES);
+    if before == Some(after.as_str()) || !is_short(&after) || !before.is_none_or(is_short) {
+        return None;
+    }
+    Some(json!({"type": "diff", "path": path, "oldText": before, "newText": after}))
+}

@@ -1,0 +1,177 @@
+//! What was said so far, as it follows from the records of a session: the same while it happens and when it is read
+//! again.
+
+use towline_core::MicroUsd;
+use towline_provider::{Call, CallResult, Item, Usage};
+
+use super::record::{Mode, Purpose, Record};
+
+/// What one character of plain text comes down to is a quarter of a token, roughly; a message has a frame, too.
+const BYTES_PER_TOKEN: u64 = 4;
+const FRAME_TOKENS: u64 = 4;
+
+/// The state of a conversation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Conversation {
+    /// What the model is told next time.
+    pub(super) items: Vec<Item>,
+    /// What has come of the last answer's calls while others are still missing.
+    results: Vec<CallResult>,
+    /// Tokens at the last answer, and a guess of what has been added since.
+    used: u64,
+    added: u64,
+    /// What the session has cost; none while no price was ever known.
+    pub(super) cost: Option<MicroUsd>,
+    /// Whether calls that act are asked about.
+    pub(super) mode: Mode,
+    /// The model, where it was chosen for this session.
+    pub(super) model: Option<String>,
+}
+
+impl Conversation {
+    /// Takes in what happened.
+    pub(super) fn apply(&mut self, record: Record) {
+        match record {
+            Record::Item { item } => {
+                // What the model said has been counted as its output.
+                if !matches!(item, Item::Model(_)) {
+                    self.added += estimate(&item);
+                }
+                self.items.push(item);
+            }
+            Record::Result { result } => {
+                self.added += tokens(result.output.len());
+                self.results.push(result);
+                if self.open_calls().is_empty() {
+                    let results = self.results_in_order();
+                    self.items.push(Item::Results { results });
+                }
+            }
+            Record::Usage { purpose, usage, cost, .. } => {
+                self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
+                if purpose == Purpose::Answer {
+                    (self.used, self.added) = (usage.context(), 0);
+                }
+            }
+            Record::Mode { mode } => self.mode = mode,
+            Record::Model { model } => self.model = Some(model),
+            Record::Compacted { after, items, .. } => {
+                (self.items, self.used, self.added) = (items, after, 0);
+                self.results.clear();
+            }
+        }
+    }
+
+    /// The calls of the last answer that have no result yet.
+    pub(super) fn open_calls(&self) -> Vec<Call> {
+        let has_result = |call: &&Call| self.results.iter().any(|result| result.id == call.id);
+        self.last_calls().iter().filter(|call| !has_result(call)).cloned().collect()
+    }
+
+    /// How full the context is, as far as that can be guessed.
+    pub(super) const fn used(&self) -> u64 {
+        self.used.saturating_add(self.added)
+    }
+
+    /// What the user said last.
+    pub(super) fn last_prompt(&self) -> Option<&Item> {
+        self.items.iter().rfind(|item| matches!(item, Item::User { .. }))
+    }
+
+    fn last_calls(&self) -> &[Call] {
+        match self.items.last() {
+            Some(Item::Model(said)) => &said.calls,
+            _ => &[],
+        }
+    }
+
+    fn results_in_order(&mut self) -> Vec<CallResult> {
+        let mut results = std::mem::take(&mut self.results);
+        let place = |result: &CallResult| self.last_calls().iter().position(|call| call.id == result.id);
+        results.sort_by_key(place);
+        results
+    }
+}
+
+/// How many tokens an item takes, roughly.
+pub(super) fn estimate(item: &Item) -> u64 {
+    match item {
+        Item::User { text } => tokens(text.len()),
+        Item::Model(said) => {
+            let call = |call: &Call| tokens(call.name.len() + call.input.to_string().len());
+            tokens(said.text.len()) + said.calls.iter().map(call).sum::<u64>()
+        }
+        Item::Results { results } => results.iter().map(|result| tokens(result.output.len())).sum(),
+    }
+}
+
+/// How many tokens so many bytes of text take, roughly.
+pub(super) fn tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN + FRAME_TOKENS
+}
+
+/// Both together.
+pub(super) const fn sum(one: Usage, other: Usage) -> Usage {
+    Usage {
+        input: one.input.saturating_add(other.input),
+        output: one.output.saturating_add(other.output),
+        cache_read: one.cache_read.saturating_add(other.cache_read),
+        cache_write: one.cache_write.saturating_add(other.cache_write),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use towline_provider::Said;
+
+    use super::*;
+
+    fn user(text: &str) -> Record {
+        Record::Item { item: Item::User { text: text.into() } }
+    }
+
+    fn calls(ids: &[&str]) -> Item {
+        let call = |id: &&str| Call { id: (*id).into(), name: "read".into(), input: json!({}) };
+        Item::Model(Said { text: "t".into(), calls: ids.iter().map(call).collect(), native: None })
+    }
+
+    fn result(id: &str) -> CallResult {
+        CallResult { id: id.into(), name: "read".into(), output: "x".repeat(400), failed: false }
+    }
+
+    fn usage(purpose: Purpose, input: u64, cost: Option<u64>) -> Record {
+        let usage = Usage { input, ..Usage::default() };
+        Record::Usage { purpose, model: "m".into(), usage, cost: cost.map(MicroUsd) }
+    }
+
+    #[test]
+    fn results_become_an_item_in_the_order_of_their_calls_once_all_are_there() {
+        let mut conversation = Conversation::default();
+        conversation.apply(user("go"));
+        conversation.apply(Record::Item { item: calls(&["a", "b"]) });
+        conversation.apply(Record::Result { result: result("b") });
+        let open = conversation.open_calls();
+        assert_eq!((open.len(), open[0].id.as_str(), conversation.items.len()), (1, "a", 2));
+        conversation.apply(Record::Result { result: result("a") });
+        assert_eq!(conversation.items[2], Item::Results { results: vec![result("a"), result("b")] });
+        assert_eq!(conversation.open_calls(), []);
+    }
+
+    #[test]
+    fn the_context_is_what_the_last_answer_says_and_a_guess_of_what_came_since() {
+        let mut conversation = Conversation::default();
+        conversation.apply(usage(Purpose::Answer, 1000, Some(5)));
+        conversation.apply(Record::Item { item: calls(&["a"]) });
+        assert_eq!(conversation.used(), 1000);
+        conversation.apply(Record::Result { result: result("a") });
+        assert_eq!(conversation.used(), 1104);
+        conversation.apply(usage(Purpose::Summary, 9000, None));
+        assert_eq!((conversation.used(), conversation.cost), (1104, Some(MicroUsd(5))));
+        conversation.apply(usage(Purpose::Answer, 1200, Some(7)));
+        assert_eq!((conversation.used(), conversation.cost), (1200, Some(MicroUsd(12))));
+        let items = vec![Item::User { text: "summary".into() }];
+        conversation.apply(Record::Compacted { before: 1200, after: 90, items: items.clone() });
+        assert_eq!((conversation.used(), conversation.items), (90, items));
+    }
+}

@@ -1,0 +1,81 @@
+//! What the model is told before everything else: who it is, where it is, and how it works here.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+/// Notes of the project for agents; the first that is there counts.
+const NOTES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+
+/// How much of them is read.
+const NOTES_BYTES: usize = 32 * 1024;
+
+const RULES: &str = "\
+You are Towline's built-in agent: you do software work in a directory, with the tools that you are given.
+
+- Look before you change something: read the files concerned and how the code around them is written.
+- Keep changes small and to the point. Leave alone what you were not asked to change.
+- Prove your work: run the project's tests, or the command that shows it, and read what they print.
+- A tool that fails says why. Do something about the reason instead of repeating the call.
+- Nobody is watching. Do not ask what you can decide; decide, and say what you decided.
+- Never claim what you have not seen. When something could not be done, say so and why.
+- When the task is done, end your turn with a few sentences about what you did. Do not go on for its own sake.";
+
+/// The instructions for work in `directory`.
+pub(super) fn instructions(directory: &Path, further: &[std::path::PathBuf], now: Timestamp) -> String {
+    let mut text = format!(
+        "{RULES}\n\nDirectory: {}\nDate: {}\nPlatform: {} ({})",
+        directory.display(),
+        now.strftime("%Y-%m-%d"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    );
+    for directory in further {
+        text.push_str(&format!("\nYou may also work in: {}", directory.display()));
+    }
+    if let Some((name, notes)) = notes(directory) {
+        text.push_str(&format!("\n\nThe project's own notes for agents ({name}):\n\n{notes}"));
+    }
+    text
+}
+
+fn notes(directory: &Path) -> Option<(&'static str, String)> {
+    NOTES.into_iter().find_map(|name| {
+        let file = File::open(directory.join(name)).ok()?;
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(NOTES_BYTES).unwrap_or(u64::MAX);
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+        let cut = bytes.len() > NOTES_BYTES;
+        bytes.truncate(NOTES_BYTES);
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if cut {
+            text.push_str("\n[the rest was left out: read the file]");
+        }
+        (!text.trim().is_empty()).then_some((name, text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_notes_that_are_there_are_added_up_to_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = || instructions(folder.path(), &[], Timestamp::UNIX_EPOCH);
+        let bare = told();
+        assert!(
+            bare.contains(&format!("Directory: {}\nDate: 1970-01-01", folder.path().display())),
+            "{bare}"
+        );
+        assert!(!bare.contains("notes for agents"), "{bare}");
+        std::fs::write(folder.path().join("GEMINI.md"), "gemini's").unwrap();
+        assert!(told().ends_with("(GEMINI.md):\n\ngemini's"));
+        std::fs::write(folder.path().join("AGENTS.md"), "x".repeat(NOTES_BYTES + 1)).unwrap();
+        let long = told();
+        assert!(long.contains(&"x".repeat(NOTES_BYTES)) && !long.contains(&"x".repeat(NOTES_BYTES + 1)));
+        assert!(long.ends_with("left out: read the file]"));
+    }
+}

@@ -1,0 +1,40 @@
+//! The built-in agent: an agent of the Agent Client Protocol on standard input and output, over the APIs of models.
+//!
+//! `server` reads and answers, `open` brings sessions up, `turn` runs a prompt to its end with `ask`, `calls` and
+//! `compact`; `journal` keeps what happened, and `conversation` is what follows from it. It knows nothing of goals,
+//! checks or workspaces: Towline drives it like any other agent, and so does an editor.
+//!
+//! Besides the protocol it says, in notifications whose names begin with `_towline/`: `retrying`, when the model is asked
+//! again; `compacted`, when the conversation was replaced by a summary; `problem`, when an MCP server cannot be used.
+
+mod ask;
+mod calls;
+mod clock;
+mod compact;
+mod content;
+mod conversation;
+mod hands;
+mod instructions;
+mod journal;
+mod model;
+mod open;
+mod outbox;
+mod price;
+mod process;
+mod progress;
+mod record;
+mod rpc;
+mod server;
+mod session;
+mod settings;
+mod trouble;
+mod turn;
+mod updates;
+
+#[cfg(test)]
+mod tests;
+
+pub use price::{BadPrices, Prices};
+pub use process::main;
+pub use settings::{AcpSettings, Fetching};
+pub use towline_provider::{Key, WireFormat};

@@ -1,0 +1,47 @@
+//! The agent as a process: a runtime of one thread, on standard input and output.
+
+use std::io;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use towline_provider::{Answer, Client, Delta, Endpoint, ProviderError, Question, Timeouts};
+
+use super::AcpSettings;
+use super::model::{MakeModel, Model};
+use super::rpc::Refusal;
+use super::server::serve;
+
+/// Serves on standard input and output until the input ends.
+pub fn main(settings: AcpSettings) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(settings, provider(), tokio::io::stdin(), tokio::io::stdout()));
+    // A read of the input that nobody waits for any more holds nothing up.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+impl Model for Client {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> BoxFuture<'a, Result<Answer, ProviderError>> {
+        Box::pin(Self::ask(self, question, on_delta))
+    }
+}
+
+fn provider() -> MakeModel {
+    Box::new(|settings| {
+        if settings.lacks_key() {
+            return Err(Refusal::auth_required(format!(
+                "there is no key for {}: set {} in the environment, or name another variable with --key-env",
+                settings.url(),
+                settings.key_variable,
+            )));
+        }
+        let (format, key) = (settings.format, settings.key.clone());
+        let endpoint = Endpoint { format, base_url: settings.url().to_owned(), key };
+        let timeouts = Timeouts { silence: settings.silence, ..Timeouts::default() };
+        Ok(Arc::new(Client::new(endpoint, timeouts)))
+    })
+}

@@ -1,0 +1,77 @@
+//! What a call prints while it runs, told now and then instead of piece by piece.
+
+use std::pin::pin;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use towline_provider::Call;
+
+use super::hands::Hands;
+use super::session::lock;
+use crate::tools::Outcome;
+
+/// The shortest time between two pieces of news.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// How much of what was printed last is told.
+const TAIL_BYTES: usize = 8 * 1024;
+
+/// The end of what was printed.
+#[derive(Debug, Default)]
+struct Tail(String);
+
+impl Tail {
+    fn push(&mut self, text: &str) {
+        self.0.push_str(text);
+        if self.0.len() > TAIL_BYTES * 2 {
+            let from = self.0.ceil_char_boundary(self.0.len() - TAIL_BYTES);
+            self.0.drain(..from);
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0[self.0.ceil_char_boundary(self.0.len().saturating_sub(TAIL_BYTES))..].to_owned()
+    }
+}
+
+/// Runs a call, and tells the end of what it has printed while it runs.
+pub(super) async fn told_while_running(hands: &Hands, call: &Call, tell: impl Fn(&str)) -> Outcome {
+    let (tail, news) = (Mutex::new(Tail::default()), Notify::new());
+    let mut progress = |text: &str| {
+        lock(&tail).push(text);
+        news.notify_one();
+    };
+    let mut run = pin!(hands.run(call, &mut progress));
+    let mut earliest = Instant::now();
+    let mut due: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut run => return outcome,
+            () = news.notified(), if due.is_none() => due = Some(earliest.max(Instant::now())),
+            () = sleep_until(due.unwrap_or(earliest)), if due.is_some() => {
+                let text = lock(&tail).text();
+                tell(&text);
+                (earliest, due) = (Instant::now() + INTERVAL, None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_the_end_is_told() {
+        let mut tail = Tail::default();
+        for number in 0..100_000 {
+            tail.push(&format!("{number} ü\n"));
+        }
+        let text = tail.text();
+        assert!(text.ends_with("99998 ü\n99999 ü\n") && text.len() <= TAIL_BYTES, "{}", text.len());
+        assert!(tail.0.len() <= TAIL_BYTES * 2);
+    }
+}

@@ -1,0 +1,187 @@
+//! A session that is open: its conversation, its file, its tools, and whether a turn runs.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use towline_provider::{Call, CallResult, Item};
+
+use super::conversation::Conversation;
+use super::hands::Hands;
+use super::journal::Journal;
+use super::model::Model;
+use super::record::{Mode, Record};
+use super::rpc::Refusal;
+use super::updates;
+use crate::tools::{Described, ToolKind};
+
+/// A session that is open.
+pub(super) struct Session {
+    pub(super) id: String,
+    /// What the model is told before everything else.
+    pub(super) system: String,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) hands: Hands,
+    /// The model that is asked unless another one was chosen.
+    default_model: String,
+    kept: Mutex<Kept>,
+    always: Mutex<HashSet<Always>>,
+    running: Mutex<Running>,
+}
+
+/// The conversation, and the file that it follows from: they change together.
+struct Kept {
+    journal: Journal,
+    conversation: Conversation,
+}
+
+/// What was permitted for as long as the session is open.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Always {
+    /// Everything of a kind.
+    Kind(&'static str),
+    /// One tool, where its kind says nothing about it.
+    Tool(String),
+}
+
+#[derive(Debug)]
+enum Running {
+    No,
+    /// A turn runs, and can be cancelled as long as the sender is there.
+    Turn(Option<oneshot::Sender<()>>),
+}
+
+/// What a session is made of.
+pub(super) struct Parts {
+    pub(super) id: String,
+    pub(super) system: String,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) default_model: String,
+    pub(super) hands: Hands,
+    pub(super) journal: Journal,
+    pub(super) conversation: Conversation,
+}
+
+impl Session {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { id, system, model, default_model, hands, journal, conversation } = parts;
+        Self {
+            id,
+            system,
+            model,
+            hands,
+            default_model,
+            kept: Mutex::new(Kept { journal, conversation }),
+            always: Mutex::default(),
+            running: Mutex::new(Running::No),
+        }
+    }
+
+    /// Writes down what happened; only then does it hold.
+    pub(super) fn record(&self, record: Record) -> io::Result<()> {
+        let mut kept = lock(&self.kept);
+        kept.journal.write(&record)?;
+        kept.conversation.apply(record);
+        Ok(())
+    }
+
+    /// Looks at the conversation.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Conversation) -> T) -> T {
+        look(&lock(&self.kept).conversation)
+    }
+
+    /// What was said so far.
+    pub(super) fn items(&self) -> Vec<Item> {
+        self.look(|conversation| conversation.items.clone())
+    }
+
+    /// Whether calls that act are asked about.
+    pub(super) fn mode(&self) -> Mode {
+        self.look(|conversation| conversation.mode)
+    }
+
+    /// The model that is asked.
+    pub(super) fn model_name(&self) -> String {
+        self.look(|conversation| conversation.model.clone()).unwrap_or_else(|| self.default_model.clone())
+    }
+
+    /// Ends the calls that have no result as failed, and says which they were.
+    pub(super) fn close_calls(&self, why: &str) -> io::Result<Vec<CallResult>> {
+        let failed = |Call { id, name, .. }| CallResult { id, name, output: why.to_owned(), failed: true };
+        let open = self.look(Conversation::open_calls).into_iter().map(failed).collect::<Vec<_>>();
+        for result in &open {
+            self.record(Record::Result { result: result.clone() })?;
+        }
+        Ok(open)
+    }
+
+    /// What happened, as it is shown again.
+    pub(super) fn replay(&self, record: &Record) -> Vec<Value> {
+        updates::replay(record, |call| {
+            self.hands.describe(call).unwrap_or_else(|| updates::unknown_tool(call))
+        })
+    }
+
+    /// Permits calls like this one from now on.
+    pub(super) fn permit(&self, call: &Call, described: &Described) {
+        lock(&self.always).insert(Always::like(call, described));
+    }
+
+    /// Whether calls like this one were permitted for good.
+    pub(super) fn is_permitted(&self, call: &Call, described: &Described) -> bool {
+        lock(&self.always).contains(&Always::like(call, described))
+    }
+
+    /// A turn begins; what it gives tells when it is cancelled.
+    pub(super) fn begin_turn(&self) -> Result<oneshot::Receiver<()>, Refusal> {
+        let mut running = lock(&self.running);
+        if matches!(*running, Running::Turn(_)) {
+            return Err(Refusal::invalid_request(
+                "the session is in the middle of a turn; wait for its end, or cancel it",
+            ));
+        }
+        let (sender, receiver) = oneshot::channel();
+        *running = Running::Turn(Some(sender));
+        Ok(receiver)
+    }
+
+    /// The turn is over.
+    pub(super) fn end_turn(&self) {
+        *lock(&self.running) = Running::No;
+    }
+
+    /// Whether a turn runs.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(*lock(&self.running), Running::Turn(_))
+    }
+
+    /// Cancels the turn that runs, if one does.
+    pub(super) fn cancel(&self) {
+        if let Running::Turn(cancel) = &mut *lock(&self.running)
+            && let Some(cancel) = cancel.take()
+        {
+            // Nobody listens when the turn has just ended.
+            let _ = cancel.send(());
+        }
+    }
+}
+
+impl Always {
+    fn like(call: &Call, described: &Described) -> Self {
+        match described.kind {
+            ToolKind::Read => Self::Kind("read"),
+            ToolKind::Edit => Self::Kind("edit"),
+            ToolKind::Search => Self::Kind("search"),
+            ToolKind::Execute => Self::Kind("execute"),
+            ToolKind::Fetch => Self::Kind("fetch"),
+            ToolKind::Other => Self::Tool(call.name.clone()),
+        }
+    }
+}
+
+/// A panic elsewhere leaves nothing half done here.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

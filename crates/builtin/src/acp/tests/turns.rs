@@ -1,0 +1,171 @@
+//! What happens in a turn.
+
+use serde_json::{Value, json};
+use towline_provider::{CallResult, Item, Stop};
+
+use super::support::*;
+
+#[tokio::test]
+async fn words_are_streamed_and_end_the_turn_with_its_usage() {
+    let place = Place::new();
+    let mut settings = place.settings();
+    settings.prices = Some("input=10,output=50,cache_read=1,cache_write=20".parse().unwrap());
+    let mut agent = Agent::start(settings, place.work(), [says("Hello."), says("Again.")]);
+    let session = agent.new_session().await;
+    let (news, answer) = agent.prompt(&session, "Say hello").await;
+    assert_eq!(text(&news, "agent_message_chunk"), "Hello.");
+    // 100 × 10 + 20 × 50 + 7 × 1 + 3 × 20 micro-dollars.
+    let taken = json!({"model": "scripted", "input": 100, "output": 20, "cache_read": 7, "cache_write": 3});
+    let usage = |amount: f64| {
+        json!({
+            "sessionUpdate": "usage_update",
+            "used": 130,
+            "size": 100_000,
+            "cost": {"amount": amount, "currency": "USD"},
+            "_meta": {"towline": taken},
+        })
+    };
+    assert_eq!(updates(&news, Some("usage_update")), [usage(0.002_067)]);
+    let total = json!({
+        "totalTokens": 130,
+        "inputTokens": 100,
+        "outputTokens": 20,
+        "cachedReadTokens": 7,
+        "cachedWriteTokens": 3,
+    });
+    assert_eq!(answer["result"], json!({"stopReason": "end_turn", "usage": total}));
+    let (news, _) = agent.prompt(&session, "Again").await;
+    assert_eq!(updates(&news, Some("usage_update")), [usage(0.004_134)]);
+    let items = &agent.asked()[1].items;
+    assert_eq!((items.len(), &items[0], &items[2]), (3, &user("Say hello"), &user("Again")));
+}
+
+#[tokio::test]
+async fn calls_are_told_carried_out_and_given_to_the_model() {
+    let place = Place::new();
+    write(&place.work(), "a.txt", "one\n");
+    let edit = json!({"path": "a.txt", "old": "one", "new": "two"});
+    let (mut agent, session) = place.session([calls(&[("edit", edit.clone())]), says("Done.")]).await;
+    let (news, answer) = agent.prompt(&session, "go").await;
+    assert_eq!(std::fs::read_to_string(place.work().join("a.txt")).unwrap(), "two\n");
+    let path = place.work().join("a.txt");
+    let told = &updates(&news, Some("tool_call"))[0];
+    let wanted = json!({
+        "sessionUpdate": "tool_call",
+        "toolCallId": "edit-1",
+        "title": "edit a.txt",
+        "kind": "edit",
+        "status": "pending",
+        "locations": [{"path": path}],
+        "rawInput": edit,
+    });
+    assert_eq!(*told, wanted);
+    let last = updates(&news, Some("tool_call_update")).pop().unwrap();
+    let diff = json!({"type": "diff", "path": path, "oldText": "one\n", "newText": "two\n"});
+    assert_eq!((&last["status"], &last["content"][0]), (&json!("completed"), &diff));
+    let asked = agent.asked();
+    let Item::Results { results } = &asked[1].items[2] else { panic!("{asked:?}") };
+    assert_eq!((results[0].id.as_str(), results[0].failed), ("edit-1", false));
+    assert_eq!(answer["result"]["usage"]["totalTokens"], 260);
+    assert_eq!(stop_reason(&answer), "end_turn");
+}
+
+#[tokio::test]
+async fn an_unknown_tool_and_wrong_arguments_are_told_to_the_model() {
+    let place = Place::new();
+    let wanted =
+        calls(&[("fly", json!({})), ("read", json!("no object")), ("read", json!({"path": "../x"}))]);
+    let (mut agent, session) = place.session([wanted, says("Sorry.")]).await;
+    let (news, answer) = agent.prompt(&session, "go").await;
+    assert_eq!(stop_reason(&answer), "end_turn");
+    let ends = ends(&news);
+    assert_eq!(ends.iter().map(|(_, status, _)| status.as_str()).collect::<Vec<_>>(), ["failed"; 3]);
+    assert!(ends[0].2.starts_with("There is no tool `fly`. There are: read, write, "), "{}", ends[0].2);
+    let results = agent.asked()[1].items[2].clone();
+    let Item::Results { results } = results else { panic!("{results:?}") };
+    let ids: Vec<_> = results.iter().map(|result: &CallResult| result.id.as_str()).collect();
+    assert_eq!(ids, ["fly-1", "read-2", "read-3"]);
+    assert!(results.iter().all(|result| result.failed));
+}
+
+#[tokio::test]
+async fn answers_that_are_cut_or_refused_end_the_turn_without_their_calls() {
+    for (stop, reason) in [(Stop::MaxTokens, "max_tokens"), (Stop::Refused, "refusal")] {
+        let place = Place::new();
+        let cut = calls(&[("write", json!({"path": "a", "content": "x"}))]);
+        let (mut agent, session) = place.session([but(cut, |answer| answer.stop = stop), says("ok")]).await;
+        let (_, answer) = agent.prompt(&session, "go").await;
+        assert_eq!(stop_reason(&answer), reason);
+        assert!(!place.work().join("a").exists());
+        agent.prompt(&session, "on").await;
+        let items = agent.asked()[1].items.clone();
+        assert!(matches!(&items[2], Item::Results { results } if results[0].failed), "{items:?}");
+        assert_eq!(items[3], user("on"));
+    }
+}
+
+#[tokio::test]
+async fn a_turn_ends_at_its_limit_of_answers() {
+    let place = Place::new();
+    let mut settings = place.settings();
+    settings.max_turns = Some(2);
+    let look = || calls(&[("list", json!({}))]);
+    let mut agent = Agent::start(settings, place.work(), [look(), look(), look(), says("Done.")]);
+    let session = agent.new_session().await;
+    assert_eq!(stop_reason(&agent.prompt(&session, "go").await.1), "max_turn_requests");
+    assert_eq!(stop_reason(&agent.prompt(&session, "on").await.1), "end_turn");
+}
+
+#[tokio::test]
+async fn what_a_command_prints_is_told_while_it_runs() {
+    let place = Place::new();
+    let command = json!({"command": "echo ready; while ! test -e go; do sleep 0.01; done; echo end"});
+    let (mut agent, session) = place.session([calls(&[("run", command)]), says("Done.")]).await;
+    agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
+    let id = agent.ask(&session, "go").await;
+    loop {
+        let update = agent.wait_for_update("tool_call_update").await;
+        if update["content"][0]["content"]["text"] == "ready\n" {
+            assert_eq!(update["status"], "in_progress");
+            break;
+        }
+    }
+    write(&place.work(), "go", "");
+    let (news, answer) = agent.until(id).await;
+    assert_eq!((ends(&news)[0].1.as_str(), stop_reason(&answer)), ("completed", "end_turn"));
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_ended_and_the_conversation_goes_on() {
+    let place = Place::new();
+    let command = json!({"command": "echo $$ > pid; sleep 600"});
+    let (mut agent, session) = place.session([calls(&[("run", command)]), says("ok")]).await;
+    agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
+    let id = agent.ask(&session, "go").await;
+    let pid_file = place.work().join("pid");
+    let pid = loop {
+        let pid = std::fs::read_to_string(&pid_file).ok().and_then(|pid| pid.trim().parse().ok());
+        match pid.and_then(rustix::process::Pid::from_raw) {
+            Some(pid) => break pid,
+            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    };
+    agent.send(&json!({"method": "session/cancel", "params": {"sessionId": session}})).await;
+    let (news, answer) = agent.until(id).await;
+    assert_eq!(stop_reason(&answer), "cancelled");
+    assert_eq!(ends(&news)[0].1, "failed");
+    for _ in 0..1000 {
+        if rustix::process::test_kill_process(pid).is_err() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(rustix::process::test_kill_process(pid).is_err(), "the command still runs");
+    assert_eq!(stop_reason(&agent.prompt(&session, "on").await.1), "end_turn");
+    let items = agent.asked()[1].items.clone();
+    let Item::Results { results } = &items[2] else { panic!("{items:?}") };
+    assert!(results[0].failed && results[0].output.starts_with("The user cancelled"), "{results:?}");
+    let rest: Vec<_> = items[3..].to_vec();
+    assert_eq!(rest, [user("on")]);
+    assert_eq!(agent.end().await, Vec::<Value>::new());
+}

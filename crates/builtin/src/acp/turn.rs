@@ -1,0 +1,201 @@
+//! A turn: from a prompt to its answer. The model is asked, its calls are carried out, and it is asked again, until it
+//! wants nothing more.
+//!
+//! What happens is written down before anything follows from it. A turn is cancelled by dropping its work: what it had
+//! begun is ended, and closed in the conversation.
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use towline_provider::{Answer, ErrorClass, Item, Stop, Usage};
+
+use super::AcpSettings;
+use super::conversation::{Conversation, sum};
+use super::outbox::Outbox;
+use super::record::{Purpose, Record};
+use super::rpc::Refusal;
+use super::session::Session;
+use super::trouble::{Trouble, overflow};
+use super::updates;
+use crate::tools::Status;
+
+/// What the model is told about calls that were under way.
+const CANCELLED: &str = "The user cancelled the turn while this call was under way: it may or may not have been carried \
+                         out. Look before you repeat it.";
+const CUT_SHORT: &str = "This call was not carried out: the answer that it stood in was not complete.";
+
+const TOO_MANY: &str = "This call was not carried out: the turn has reached its limit of answers.";
+
+/// A turn at work.
+pub(super) struct Turn<'a> {
+    pub(super) session: &'a Session,
+    pub(super) outbox: &'a Outbox,
+    pub(super) settings: &'a AcpSettings,
+    /// What its answers took so far.
+    totals: Usage,
+    /// Whether a summary has been made and has not yet been seen to help.
+    pub(super) is_summed_up: bool,
+}
+
+/// Why a turn ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stopped {
+    EndTurn,
+    MaxTokens,
+    MaxRequests,
+    Refusal,
+    Cancelled,
+}
+
+impl Stopped {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxRequests => "max_turn_requests",
+            Self::Refusal => "refusal",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(session: &'a Session, outbox: &'a Outbox, settings: &'a AcpSettings) -> Self {
+        Self { session, outbox, settings, totals: Usage::default(), is_summed_up: false }
+    }
+
+    /// Runs the turn to its end, or until it is cancelled, and gives the answer to the prompt.
+    pub(super) async fn run(
+        mut self,
+        prompt: String,
+        cancelled: oneshot::Receiver<()>,
+    ) -> Result<Value, Refusal> {
+        let stopped = tokio::select! {
+            biased;
+            Ok(()) = cancelled => None,
+            stopped = self.work(prompt) => Some(stopped),
+        };
+        let stopped = match stopped {
+            Some(stopped) => stopped?,
+            None => {
+                self.close_calls(CANCELLED)?;
+                Stopped::Cancelled
+            }
+        };
+        Ok(json!({"stopReason": stopped.reason(), "usage": updates::turn_usage(self.totals)}))
+    }
+
+    async fn work(&mut self, prompt: String) -> Result<Stopped, Trouble> {
+        if let Some(focus) = compact_command(&prompt) {
+            return self.compact_by_hand(focus).await;
+        }
+        self.session.record(Record::Item { item: Item::User { text: prompt } })?;
+        for number in 1_u32.. {
+            let answer = self.next_answer().await?;
+            let calls = answer.said.calls.clone();
+            self.session.record(Record::Item { item: Item::Model(answer.said) })?;
+            match answer.stop {
+                Stop::Done if calls.is_empty() => return Ok(Stopped::EndTurn),
+                Stop::Done if self.settings.max_turns.is_some_and(|most| number >= most) => {
+                    self.close_calls(TOO_MANY)?;
+                    break;
+                }
+                Stop::Done => self.carry_out(calls).await?,
+                Stop::MaxTokens => {
+                    self.close_calls(CUT_SHORT)?;
+                    return Ok(Stopped::MaxTokens);
+                }
+                Stop::Refused => {
+                    self.close_calls(CUT_SHORT)?;
+                    return Ok(Stopped::Refusal);
+                }
+            }
+        }
+        Ok(Stopped::MaxRequests)
+    }
+
+    /// Asks the model to go on; a conversation that has become too long is summed up first.
+    async fn next_answer(&mut self) -> Result<Answer, Trouble> {
+        if self.is_crowded() {
+            self.make_room("the conversation fills the context window").await?;
+        }
+        let answer = match self.ask_to_go_on().await {
+            Err(error) if error.class == ErrorClass::Overflow => {
+                self.make_room(&error.message).await?;
+                self.ask_to_go_on().await?
+            }
+            answer => answer?,
+        };
+        self.spent(Purpose::Answer, answer.usage)?;
+        self.is_summed_up = self.is_summed_up && self.is_crowded();
+        self.tell_usage(answer.usage);
+        Ok(answer)
+    }
+
+    async fn make_room(&mut self, why: &str) -> Result<(), Trouble> {
+        if self.is_summed_up {
+            return Err(overflow(format!("{why}, and a summary of it did not help")));
+        }
+        self.sum_up(None, self.session.look(|conversation| conversation.last_prompt().cloned())).await?;
+        self.is_summed_up = true;
+        if self.is_crowded() {
+            return Err(overflow(format!("{why}, and a summary of it did not help")));
+        }
+        Ok(())
+    }
+
+    /// Whether four fifths of the context window are used.
+    fn is_crowded(&self) -> bool {
+        let used = u128::from(self.session.look(Conversation::used));
+        used * 5 > u128::from(self.settings.context_window) * 4
+    }
+
+    /// Counts what an answer took.
+    pub(super) fn spent(&mut self, purpose: Purpose, usage: Usage) -> Result<(), Trouble> {
+        self.totals = sum(self.totals, usage);
+        let cost = self.settings.prices.map(|prices| prices.of(usage));
+        let model = self.session.model_name();
+        Ok(self.session.record(Record::Usage { purpose, model, usage, cost })?)
+    }
+
+    /// Tells how full the context is, what the session has cost, and what one answer took.
+    pub(super) fn tell_usage(&self, usage: Usage) {
+        let (used, cost) = self.session.look(|conversation| (conversation.used(), conversation.cost));
+        let update = updates::usage(used, self.settings.context_window, cost);
+        let update = updates::with_answer(update, &self.session.model_name(), usage);
+        self.outbox.update(&self.session.id, update);
+    }
+
+    fn close_calls(&self, why: &str) -> Result<(), Trouble> {
+        for result in self.session.close_calls(why)? {
+            let update = updates::tool_ended(&result.id, Status::Failed, &result.output, Vec::new());
+            self.outbox.update(&self.session.id, update);
+        }
+        Ok(())
+    }
+}
+
+/// What a summary should dwell on, when the prompt asks for one.
+fn compact_command(prompt: &str) -> Option<Option<&str>> {
+    let rest = prompt.trim().strip_prefix("/compact")?;
+    let focus = rest.trim();
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| (!focus.is_empty()).then_some(focus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_command_itself_asks_for_a_summary() {
+        for (prompt, wanted) in [
+            ("/compact", Some(None)),
+            (" /compact \n", Some(None)),
+            ("/compact the tests", Some(Some("the tests"))),
+            ("/compactor", None),
+            ("do /compact", None),
+            ("", None),
+        ] {
+            assert_eq!(compact_command(prompt), wanted, "{prompt:?}");
+        }
+    }
+}
