@@ -11,15 +11,16 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use towline_testkit::model::ModelServer;
+use towline_testkit::scratch::clean_command;
 
 /// Nothing takes so long.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The name of the variable with the key, and the key.
-pub const KEY: (&str, &str) = ("SCRIPTED_KEY", "sk-scripted-secret");
+pub(crate) const KEY: (&str, &str) = ("SCRIPTED_KEY", "sk-scripted-secret");
 
 /// The four wire formats, as the command line names them, and where their paths begin.
-pub const FORMATS: [(&str, &[&str], &str); 4] = [
+pub(crate) const FORMATS: [(&str, &[&str], &str); 4] = [
     ("responses", &["--provider", "openai", "--api", "responses"], "/v1"),
     ("chat", &["--provider", "openai"], "/v1"),
     ("gemini", &["--provider", "gemini"], "/v1beta"),
@@ -27,43 +28,42 @@ pub const FORMATS: [(&str, &[&str], &str); 4] = [
 ];
 
 /// One that stands for all where the format does not matter.
-pub const ANY: (&str, &[&str], &str) = FORMATS[1];
+pub(crate) const ANY: (&str, &[&str], &str) = FORMATS[1];
 
 /// A directory to work in and one for state.
-pub struct Place {
+pub(crate) struct Place {
     root: TempDir,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().expect("a scratch directory");
         std::fs::create_dir(root.path().join("work")).expect("a directory");
         Self { root }
     }
 
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.root.path().canonicalize().expect("a real path").join("work")
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.work().join(name), text).expect("a file");
     }
 
-    pub fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.work().join(name)).ok()
     }
 
     /// The command, without arguments.
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_towline"));
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    pub(crate) fn command(&self) -> Command {
+        let mut command = clean_command(env!("CARGO_BIN_EXE_towline"));
         command.env("HOME", self.root.path()).env("TOWLINE_HOME", self.root.path().join("state"));
         command.env(KEY.0, KEY.1).current_dir(self.root.path());
         command
     }
 
     /// Starts an agent whose model is at `server`.
-    pub fn agent(&self, format: (&str, &[&str], &str), server: &ModelServer, more: &[&str]) -> Agent {
+    pub(crate) fn agent(&self, format: (&str, &[&str], &str), server: &ModelServer, more: &[&str]) -> Agent {
         let (_, provider, prefix) = format;
         let mut command = self.command();
         command.arg("acp").args(provider).args(["--model", "scripted-model", "--key-env", KEY.0]);
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// The same with a session.
-    pub fn session(
+    pub(crate) fn session(
         &self,
         format: (&str, &[&str], &str),
         server: &ModelServer,
@@ -84,7 +84,7 @@ impl Place {
     }
 
     /// The number that a command has written into a file, as soon as it is there.
-    pub fn pid(&self, name: &str) -> Pid {
+    pub(crate) fn pid(&self, name: &str) -> Pid {
         let begun = Instant::now();
         loop {
             let number = self.read(name).and_then(|text| text.trim().parse().ok());
@@ -98,7 +98,7 @@ impl Place {
 }
 
 /// Waits until a process is gone.
-pub fn wait_gone(pid: Pid) {
+pub(crate) fn wait_gone(pid: Pid) {
     let begun = Instant::now();
     while test_kill_process(pid).is_ok() && !is_zombie(pid) {
         assert!(begun.elapsed() < DEADLINE, "{pid:?} still runs");
@@ -113,7 +113,7 @@ fn is_zombie(pid: Pid) -> bool {
 }
 
 /// The program, from the client's side.
-pub struct Agent {
+pub(crate) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -121,11 +121,11 @@ pub struct Agent {
     work: PathBuf,
     last_id: u64,
     /// What it is answered when it asks for a permission.
-    pub permit: &'static str,
+    pub(crate) permit: &'static str,
 }
 
 impl Agent {
-    pub fn start_with(mut command: Command, work: PathBuf) -> Self {
+    pub(crate) fn start_with(mut command: Command, work: PathBuf) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let input = child.stdin.take();
@@ -143,12 +143,12 @@ impl Agent {
         Self { child, input, messages, reader: Some(reader), work, last_id: 0, permit: "allow_once" }
     }
 
-    pub fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("its input is open");
         writeln!(input, "{message}").expect("it reads");
     }
 
-    pub fn request(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -156,7 +156,7 @@ impl Agent {
     }
 
     /// All news until the answer to a request, and the answer. Permissions are answered on the way.
-    pub fn until(&mut self, id: u64) -> (Vec<Value>, Value) {
+    pub(crate) fn until(&mut self, id: u64) -> (Vec<Value>, Value) {
         let mut news = Vec::new();
         loop {
             let message = match self.messages.recv_timeout(DEADLINE) {
@@ -174,51 +174,51 @@ impl Agent {
         }
     }
 
-    pub fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         let id = self.request(method, params);
         self.until(id).1
     }
 
-    pub fn new_session(&mut self, servers: &Value) -> String {
+    pub(crate) fn new_session(&mut self, servers: &Value) -> String {
         let answer = self.call("session/new", &json!({"cwd": self.work, "mcpServers": servers}));
         answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// Opens an earlier session.
-    pub fn open(&mut self, method: &str, session: &str) -> (Vec<Value>, Value) {
+    pub(crate) fn open(&mut self, method: &str, session: &str) -> (Vec<Value>, Value) {
         let params = json!({"sessionId": session, "cwd": self.work, "mcpServers": []});
         let id = self.request(method, &params);
         self.until(id)
     }
 
-    pub fn bypass(&mut self, session: &str) {
+    pub(crate) fn bypass(&mut self, session: &str) {
         let answer = self.call("session/set_mode", &json!({"sessionId": session, "modeId": "bypass"}));
         assert_eq!(answer["result"], json!({}));
     }
 
-    pub fn ask(&mut self, session: &str, text: &str) -> u64 {
+    pub(crate) fn ask(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
         self.request("session/prompt", &json!({"sessionId": session, "prompt": prompt}))
     }
 
     /// A whole turn: the news, and the answer.
-    pub fn prompt(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
+    pub(crate) fn prompt(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
         let id = self.ask(session, text);
         self.until(id)
     }
 
-    pub fn cancel(&mut self, session: &str) {
+    pub(crate) fn cancel(&mut self, session: &str) {
         self.send(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}));
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::KILL).expect("it runs");
         self.child.wait().expect("it ends");
     }
 
     /// Closes its input, and waits for its end.
-    pub fn end(mut self) -> ExitStatus {
+    pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.input.take());
         let begun = Instant::now();
         loop {
@@ -246,32 +246,32 @@ impl Drop for Agent {
 }
 
 /// The updates of a kind among the news.
-pub fn updates(news: &[Value], kind: &str) -> Vec<Value> {
+pub(crate) fn updates(news: &[Value], kind: &str) -> Vec<Value> {
     let updates = news.iter().filter(|message| message["method"] == "session/update");
     let updates = updates.map(|message| message["params"]["update"].clone());
     updates.filter(|update| update["sessionUpdate"] == kind).collect()
 }
 
 /// What it said.
-pub fn said(news: &[Value]) -> String {
+pub(crate) fn said(news: &[Value]) -> String {
     let chunks = updates(news, "agent_message_chunk").into_iter();
     chunks.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The status and output of each call that came to its end.
-pub fn ends(news: &[Value]) -> Vec<(String, String)> {
+pub(crate) fn ends(news: &[Value]) -> Vec<(String, String)> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let over = |update: &Value| update["status"] == "completed" || update["status"] == "failed";
     let ends = updates(news, "tool_call_update").into_iter().filter(over);
     ends.map(|update| (word(&update["status"]), word(&update["rawOutput"]["output"]))).collect()
 }
 
-pub fn stop_reason(answer: &Value) -> &str {
+pub(crate) fn stop_reason(answer: &Value) -> &str {
     answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
 /// The notifications of a method.
-pub fn notified(news: &[Value], method: &str) -> Vec<Value> {
+pub(crate) fn notified(news: &[Value], method: &str) -> Vec<Value> {
     let notified = news.iter().filter(|message| message["method"] == method);
     notified.map(|message| message["params"].clone()).collect()
 }

@@ -1,5 +1,7 @@
 //! `towline acp`, the program itself, over a scripted model in all four wire formats: what an ACP client sees.
 
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
 mod agent;
 mod sessions;
 mod tools;

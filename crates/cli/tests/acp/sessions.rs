@@ -30,7 +30,11 @@ fn a_killed_agent_goes_on_where_it_was_in_every_format() {
         let statuses: Vec<_> = ends(&news).into_iter().map(|(status, _)| status).collect();
         assert_eq!(statuses, ["completed", "failed"], "{format:?}");
         let (news, answer) = agent.prompt(&session, "Go on");
-        assert_eq!((said(&news).as_str(), stop_reason(&answer)), ("Done after all.", "end_turn"), "{format:?}");
+        assert_eq!(
+            (said(&news).as_str(), stop_reason(&answer)),
+            ("Done after all.", "end_turn"),
+            "{format:?}"
+        );
         let last = server.turns().pop().expect("a request");
         let text = last.all_text();
         assert!(text.contains("Do both") && text.contains("may or may not have been carried out"), "{text}");
@@ -48,7 +52,10 @@ fn two_processes_do_not_share_a_session() {
     let (first, session) = place.session(ANY, &server, &[]);
     let mut second = place.agent(ANY, &server, &[]);
     let (_, answer) = second.open("session/resume", &session);
-    assert!(answer["error"]["message"].as_str().is_some_and(|words| words.contains("another process")), "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|words| words.contains("another process")),
+        "{answer}"
+    );
     assert_eq!(first.end().code(), Some(0));
     let (_, answer) = second.open("session/resume", &session);
     assert!(answer["result"].is_object(), "{answer}");

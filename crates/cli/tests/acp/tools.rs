@@ -26,7 +26,11 @@ fn a_call_is_carried_out_and_its_result_read_in_every_format() {
         place.write("a.txt", "one\n");
         let (mut agent, session) = place.session(format, &server, &[]);
         let (news, answer) = agent.prompt(&session, "Make it two");
-        assert_eq!((said(&news).as_str(), stop_reason(&answer)), ("I change it.Done.", "end_turn"), "{format:?}");
+        assert_eq!(
+            (said(&news).as_str(), stop_reason(&answer)),
+            ("I change it.Done.", "end_turn"),
+            "{format:?}"
+        );
         assert_eq!(place.read("a.txt").as_deref(), Some("two\n"), "{format:?}");
         let statuses: Vec<_> = ends(&news).into_iter().map(|(status, _)| status).collect();
         assert_eq!(statuses, ["completed"; 4], "{format:?}");
@@ -43,7 +47,11 @@ fn a_call_is_carried_out_and_its_result_read_in_every_format() {
         let reported = server.reported_usage();
         let usage = &answer["result"]["usage"];
         let counted = ["inputTokens", "outputTokens", "cachedReadTokens"].map(|kind| usage[kind].as_u64());
-        assert_eq!(counted, [Some(reported.input), Some(reported.output), Some(reported.cache_read)], "{format:?}");
+        assert_eq!(
+            counted,
+            [Some(reported.input), Some(reported.output), Some(reported.cache_read)],
+            "{format:?}"
+        );
     }
 }
 
@@ -66,9 +74,8 @@ fn a_rejected_call_is_not_carried_out_and_the_model_is_told() {
 
 #[test]
 fn a_cancelled_turn_leaves_nothing_running_and_the_next_one_goes_on() {
-    let rule = Rule::always()
-        .reply(Reply::tool("run", json!({"command": LASTING})))
-        .then(Reply::text("Going on."));
+    let rule =
+        Rule::always().reply(Reply::tool("run", json!({"command": LASTING}))).then(Reply::text("Going on."));
     let server = ModelServer::start(rule);
     let place = Place::new();
     let (mut agent, session) = place.session(ANY, &server, &[]);

@@ -64,7 +64,11 @@ fn an_answer_that_broke_off_is_not_said_twice_in_the_conversation() {
         let place = Place::new();
         let (mut agent, session) = place.session(format, &server, &[]);
         let (news, answer) = agent.prompt(&session, "What is it?");
-        assert_eq!((stop_reason(&answer), notified(&news, "_towline/retrying").len()), ("end_turn", 1), "{format:?}");
+        assert_eq!(
+            (stop_reason(&answer), notified(&news, "_towline/retrying").len()),
+            ("end_turn", 1),
+            "{format:?}"
+        );
         agent.prompt(&session, "Again?");
         let last = server.turns().pop().expect("a request");
         assert_eq!(last.all_text().matches("forty-two").count(), 1, "{format:?}");

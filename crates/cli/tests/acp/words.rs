@@ -17,7 +17,11 @@ fn a_prompt_is_answered_in_every_format_and_counted_to_the_token() {
         let (mut agent, session) = place.session(format, &server, &price);
         for turn in 1..=2 {
             let (news, answer) = agent.prompt(&session, "Say hello");
-            assert_eq!((said(&news).as_str(), stop_reason(&answer)), ("Hello there.", "end_turn"), "{format:?}");
+            assert_eq!(
+                (said(&news).as_str(), stop_reason(&answer)),
+                ("Hello there.", "end_turn"),
+                "{format:?}"
+            );
             // 1000 × 2 + 30 × 10 + 200 × 0.5 micro-dollars.
             let wanted = json!({
                 "sessionUpdate": "usage_update",
@@ -52,9 +56,12 @@ fn a_long_conversation_is_replaced_by_a_summary_in_every_format() {
     for format in FORMATS {
         let full = Usage { input: 9000, output: 20, cache_read: 0, cache_creation: 0 };
         let script = Script::from([
-            Rule::when(Matcher::prompt_contains("will be replaced by your summary").and(Matcher::has_tools().negated()))
-                .reply(Reply::text("THE SUMMARY"))
-                .also_side_requests(),
+            Rule::when(
+                Matcher::prompt_contains("will be replaced by your summary")
+                    .and(Matcher::has_tools().negated()),
+            )
+            .reply(Reply::text("THE SUMMARY"))
+            .also_side_requests(),
             Rule::when(Matcher::any_text_contains("THE SUMMARY")).reply(Reply::text("All done.")),
             Rule::always().reply(Reply::tool("list", json!({})).usage(full)),
         ]);
@@ -84,7 +91,10 @@ fn a_missing_key_is_named_unless_the_server_is_ones_own() {
     let mut agent = Agent::start_with(command, place.work());
     let answer = agent.call("session/new", &json!({"cwd": place.work(), "mcpServers": []}));
     assert_eq!(answer["error"]["code"], -32_000);
-    assert!(answer["error"]["message"].as_str().is_some_and(|words| words.contains("GEMINI_API_KEY")), "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|words| words.contains("GEMINI_API_KEY")),
+        "{answer}"
+    );
     let mut command = place.command();
     let url = format!("{}/v1", server.url());
     command.env_remove(KEY.0).args(["acp", "--provider", "openai", "--model", "m", "--base-url", &url]);
