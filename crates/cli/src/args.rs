@@ -329,7 +329,7 @@ pub(crate) struct Acp {
     /// Let the model fetch pages of the web
     #[arg(long)]
     pub(crate) fetch: bool,
-    /// A further directory that it may work in; may be given several times
+    /// A further directory that it may read; may be given several times
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Vec<PathBuf>,
     /// Where sessions are kept [default: sessions in the state directory]

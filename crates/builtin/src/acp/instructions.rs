@@ -33,7 +33,7 @@ pub(super) fn instructions(directory: &Path, further: &[std::path::PathBuf], now
         std::env::consts::ARCH,
     );
     for directory in further {
-        text.push_str(&format!("\nYou may also work in: {}", directory.display()));
+        text.push_str(&format!("\nYou may also read: {}", directory.display()));
     }
     if let Some((name, notes)) = notes(directory) {
         text.push_str(&format!("\n\nThe project's own notes for agents ({name}):\n\n{notes}"));

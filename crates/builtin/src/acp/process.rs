@@ -41,7 +41,8 @@ fn provider() -> MakeModel {
         }
         let (format, key) = (settings.format, settings.key.clone());
         let endpoint = Endpoint { format, base_url: settings.url().to_owned(), key };
-        let timeouts = Timeouts { silence: settings.silence, ..Timeouts::default() };
+        let connect = Timeouts::default().connect.min(settings.silence);
+        let timeouts = Timeouts { connect, silence: settings.silence };
         Ok(Arc::new(Client::new(endpoint, timeouts)))
     })
 }

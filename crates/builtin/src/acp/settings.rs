@@ -30,7 +30,7 @@ pub struct AcpSettings {
     pub prices: Option<Prices>,
     /// Whether the model may fetch pages of the web.
     pub fetch: Fetching,
-    /// Further directories that it may read and write.
+    /// Further directories that it may read, as absolute paths.
     pub directories: Vec<PathBuf>,
     /// Where sessions are kept.
     pub sessions: PathBuf,

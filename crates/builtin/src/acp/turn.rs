@@ -21,6 +21,8 @@ use crate::tools::Status;
 /// What the model is told about calls that were under way.
 const CANCELLED: &str = "The user cancelled the turn while this call was under way: it may or may not have been carried \
                          out. Look before you repeat it.";
+const UNKNOWN_END: &str = "What came of this call could not be kept: it may or may not have been carried out. Look before \
+                           you repeat it.";
 const CUT_SHORT: &str = "This call was not carried out: the answer that it stood in was not complete.";
 
 const TOO_MANY: &str = "This call was not carried out: the turn has reached its limit of answers.";
@@ -88,6 +90,8 @@ impl<'a> Turn<'a> {
         if let Some(focus) = compact_command(&prompt) {
             return self.compact_by_hand(focus).await;
         }
+        // A turn that could not write down its results has left them open.
+        self.close_calls(UNKNOWN_END)?;
         self.session.record(Record::Item { item: Item::User { text: prompt } })?;
         for number in 1_u32.. {
             let answer = self.next_answer().await?;
