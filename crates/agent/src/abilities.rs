@@ -134,11 +134,12 @@ mod tests {
             (Kind::Acp, "gemini"),
             (Kind::Acp, "/opt/bin/opencode"),
             (Kind::Acp, "other"),
+            (Kind::Gemini, "gemini"),
             (Kind::Script, "towline"),
         ]
         .map(|(kind, program)| extents(kind, program));
         // Resume, steering, permissions, questions, compaction, tokens, cost, MCP servers.
-        assert_eq!(seen, ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnnnn"]);
+        assert_eq!(seen, ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnynn", "ynnnnnnn"]);
     }
 
     #[test]

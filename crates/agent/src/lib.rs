@@ -13,6 +13,7 @@ mod command;
 #[cfg(test)]
 mod end_kinds;
 mod environment;
+mod gemini;
 mod jsonrpc;
 mod permission;
 mod protocol;

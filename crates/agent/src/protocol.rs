@@ -83,6 +83,7 @@ pub fn agent(kind: Kind) -> &'static dyn Agent {
         Kind::Claude => &crate::claude::Claude,
         Kind::Codex => &crate::codex::Codex,
         Kind::Acp | Kind::Builtin => &crate::acp::Acp,
+        Kind::Gemini => &crate::gemini::Gemini,
         Kind::Command => &crate::command::Command,
         Kind::Script => &crate::script::Script,
     }

@@ -19,6 +19,8 @@ pub enum Kind {
     Codex,
     /// Any agent that speaks the Agent Client Protocol.
     Acp,
+    /// Gemini CLI, by its stream of JSON.
+    Gemini,
     /// Any program that takes a prompt, prints text and exits.
     Command,
     /// The agent over model APIs inside the binary.
@@ -29,8 +31,15 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Claude, Self::Codex, Self::Acp, Self::Builtin, Self::Command, Self::Script];
+    pub const ALL: [Self; 7] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Acp,
+        Self::Builtin,
+        Self::Gemini,
+        Self::Command,
+        Self::Script,
+    ];
 
     /// The name used in the configuration.
     pub const fn name(self) -> &'static str {
@@ -39,6 +48,7 @@ impl Kind {
             Self::Codex => "codex",
             Self::Acp => "acp",
             Self::Builtin => "builtin",
+            Self::Gemini => "gemini",
             Self::Command => "command",
             Self::Script => "script",
         }

@@ -9,6 +9,7 @@ use crate::builtin_agents;
 use crate::command_agents;
 use crate::convert::Config;
 use crate::error::{ConfigError, Warning, did_you_mean};
+use crate::gemini_agents;
 use crate::layer::Place;
 use crate::schema::KeyPath;
 use crate::settings::Settings;
@@ -117,6 +118,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
     };
     let cli = command_agents::read(settings, name, kind, &command)?;
     let api = builtin_agents::read(settings, name, kind)?;
+    gemini_agents::check(settings, name, kind)?;
     let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
         Some("bypass") => Permission::Bypass,
         Some("ask") => Permission::Ask,

@@ -14,6 +14,7 @@ mod checks;
 mod command_agents;
 mod convert;
 mod error;
+mod gemini_agents;
 mod layer;
 mod schema;
 mod settings;

@@ -8,7 +8,7 @@ use crate::error::did_you_mean;
 use crate::suggest::nearest;
 
 /// The kinds of agents that a configuration may name.
-const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "command", "script"];
+const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "gemini", "command", "script"];
 
 /// A known key.
 #[derive(Debug)]

@@ -130,7 +130,7 @@ fn bad_values_are_refused_with_what_to_write() {
         (
             "agents.claude.kind = \"claud\"",
             "`agents.claude.kind` cannot be `claud` in FILE (line 1, column 22); \
-             use one of claude, codex, acp, builtin, command, script; did you mean `claude`?",
+             use one of claude, codex, acp, builtin, gemini, command, script; did you mean `claude`?",
         ),
         (
             "agents.claude.permission = \"yolo\"",

@@ -190,13 +190,18 @@ fn with_outcome(outcome: &Outcome) -> End {
     }
 }
 
-/// What a refusal is about.
+/// What a failure is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+pub(crate) enum Meaning {
+    /// The credentials or the account: only a person can mend that.
     Auth,
+    /// A quota that is used up.
     Limit,
+    /// A conversation that no longer fits the model.
     Overflow,
+    /// An error of the provider's own, or no way to it.
     Server,
+    /// Nobody knows.
     Unknown,
 }
 
@@ -217,16 +222,27 @@ fn status(error: &RpcError) -> Option<u16> {
 }
 
 fn meaning(error: &RpcError) -> Meaning {
-    let spoken = words(error).to_lowercase();
-    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
+    let status = status(error);
     let name = error.data.get("errorName").and_then(serde_json::Value::as_str);
-    match (status(error), name) {
+    match (status, name) {
         _ if error.code == AUTH_REQUIRED => Meaning::Auth,
         _ if builtin::class(error).is_some_and(|class| class == "overflow") => Meaning::Overflow,
-        (Some(401..=403), _) | (_, Some("ProviderAuthError")) => Meaning::Auth,
-        (Some(429), _) => Meaning::Limit,
-        (Some(413), _) | (_, Some("ContextOverflowError")) => Meaning::Overflow,
-        (Some(408 | 500..=599), _) => Meaning::Server,
+        (_, Some("ProviderAuthError")) => Meaning::Auth,
+        (Some(401..=403 | 429), _) => meaning_of(status, ""),
+        (_, Some("ContextOverflowError")) => Meaning::Overflow,
+        _ => meaning_of(status, &words(error)),
+    }
+}
+
+/// What a failed request to a provider is about: by its status, or else by what was said of it.
+pub(crate) fn meaning_of(status: Option<u16>, words: &str) -> Meaning {
+    let spoken = words.to_lowercase();
+    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
+    match status {
+        Some(401..=403) => Meaning::Auth,
+        Some(429) => Meaning::Limit,
+        Some(413) => Meaning::Overflow,
+        Some(408 | 500..=599) => Meaning::Server,
         _ if says(&OVERFLOW_WORDS) => Meaning::Overflow,
         _ if says(&LIMIT_WORDS) => Meaning::Limit,
         _ if says(&AUTH_WORDS) => Meaning::Auth,

@@ -25,3 +25,4 @@ mod wire;
 pub(crate) mod tests;
 
 pub(crate) use agent::Acp;
+pub(crate) use classify::{Meaning, meaning_of};

@@ -45,8 +45,10 @@ pub(super) enum Need {
 impl Preset {
     /// By the kind, or by the first word of the command.
     pub(super) fn of(settings: &AgentSettings) -> Self {
-        if settings.kind == Kind::Builtin {
-            return Self::Builtin;
+        match settings.kind {
+            Kind::Builtin => return Self::Builtin,
+            Kind::Gemini => return Self::Gemini,
+            _ => {}
         }
         let program = settings.command.first().and_then(|program| Path::new(program).file_stem());
         match program.and_then(|name| name.to_str()) {

@@ -12,3 +12,4 @@ mod protocol;
 pub(crate) mod tests;
 
 pub(crate) use agent::Command;
+pub(crate) use plain_text::plain;

@@ -22,7 +22,7 @@ enum Move {
 /// The line as a person would read it: without control sequences, without a carriage return at its end, and without
 /// what a carriage return has written over. Tabs stay. Where the cursor was moved, words are kept apart, by a line end if
 /// it went to another line: so there may be several lines in it.
-pub(super) fn plain(line: &str) -> String {
+pub(crate) fn plain(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line.trim_end_matches('\r').chars().peekable();
     while let Some(next) = rest.next() {

@@ -1,0 +1,83 @@
+//! Gemini CLI in its headless mode as one of the kinds of agents.
+
+use std::collections::BTreeMap;
+
+use towline_core::LaunchProblem;
+
+use super::plan;
+use super::protocol::GeminiProtocol;
+use crate::abilities::{self, Abilities, Ability};
+use crate::acp::Acp;
+use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
+use crate::settings::{AgentSettings, Permission};
+use crate::sign_in::SignIn;
+use crate::version::{TestedVersions, Version};
+
+/// Gemini CLI, by its stream of JSON. The program is the one that also speaks ACP: what does not depend on the mode is
+/// said there.
+pub(crate) struct Gemini;
+
+impl Agent for Gemini {
+    /// Its standard output is a file: to a pipe, it loses what it has not yet written when it exits.
+    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
+        let mut env = self.environment(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::OutputFile }
+    }
+
+    /// The configuration refuses the same. Here it is what keeps rules that nobody would enforce from being ignored.
+    fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
+        let may_all = settings.permission == Permission::Bypass && settings.deny.is_empty();
+        (!may_all).then(|| LaunchProblem::Other {
+            message: "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
+                      use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
+                .to_owned(),
+        })
+    }
+
+    fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
+        Box::new(GeminiProtocol::new(settings, context))
+    }
+
+    fn sign_in_hint(&self, settings: &AgentSettings) -> String {
+        Acp.sign_in_hint(settings)
+    }
+
+    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+        Acp.sign_in(settings, environment)
+    }
+
+    fn environment(
+        &self,
+        settings: &AgentSettings,
+        inherited: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        Acp.environment(settings, inherited)
+    }
+
+    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
+        Acp.version_command(settings)
+    }
+
+    fn version(&self, output: &str) -> Option<Version> {
+        Acp.version(output)
+    }
+
+    fn tested(&self, settings: &AgentSettings) -> Option<TestedVersions> {
+        Acp.tested(settings)
+    }
+
+    fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str> {
+        Acp.install_hint(settings)
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        Abilities {
+            permissions: Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
+            tokens: Ability::Yes("of each model, with the end of the turn"),
+            cost: Ability::No(abilities::NO_COST),
+            mcp: Ability::No("none are handed to it, Towline's own tools neither; with `kind = \"acp\"` they are"),
+            ..Abilities::least(self.resuming(settings))
+        }
+    }
+}

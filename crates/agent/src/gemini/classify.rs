@@ -1,0 +1,202 @@
+//! What an end means: one pure function over all the evidence.
+//!
+//! The stream's last word decides, then the exit code, which is the status of the failed request modulo 256 unless it is
+//! one of the CLI's own. An exit with 0 says nothing: it also exits so when it was ended by a signal and when the
+//! model's answer broke off. What is not understood is a crash, never a success.
+
+use towline_core::{End, Refusal};
+
+use super::wire::Failure;
+use crate::acp::{Meaning, meaning_of};
+use crate::command::plain;
+use crate::protocol::ProcessEnd;
+use crate::text;
+
+/// Exit codes of the CLI's own.
+mod exit {
+    pub(super) const AUTH: i32 = 41;
+    pub(super) const INPUT: i32 = 42;
+    pub(super) const TURN_LIMIT: i32 = 53;
+}
+
+/// The first exit code that is a request's status, 400, modulo 256.
+const FIRST_STATUS: i32 = 400 - 256;
+
+/// Around what the provider said.
+const API_ERROR: &str = "[API Error: ";
+
+/// On stderr when `--resume` names a session that this directory does not have.
+const NOT_RESUMED: &str = "Error resuming session";
+
+/// On stderr when `--session-id` names a session that exists: "Error starting session: Session ID … already exists."
+const NOT_STARTED: &str = "Error starting session";
+const IN_USE: &str = "already exists";
+
+/// The provider's answer ended before it was whole.
+const BROKE_OFF: &str = "Model stream ended";
+
+/// How much of stderr a message quotes.
+const STDERR_QUOTE: usize = 500;
+
+/// Everything that says how an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Evidence {
+    /// Whether an earlier session was to go on.
+    pub(super) asked_to_resume: bool,
+    /// Whether a session came up.
+    pub(super) session_started: bool,
+    /// Whether the CLI said that its own cap on turns was reached.
+    pub(super) hit_turn_limit: bool,
+    /// The last `error` that was no mere warning.
+    pub(super) last_error: Option<String>,
+    /// The end of the turn.
+    pub(super) outcome: Option<Outcome>,
+    /// How the process ended.
+    pub(super) exit: ProcessEnd,
+}
+
+/// What a `result` frame said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) status: String,
+    pub(super) error: Option<Failure>,
+}
+
+impl Outcome {
+    fn is_clean(&self) -> bool {
+        self.status == "success" && self.error.is_none()
+    }
+}
+
+impl Evidence {
+    /// The status and the name of what went wrong, unless nothing did.
+    pub(super) fn failure(&self, outcome: &Outcome) -> Option<(Option<u16>, String)> {
+        if outcome.is_clean() {
+            return self.hit_turn_limit.then(|| (None, "turn limit".to_owned()));
+        }
+        let kind = outcome.error.as_ref().map(|error| error.kind.clone());
+        let reason = kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| outcome.status.clone());
+        Some((self.api_error(outcome).0, reason))
+    }
+
+    /// What the CLI has to say about what went wrong; nothing if nothing did.
+    pub(super) fn words(&self, outcome: &Outcome) -> String {
+        if outcome.is_clean() { String::new() } else { self.api_error(outcome).1 }
+    }
+
+    /// The status and the words of the failure.
+    fn api_error(&self, outcome: &Outcome) -> (Option<u16>, String) {
+        let message = outcome.error.as_ref().map(|error| error.message.as_str());
+        let message = message.filter(|message| !message.is_empty()).or(self.last_error.as_deref());
+        message.map_or_else(|| (None, "an error without words".to_owned()), api_error)
+    }
+}
+
+/// What the end means.
+pub(super) fn classify(evidence: &Evidence) -> End {
+    if let Some(problem) = &evidence.exit.spawn {
+        return End::SpawnFailed { problem: problem.clone() };
+    }
+    match &evidence.outcome {
+        Some(outcome) if !outcome.is_clean() => failed(evidence, outcome),
+        Some(_) if evidence.hit_turn_limit => End::MaxTurns,
+        Some(_) => End::Completed,
+        None => without_result(evidence),
+    }
+}
+
+/// What the CLI said when it did not take up the conversation.
+pub(super) fn refused_words(end: &End, exit: &ProcessEnd) -> Option<String> {
+    matches!(end, End::ResumeRefused { .. }).then(|| words_on_stderr(exit))
+}
+
+fn failed(evidence: &Evidence, outcome: &Outcome) -> End {
+    let (status, message) = evidence.api_error(outcome);
+    let kind = outcome.error.as_ref().map_or("", |error| error.kind.as_str());
+    match (kind, evidence.exit.code) {
+        ("FatalTurnLimitedError", _) | (_, Some(exit::TURN_LIMIT)) => return End::MaxTurns,
+        ("FatalAuthenticationError", _) | (_, Some(exit::AUTH)) => return End::Auth { message },
+        ("FatalCancellationError", _) => {
+            return End::Crashed { message: "the turn was interrupted".to_owned() };
+        }
+        _ => {}
+    }
+    let status = status.or_else(|| http_status(&evidence.exit));
+    if status.is_none() && message.starts_with(BROKE_OFF) {
+        return End::ServerError { status, message };
+    }
+    of_request(status, message)
+}
+
+/// The end after a request that failed for good.
+fn of_request(status: Option<u16>, message: String) -> End {
+    match meaning_of(status, &message) {
+        Meaning::Auth => End::Auth { message },
+        Meaning::Limit => End::RateLimited { until: None },
+        Meaning::Overflow => End::ContextOverflow,
+        Meaning::Server => End::ServerError { status, message },
+        Meaning::Unknown => End::Crashed { message },
+    }
+}
+
+/// The turn was not brought to its end.
+fn without_result(evidence: &Evidence) -> End {
+    let exit = &evidence.exit;
+    let message = how_it_ended(exit);
+    match exit.code {
+        Some(exit::INPUT) if !evidence.session_started => {
+            let says = |words| exit.stderr_tail.contains(words);
+            if evidence.asked_to_resume && says(NOT_RESUMED) {
+                return End::ResumeRefused { why: Refusal::NotFound };
+            }
+            if says(NOT_STARTED) && says(IN_USE) {
+                return End::ResumeRefused { why: Refusal::InUse };
+            }
+            End::Crashed { message }
+        }
+        Some(exit::AUTH) => End::Auth { message: words_on_stderr(exit) },
+        Some(exit::TURN_LIMIT) => End::MaxTurns,
+        _ => match http_status(exit).map(|status| (status, meaning_of(Some(status), ""))) {
+            Some((_, Meaning::Auth)) => End::Auth { message },
+            Some((_, Meaning::Limit)) => End::RateLimited { until: None },
+            Some((status, Meaning::Server)) => End::ServerError { status: Some(status), message },
+            _ => End::Crashed { message },
+        },
+    }
+}
+
+/// The status that the exit code stands for.
+fn http_status(exit: &ProcessEnd) -> Option<u16> {
+    let code = exit.code.filter(|code| (FIRST_STATUS..256).contains(code))?;
+    u16::try_from(code + 256).ok()
+}
+
+/// What the provider said, out of what the CLI puts around it, and the status if it said that.
+fn api_error(message: &str) -> (Option<u16>, String) {
+    let Some((inner, _)) = message.strip_prefix(API_ERROR).and_then(|rest| rest.rsplit_once(']')) else {
+        return (None, message.trim().to_owned());
+    };
+    let Ok(error) = serde_json::from_str::<serde_json::Value>(inner) else {
+        return (None, inner.trim().to_owned());
+    };
+    let status = error.pointer("/error/code").and_then(serde_json::Value::as_u64);
+    let words = error.pointer("/error/message").and_then(serde_json::Value::as_str).unwrap_or(inner);
+    (status.and_then(|status| status.try_into().ok()), words.to_owned())
+}
+
+fn how_it_ended(exit: &ProcessEnd) -> String {
+    let message = format!("{} without a result", exit.how());
+    let stderr = words_on_stderr(exit);
+    if stderr.is_empty() { message } else { format!("{message}: {stderr}") }
+}
+
+/// The end of stderr, without colours and without what it says each time.
+fn words_on_stderr(exit: &ProcessEnd) -> String {
+    let is_chatter = |line: &String| {
+        let chatter = ["YOLO mode is enabled", "Warning: 256-color", "Ripgrep is not available", "[STARTUP]"];
+        chatter.iter().any(|words| line.starts_with(words))
+    };
+    let lines = exit.stderr_tail.lines().map(plain).filter(|line| !is_chatter(line));
+    let lines: Vec<_> = lines.collect();
+    text::tail(lines.join("\n").trim(), STDERR_QUOTE).to_owned()
+}

@@ -1,0 +1,24 @@
+//! What to start: one builder for fresh and resumed sessions.
+
+use towline_core::SessionPlan;
+
+use crate::protocol::LaunchContext;
+use crate::settings::AgentSettings;
+
+/// Program and arguments. The prompt is never among them: without one there, it is read from standard input.
+pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.extend(["--output-format", "stream-json", "--approval-mode", "yolo"].map(str::to_owned));
+    let (flag, session) = match context.session {
+        SessionPlan::Fresh(id) => ("--session-id", id),
+        SessionPlan::Resume(id) => ("--resume", id),
+    };
+    argv.extend([flag.to_owned(), session.to_string()]);
+    if let Some(model) = context.model.or(settings.model.as_deref()) {
+        argv.extend(["--model".to_owned(), model.to_owned()]);
+    }
+    // This flag takes any number of words; joined with `=` it takes one, whatever follows.
+    argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
+    argv.extend(settings.args.iter().cloned());
+    argv
+}

@@ -1,0 +1,230 @@
+//! The conversation: the prompt goes in, the input is closed, and what comes out is one turn.
+
+use towline_core::{
+    AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, TurnStop, Usage,
+};
+
+use super::classify::{Evidence, Outcome, classify, refused_words};
+use super::speech::Speech;
+use super::tools::{self, Call};
+use super::wire;
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
+use crate::settings::AgentSettings;
+use crate::unrecognised::Unrecognised;
+
+/// The `error` that says so before a result without one: the CLI's own cap on turns was reached.
+const TURN_LIMIT: &str = "Maximum session turns exceeded";
+
+/// A frame that this version does not understand, by the name to count it under.
+struct Unknown(String);
+
+/// The state of one conversation.
+pub(super) struct GeminiProtocol {
+    prompt: String,
+    asked: SessionPlan,
+    /// What a person should know before the agent works.
+    warnings: Vec<AgentEvent>,
+    model: Option<String>,
+    speech: Speech,
+    calls: Vec<Call>,
+    /// Whether the last frame was the result of a tool: all that the model wanted at once come one after the other.
+    in_results: bool,
+    evidence: Evidence,
+    unrecognised: Unrecognised,
+}
+
+impl GeminiProtocol {
+    pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
+        let asked_to_resume = matches!(context.session, SessionPlan::Resume(_));
+        let first = settings.system_append.as_ref().map(|more| format!("{more}\n\n"));
+        Self {
+            prompt: first.unwrap_or_default() + context.prompt,
+            asked: context.session.clone(),
+            warnings: warnings(settings, context),
+            model: None,
+            speech: Speech::default(),
+            calls: Vec::new(),
+            in_results: false,
+            evidence: Evidence { asked_to_resume, ..Evidence::default() },
+            unrecognised: Unrecognised::default(),
+        }
+    }
+
+    fn read(&mut self, line: &str) -> Result<Vec<AgentEvent>, Unknown> {
+        let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+            return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
+        };
+        let what = &*envelope.kind;
+        let mut events = self.calls_over(what == "tool_result");
+        events.extend(match what {
+            "init" => self.on_init(decode(line, what)?),
+            "message" => self.on_message(&decode(line, what)?),
+            "tool_use" => self.on_tool_use(decode(line, what)?),
+            "tool_result" => self.on_tool_result(&decode(line, what)?),
+            "error" => self.on_error(decode(line, what)?),
+            "result" => self.on_result(decode(line, what)?),
+            unknown => return Err(Unknown(unknown.to_owned())),
+        });
+        Ok(events)
+    }
+
+    fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
+        self.unrecognised.note(what, raw).into_iter().collect()
+    }
+
+    /// After the results of tools, calls without one will never have any.
+    fn calls_over(&mut self, is_result: bool) -> Vec<AgentEvent> {
+        let was_result = std::mem::replace(&mut self.in_results, is_result);
+        if was_result && !is_result { self.drop_calls() } else { Vec::new() }
+    }
+
+    fn drop_calls(&mut self) -> Vec<AgentEvent> {
+        self.calls.drain(..).map(|call| call.dropped()).collect()
+    }
+
+    fn on_init(&mut self, line: wire::Init) -> Vec<AgentEvent> {
+        self.evidence.session_started = true;
+        self.model.clone_from(&line.model);
+        let native_id = SessionId::new(line.session_id);
+        let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
+        let started = SessionStarted { native_id, resumed, model: line.model, agent_version: None };
+        vec![AgentEvent::SessionStarted(started), AgentEvent::TurnStarted]
+    }
+
+    fn on_message(&mut self, line: &wire::Message) -> Vec<AgentEvent> {
+        // What was said to the model comes back, and is known.
+        if line.role != "assistant" {
+            return Vec::new();
+        }
+        if line.delta {
+            return self.speech.said(&line.content, line.time()).into_iter().collect();
+        }
+        let before = self.speech.over();
+        let piece = self.speech.said(&line.content, None);
+        [before, piece, self.speech.over()].into_iter().flatten().collect()
+    }
+
+    fn on_tool_use(&mut self, line: wire::ToolUse) -> Vec<AgentEvent> {
+        let call = Call::new(&line);
+        let plan = tools::plan(&line);
+        let begun = call.begun(line.parameters);
+        self.calls.push(call);
+        self.speech.over().into_iter().chain([begun]).chain(plan).collect()
+    }
+
+    fn on_tool_result(&mut self, line: &wire::ToolResult) -> Vec<AgentEvent> {
+        let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) else { return Vec::new() };
+        vec![self.calls.remove(at).ended(line)]
+    }
+
+    fn on_error(&mut self, line: wire::ErrorLine) -> Vec<AgentEvent> {
+        self.evidence.hit_turn_limit |= line.message == TURN_LIMIT;
+        if line.severity.as_deref() == Some("error") {
+            self.evidence.last_error = Some(line.message.clone());
+        }
+        self.speech.over().into_iter().chain([AgentEvent::Notice { text: line.message }]).collect()
+    }
+
+    fn on_result(&mut self, line: wire::ResultLine) -> Vec<AgentEvent> {
+        let mut events: Vec<_> = self.speech.over().into_iter().collect();
+        events.extend(self.drop_calls());
+        // The counts are of the whole process, which has one turn and says this once.
+        if let Some(stats) = line.stats.filter(|_| self.evidence.outcome.is_none()) {
+            events.extend(usage(&stats, self.model.as_deref()));
+        }
+        let outcome = Outcome { status: line.status, error: line.error };
+        let said = self.speech.take_last();
+        let failed = |(status, reason)| TurnStop::Failed { status, reason };
+        let stop = self.evidence.failure(&outcome).map_or(TurnStop::Done, failed);
+        let text = if said.is_empty() { self.evidence.words(&outcome) } else { said };
+        self.evidence.outcome = Some(outcome);
+        let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
+        events.push(AgentEvent::TurnEnded(ended));
+        events
+    }
+}
+
+impl Protocol for GeminiProtocol {
+    fn start(&mut self) -> Vec<Action> {
+        let mut prompt = std::mem::take(&mut self.prompt);
+        if !prompt.ends_with('\n') {
+            prompt.push('\n');
+        }
+        let warnings = std::mem::take(&mut self.warnings).into_iter().map(Action::emit);
+        // It begins only when it has read its input to the end.
+        warnings.chain([Action::Write(prompt.into_bytes()), Action::CloseStdin]).collect()
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+        let line = match frame.text() {
+            Ok(line) => line,
+            Err(raw) => return self.unknown("too long".to_owned(), &raw),
+        };
+        if line.is_empty() {
+            return Vec::new();
+        }
+        match self.read(&line) {
+            Ok(events) => events.into_iter().map(Action::emit).collect(),
+            Err(Unknown(what)) => self.unknown(what, &line),
+        }
+    }
+
+    /// It does not listen once it has its prompt.
+    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
+        match steer {
+            Steer::Interrupt | Steer::Tell { .. } | Steer::Answer { .. } => Vec::new(),
+        }
+    }
+
+    fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
+        self.evidence.exit = exit.clone();
+        let end = classify(&self.evidence);
+        let notice = exit.oddity_after(&end).or_else(|| refused_words(&end, exit));
+        let last = self.speech.over().into_iter().chain(notice.map(|text| AgentEvent::Notice { text }));
+        (self.unrecognised.rest().into_iter().chain(last.map(Action::emit)).collect(), end)
+    }
+}
+
+fn decode<'a, T: serde::Deserialize<'a>>(line: &'a str, what: &str) -> Result<T, Unknown> {
+    serde_json::from_str(line).map_err(|_| Unknown(what.to_owned()))
+}
+
+fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentEvent> {
+    let turns = settings.max_turns.map(|_| AgentEvent::Notice {
+        text: "this agent cannot be given `max_turns`: it is set, but has no effect".to_owned(),
+    });
+    let compact = context.compact.map(|_| AgentEvent::NotCompacted {
+        reason: "Gemini CLI does not summarise a conversation when it is told to in this mode".to_owned(),
+    });
+    turns.into_iter().chain(compact).collect()
+}
+
+/// What each model was used for, or all of them where they are not told apart.
+fn usage(stats: &wire::Stats, model: Option<&str>) -> Vec<AgentEvent> {
+    let event = |model: Option<&str>, counts: wire::Counts| {
+        let used = used(counts);
+        let model = model.map(str::to_owned);
+        (!used.is_empty()).then_some(AgentEvent::Usage {
+            model,
+            used,
+            context_used: None,
+            context_size: None,
+        })
+    };
+    if stats.models.is_empty() {
+        return event(model, stats.all).into_iter().collect();
+    }
+    stats.models.iter().filter_map(|(model, counts)| event(Some(model), *counts)).collect()
+}
+
+/// The total has the reasoning, which is paid for as what was written.
+fn used(counts: wire::Counts) -> Usage {
+    let beyond_input = counts.total_tokens.saturating_sub(counts.input_tokens);
+    Usage {
+        input: Tokens(counts.input_tokens.saturating_sub(counts.cached)),
+        output: Tokens(counts.output_tokens.max(beyond_input)),
+        cache_read: Tokens(counts.cached),
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,84 @@
+//! What the model says: pieces as they come, and the whole when it is complete.
+//!
+//! When an answer of the model breaks off, the CLI waits for a second or more, asks again, and writes the new answer's
+//! pieces behind those of the old one, without a word between them. So a message is kept in stretches, parted where the
+//! CLI paused: a stretch that begins like the message itself is that message, begun anew.
+
+use jiff::Timestamp;
+use towline_core::{AgentEvent, Role};
+
+/// It pauses for a second before it asks again the first time, and for longer then.
+const PAUSE_MS: i128 = 900;
+
+/// So many equal characters at their beginnings are no chance.
+const ALIKE: usize = 16;
+
+/// The message that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    /// All stretches but the last, as far as they hold.
+    settled: String,
+    /// Since the last pause.
+    stretch: String,
+    last_piece: Option<Timestamp>,
+    /// The last whole message of the turn.
+    last: String,
+}
+
+impl Speech {
+    /// A piece of a message. What is told live is only what was not told before.
+    pub(super) fn said(&mut self, piece: &str, at: Option<Timestamp>) -> Option<AgentEvent> {
+        if self.is_pause(at) {
+            self.settle();
+        }
+        self.last_piece = at.or(self.last_piece);
+        let known = self.stretch.len();
+        self.stretch.push_str(piece);
+        let text = if self.settled.starts_with(&self.stretch) {
+            ""
+        } else if self.stretch.starts_with(&self.settled) {
+            &self.stretch[known.max(self.settled.len())..]
+        } else {
+            piece
+        };
+        (!text.is_empty()).then(|| AgentEvent::MessageDelta { text: text.to_owned() })
+    }
+
+    /// What is being written is complete.
+    pub(super) fn over(&mut self) -> Option<AgentEvent> {
+        self.settle();
+        self.last_piece = None;
+        let text = std::mem::take(&mut self.settled);
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.last.clone_from(&text);
+        Some(AgentEvent::Message { role: Role::Assistant, text })
+    }
+
+    /// The last message of the turn, which is over.
+    pub(super) fn take_last(&mut self) -> String {
+        std::mem::take(&mut self.last)
+    }
+
+    fn is_pause(&self, at: Option<Timestamp>) -> bool {
+        let (Some(before), Some(at)) = (self.last_piece, at) else { return false };
+        at.as_nanosecond() - before.as_nanosecond() >= PAUSE_MS * 1_000_000
+    }
+
+    fn settle(&mut self) {
+        let stretch = std::mem::take(&mut self.stretch);
+        if begins_anew(&self.settled, &stretch) {
+            self.settled = stretch;
+        } else {
+            self.settled.push_str(&stretch);
+        }
+    }
+}
+
+/// Whether two texts begin alike: one is the beginning of the other, or their beginnings are the same for long enough.
+fn begins_anew(before: &str, after: &str) -> bool {
+    let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
+    let shorter = before.chars().count().min(after.chars().count());
+    shorter > 0 && (alike == shorter || alike >= ALIKE)
+}

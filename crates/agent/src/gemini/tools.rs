@@ -1,0 +1,99 @@
+//! Tool calls, in words for people.
+//!
+//! A call has no sign of its beginning but the model's wish for it. Its result says whether the tool worked; of a
+//! command, not how it exited.
+
+use serde_json::Value;
+use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+
+use super::wire;
+use crate::text;
+
+/// Where a call says what it is about, the most telling first.
+const SUBJECTS: [&str; 8] =
+    ["command", "file_path", "dir_path", "absolute_path", "path", "pattern", "query", "url"];
+
+const PATHS: [&str; 3] = ["file_path", "absolute_path", "path"];
+
+/// A call at work.
+#[derive(Debug)]
+pub(super) struct Call {
+    id: String,
+    name: String,
+    title: String,
+    kind: ToolKind,
+    paths: Vec<String>,
+}
+
+impl Call {
+    pub(super) fn new(line: &wire::ToolUse) -> Self {
+        let field = |name: &&str| line.parameters.get(*name).and_then(Value::as_str);
+        let subject = SUBJECTS.iter().find_map(field).filter(|subject| !subject.trim().is_empty());
+        Self {
+            id: line.tool_id.clone(),
+            name: line.tool_name.clone(),
+            title: subject.map_or_else(|| line.tool_name.clone(), text::one_line),
+            kind: kind(&line.tool_name),
+            paths: PATHS.iter().filter_map(field).map(str::to_owned).take(1).collect(),
+        }
+    }
+
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.id == id
+    }
+
+    pub(super) fn begun(&self, input: Value) -> AgentEvent {
+        let input = (!input.is_null()).then(|| text::clipped(input));
+        AgentEvent::Tool(ToolUse { input, ..self.event(ToolStatus::Running) })
+    }
+
+    pub(super) fn ended(&self, result: &wire::ToolResult) -> AgentEvent {
+        let status = if result.status == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
+        let words = result.error.as_ref().map(|error| error.message.as_str());
+        let output = result.output.as_deref().filter(|output| !output.is_empty()).or(words);
+        let output = Some(text::tail(output.unwrap_or_default(), text::OUTPUT_TAIL).to_owned());
+        AgentEvent::Tool(ToolUse { output, ..self.event(status) })
+    }
+
+    /// The answer that wanted it broke off, and was asked for again: nobody makes this call.
+    pub(super) fn dropped(&self) -> AgentEvent {
+        AgentEvent::Tool(self.event(ToolStatus::Cancelled))
+    }
+
+    fn event(&self, status: ToolStatus) -> ToolUse {
+        ToolUse {
+            id: self.id.clone(),
+            tool: self.kind,
+            name: self.name.clone(),
+            title: self.title.clone(),
+            status,
+            input: None,
+            output: None,
+            exit_code: None,
+            paths: self.paths.clone(),
+        }
+    }
+}
+
+/// The agent's to-do list, when this call writes it.
+pub(super) fn plan(line: &wire::ToolUse) -> Option<AgentEvent> {
+    let todos = line.parameters.get("todos").filter(|_| line.tool_name == "write_todos")?.as_array()?;
+    let entry = |todo: &Value| {
+        let text = todo.get("description")?.as_str()?.to_owned();
+        Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
+    };
+    Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+}
+
+fn kind(name: &str) -> ToolKind {
+    match name {
+        "read_file" | "read_many_files" | "list_directory" | "read_background_output" => ToolKind::Read,
+        "write_file" | "replace" => ToolKind::Edit,
+        "glob" | "grep_search" | "search_file_content" => ToolKind::Search,
+        "run_shell_command" => ToolKind::Execute,
+        "web_fetch" | "google_web_search" => ToolKind::Fetch,
+        "invoke_agent" => ToolKind::Subagent,
+        _ if name.starts_with("mcp_") => ToolKind::Mcp,
+        _ => ToolKind::Other,
+    }
+}
