@@ -139,7 +139,10 @@ mod tests {
         ]
         .map(|(kind, program)| extents(kind, program));
         // Resume, steering, permissions, questions, compaction, tokens, cost, MCP servers.
-        assert_eq!(seen, ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnynn", "ynnnnnnn"]);
+        assert_eq!(
+            seen,
+            ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnynn", "ynnnnnnn"]
+        );
     }
 
     #[test]

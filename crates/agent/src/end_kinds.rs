@@ -7,11 +7,12 @@ use towline_core::{End, EndKind};
 /// How the recordings of one protocol end.
 type Recorded = Vec<(String, End)>;
 
-fn protocols() -> [(&'static str, Recorded); 4] {
+fn protocols() -> [(&'static str, Recorded); 5] {
     [
         ("claude", crate::claude::tests::recorded_ends()),
         ("codex", crate::codex::tests::recorded_ends()),
         ("acp", crate::acp::tests::recorded_ends()),
+        ("gemini", crate::gemini::tests::recorded_ends()),
         ("command", crate::command::tests::recorded_ends()),
     ]
 }
@@ -36,6 +37,7 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
             "read from `max_turn_requests`, which the protocol has and neither recorded agent sends; shown in \
              acp/tests/classify.rs",
         ),
+        ("gemini", EndKind::MaxBudget) => Some("the CLI has no cap on cost"),
         ("acp", EndKind::MaxBudget) => Some("the protocol has no cap on cost"),
         (
             "command",

@@ -31,15 +31,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Claude,
-        Self::Codex,
-        Self::Acp,
-        Self::Builtin,
-        Self::Gemini,
-        Self::Command,
-        Self::Script,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::Acp, Self::Builtin, Self::Gemini, Self::Command, Self::Script];
 
     /// The name used in the configuration.
     pub const fn name(self) -> &'static str {

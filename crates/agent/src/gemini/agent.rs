@@ -29,9 +29,10 @@ impl Agent for Gemini {
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
         let may_all = settings.permission == Permission::Bypass && settings.deny.is_empty();
         (!may_all).then(|| LaunchProblem::Other {
-            message: "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
+            message:
+                "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
-                .to_owned(),
+                    .to_owned(),
         })
     }
 
@@ -76,7 +77,9 @@ impl Agent for Gemini {
             permissions: Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
             tokens: Ability::Yes("of each model, with the end of the turn"),
             cost: Ability::No(abilities::NO_COST),
-            mcp: Ability::No("none are handed to it, Towline's own tools neither; with `kind = \"acp\"` they are"),
+            mcp: Ability::No(
+                "none are handed to it, Towline's own tools neither; with `kind = \"acp\"` they are",
+            ),
             ..Abilities::least(self.resuming(settings))
         }
     }

@@ -35,6 +35,9 @@ const IN_USE: &str = "already exists";
 /// The provider's answer ended before it was whole.
 const BROKE_OFF: &str = "Model stream ended";
 
+/// The provider did not let the model's answer through, for the reason that follows.
+const BLOCKED: &str = "The model response was blocked";
+
 /// How much of stderr a message quotes.
 const STDERR_QUOTE: usize = 500;
 
@@ -124,6 +127,9 @@ fn failed(evidence: &Evidence, outcome: &Outcome) -> End {
     let status = status.or_else(|| http_status(&evidence.exit));
     if status.is_none() && message.starts_with(BROKE_OFF) {
         return End::ServerError { status, message };
+    }
+    if status.is_none() && message.starts_with(BLOCKED) {
+        return End::Declined { message };
     }
     of_request(status, message)
 }

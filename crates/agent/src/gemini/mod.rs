@@ -14,6 +14,6 @@ mod tools;
 mod wire;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use agent::Gemini;

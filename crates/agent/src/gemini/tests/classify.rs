@@ -70,7 +70,11 @@ fn a_failed_request_is_known_by_its_status_or_else_by_the_exit_code_or_else_by_i
         ("[API Error: quota of today]\nwait".into(), 173, LIMITED),
         ("[API Error: boom]".into(), 244, server(Some(500), "boom")),
         ("boom".into(), 145, auth("boom")),
-        ("[API Error: API key not valid. Pass another.]".into(), 144, auth("API key not valid. Pass another.")),
+        (
+            "[API Error: API key not valid. Pass another.]".into(),
+            144,
+            auth("API key not valid. Pass another."),
+        ),
         ("input exceeds the maximum number of tokens".into(), 144, End::ContextOverflow),
         ("fetch failed".into(), 1, server(None, "fetch failed")),
         ("boom".into(), 1, crashed("boom")),
@@ -94,7 +98,7 @@ fn the_clis_own_errors_have_their_ends() {
 }
 
 #[test]
-fn an_answer_that_broke_off_is_the_providers_fault_although_it_exits_with_0() {
+fn an_answer_that_broke_off_or_was_blocked_is_no_success_although_it_exits_with_0() {
     let end = |words: &str| {
         let outcome = Some(Outcome { status: "error".into(), error: None });
         let last_error = Some(words.to_owned());
@@ -103,14 +107,16 @@ fn an_answer_that_broke_off_is_the_providers_fault_although_it_exits_with_0() {
     let broke_off = "Model stream ended without a finish reason.";
     assert_eq!(end(broke_off), server(None, broke_off));
     let blocked = "The model response was blocked due to safety settings.";
-    assert_eq!(end(blocked), crashed(blocked));
+    assert_eq!(end(blocked), End::Declined { message: blocked.into() });
+    assert_eq!(end("The model returned nothing."), crashed("The model returned nothing."));
 }
 
 #[test]
 fn without_a_result_no_exit_is_a_success() {
     let resuming = "Error resuming session: Invalid session identifier \"x\".";
     let starting = "Error starting session: Session ID \"x\" already exists. Use --resume to resume it.";
-    let colours = "YOLO mode is enabled. All tool calls will be automatically approved.\n\u{1b}[31mno trust\u{1b}[0m\n";
+    let colours =
+        "YOLO mode is enabled. All tool calls will be automatically approved.\n\u{1b}[31mno trust\u{1b}[0m\n";
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let problem = LaunchProblem::NotFound { program: "gemini".into() };
     let spawn = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };

@@ -52,7 +52,9 @@ fn what_has_no_effect_is_said() {
     let settings = AgentSettings { max_turns: Some(3), ..settings() };
     let context = LaunchContext { compact: Some("x"), ..launch(&session, &none) };
     let told = events(&agent(Kind::Gemini).protocol(&settings, &context).start());
-    let [AgentEvent::Notice { text }, AgentEvent::NotCompacted { .. }] = &told[..] else { panic!("{told:?}") };
+    let [AgentEvent::Notice { text }, AgentEvent::NotCompacted { .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
     assert!(text.contains("`max_turns`"), "{text}");
 }
 

@@ -36,7 +36,12 @@ fn an_exit_with_0_that_lost_the_result_is_a_crash() {
     for recording in Recording::all().iter().filter(|recording| !recording.results().is_empty()) {
         let lines = recording.written_lines();
         let (_, end) = play(&mut *recording.new_protocol(), &lines[..lines.len() - 1], &exited(0));
-        assert_eq!(end, End::Crashed { message: "exit code 0 without a result".into() }, "{}", recording.name);
+        assert_eq!(
+            end,
+            End::Crashed { message: "exit code 0 without a result".into() },
+            "{}",
+            recording.name
+        );
         cut += 1;
     }
     assert!(cut > 10, "{cut}");

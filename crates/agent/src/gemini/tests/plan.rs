@@ -20,23 +20,15 @@ fn plan(settings: &AgentSettings, session: &SessionPlan, model: Option<&str>) ->
         ("ANTHROPIC_API_KEY", "other"),
     ]);
     let towline = variables(&[("TOWLINE_GOAL", "g")]);
-    let context =
-        LaunchContext { environment: &environment, model, ..launch(session, &towline) };
+    let context = LaunchContext { environment: &environment, model, ..launch(session, &towline) };
     agent(Kind::Gemini).plan(settings, &context)
 }
 
 #[test]
 fn the_prompt_is_never_in_the_arguments_and_the_output_is_a_file() {
     let plan = plan(&settings(), &fresh(), None);
-    let wanted = [
-        "gemini",
-        "--output-format",
-        "stream-json",
-        "--approval-mode",
-        "yolo",
-        "--session-id",
-        "ours",
-    ];
+    let wanted =
+        ["gemini", "--output-format", "stream-json", "--approval-mode", "yolo", "--session-id", "ours"];
     assert_eq!(plan.argv, wanted);
     assert_eq!(plan.stdio, Stdio::OutputFile);
     assert!(!plan.argv.iter().any(|word| word.contains(PROMPT)));

@@ -37,6 +37,11 @@ fn the_sum_of_usage_is_what_the_cli_reports_with_the_reasoning() {
         };
         let all = Tokens(counted.input.0 + counted.cache_read.0 + counted.output.0);
         assert_eq!(all, count("total_tokens"), "{}", recording.name);
-        assert_eq!((counted.input, counted.cache_read), (count("input"), count("cached")), "{}", recording.name);
+        assert_eq!(
+            (counted.input, counted.cache_read),
+            (count("input"), count("cached")),
+            "{}",
+            recording.name
+        );
     }
 }
