@@ -256,6 +256,9 @@ fn is_clean_end(kind: Kind, line: &str) -> bool {
         Kind::Acp | Kind::Builtin => read::<AcpEnd<'_>>(line).is_some_and(|end| {
             end.result.and_then(|result| result.stop_reason).as_deref() == Some("end_turn")
         }),
+        Kind::Gemini => read::<GeminiEnd<'_>>(line).is_some_and(|end| {
+            end.frame.as_deref() == Some("result") && end.status.as_deref() == Some("success")
+        }),
         Kind::Script => line.contains("turn_ended"),
         Kind::Command => false,
     }
@@ -307,6 +310,14 @@ struct AcpResult<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
+#[derive(Deserialize)]
+struct GeminiEnd<'a> {
+    #[serde(borrow, rename = "type")]
+    frame: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -321,6 +332,7 @@ mod tests {
             (Kind::Claude, seeds::claude(), 15),
             (Kind::Codex, seeds::codex(), 15),
             (Kind::Acp, seeds::acp(), 15),
+            (Kind::Gemini, seeds::gemini(), 8),
             (Kind::Command, seeds::command(), 1),
             (Kind::Script, seeds::script(), 1),
         ];

@@ -22,6 +22,11 @@ pub(crate) fn acp() -> Vec<Vec<u8>> {
     recordings(&["acp/gemini", "acp/opencode"], "ndjson")
 }
 
+/// Recordings of Gemini CLI without ACP.
+pub(crate) fn gemini() -> Vec<Vec<u8>> {
+    recordings(&["gemini"], "ndjson")
+}
+
 /// Transcripts of plain programs.
 pub(crate) fn command() -> Vec<Vec<u8>> {
     recordings(&["command"], "txt")

@@ -19,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "claude", check: |data| frames::check(Kind::Claude, data), seeds: seeds::claude },
     Target { name: "codex", check: |data| frames::check(Kind::Codex, data), seeds: seeds::codex },
     Target { name: "acp", check: |data| frames::check(Kind::Acp, data), seeds: seeds::acp },
+    Target { name: "gemini", check: |data| frames::check(Kind::Gemini, data), seeds: seeds::gemini },
     Target { name: "command", check: |data| frames::check(Kind::Command, data), seeds: seeds::command },
     Target { name: "script", check: |data| frames::check(Kind::Script, data), seeds: seeds::script },
     Target { name: "framer", check: logs::check_framer, seeds: seeds::claude },

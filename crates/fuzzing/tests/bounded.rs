@@ -21,6 +21,7 @@ tests! {
     whatever_claude_writes_is_no_panic_and_no_false_success: "claude", 1_500;
     whatever_codex_writes_is_no_panic_and_no_false_success: "codex", 1_500;
     whatever_an_acp_agent_writes_is_no_panic_and_no_false_success: "acp", 1_500;
+    whatever_gemini_writes_is_no_panic_and_no_false_success: "gemini", 1_500;
     whatever_a_program_writes_is_no_panic_and_no_false_success: "command", 500;
     whatever_a_script_writes_is_no_panic_and_no_false_success: "script", 1_500;
     any_stream_is_cut_into_the_same_lines: "framer", 1_500;
