@@ -25,10 +25,15 @@ impl AgentCli {
                 environment(home, &[("OPENAI_API_KEY", "dummy")])
             }
             Self::Gemini => {
+                // Of a request that failed there are few repetitions, so that a test does not wait for long.
                 let settings = json!({
                     "security": {"auth": {"selectedType": "gemini-api-key"}},
                     "model": {"name": Self::Gemini.model()},
-                    "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
+                    "general": {
+                        "enableAutoUpdate": false,
+                        "enableAutoUpdateNotification": false,
+                        "maxAttempts": 2,
+                    },
                     "privacy": {"usageStatisticsEnabled": false},
                 });
                 write(&home.join(".gemini/settings.json"), &settings.to_string());

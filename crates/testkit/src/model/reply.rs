@@ -165,7 +165,7 @@ impl Reply {
         self
     }
 
-    /// Breaks the connection off after `events` events of the stream.
+    /// Breaks the connection off after `events` events of the stream; in the middle of the answer when it is none.
     ///
     /// # Panics
     /// On a reply that is not a message.

@@ -285,6 +285,10 @@ async fn deliver(
             let events = wire.stream_events(&message, names, &request.body);
             streamed(shared, request.number, events, message.cut_after, reply.delay)
         }
+        Kind::Message(message) if message.cut_after.is_some() => {
+            pause(reply.delay).await;
+            broken_off(&wire.whole_message(&message, names))
+        }
         Kind::Message(message) => {
             pause(reply.delay).await;
             shared.report(request.number, wire.reportable(message.usage));
@@ -348,6 +352,16 @@ fn streamed(
     let mut response = Response::new(Body::from_stream(frames));
     let event_stream = HeaderValue::from_static("text/event-stream; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, event_stream);
+    response
+}
+
+/// Half of an answer.
+fn broken_off(body: &Value) -> Response {
+    let text = body.to_string();
+    let half = text.floor_char_boundary(text.len() / 2);
+    let frames = [Ok(text[..half].to_owned()), Err(io::Error::other("cut by the script"))];
+    let mut response = Response::new(Body::from_stream(futures::stream::iter(frames)));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

@@ -8,6 +8,7 @@ mod plan;
 mod recordings;
 mod support;
 mod talk;
+mod traps;
 
 /// How each recording ends, by its name.
 pub(crate) fn recorded_ends() -> Vec<(String, towline_core::End)> {

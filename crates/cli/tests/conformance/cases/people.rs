@@ -1,0 +1,97 @@
+//! What only people decide: permissions and questions.
+
+use serde_json::{Value, json};
+use towline_testkit::model::{Matcher, Reply, Rule};
+
+use crate::stage::{Line, RIGHT, Stage, done};
+use crate::subject::{Refusal, Subject};
+use crate::support::{finish, of_attempts};
+
+pub(crate) fn a_rule_permits_and_forbids(subject: &'static dyn Subject) {
+    let tries = Rule::always()
+        .reply(subject.shell_call("touch allowed.txt"))
+        .then(subject.shell_call("touch forbidden.txt"))
+        .then(Reply::text("One of them I may not."));
+    let stage = Stage::with_model(subject, [tries]);
+    let stage = stage.settings(
+        "permission = \"deny\"\nallow = [\"Bash(touch *)\"]\ndeny = [\"Bash(touch forbidden.txt)\"]",
+    );
+    let report = done(&stage.run_checked_by("test -e allowed.txt && ! test -e forbidden.txt"));
+    assert_eq!(of_attempts(&report, "end"), ["completed"], "{report}");
+    // Some know the rules themselves, and need not ask about what is allowed.
+    assert_eq!(decisions(&report).last(), Some(&json!(["Bash", "deny", "rule"])), "{report}");
+
+    let turns = stage.model.turns();
+    match subject.facts().refusal {
+        Refusal::IsTold => {
+            let heard = turns.last().expect("turns").tool_results();
+            assert_eq!((turns.len(), heard.len()), (3, 1), "{heard:?}");
+            assert_eq!(report["attempts"][0]["text"], "One of them I may not.");
+        }
+        Refusal::EndsTheTurn => assert_eq!(turns.len(), 2),
+    }
+}
+
+/// What was decided in the first attempt: about which tool, how, and by whom.
+fn decisions(report: &Value) -> Vec<Value> {
+    let decisions = report["attempts"][0]["decisions"].as_array().expect("decisions");
+    decisions.iter().map(|decision| json!([decision["tool"], decision["outcome"], decision["by"]])).collect()
+}
+
+pub(crate) fn a_person_permits_a_call(subject: &'static dyn Subject) {
+    let stage = Stage::of(subject, &[Line::runs(RIGHT)]).settings("permission = \"ask\"");
+    let (towline, goal) = stage.start();
+    let blocked = stage.desk.wait_for_phase(&goal, "blocked");
+    assert_eq!(blocked["question"]["kind"], "permission", "{blocked}");
+    let listed = stage.desk.towline(["questions", "--json"]).json();
+    assert_eq!((&listed[0]["goal"], &listed[0]["id"]), (&json!(goal), &json!(1)), "{listed}");
+    let shown = listed[0]["question"].as_str().expect("a text");
+    assert!(shown.contains(RIGHT), "{shown}");
+
+    let answered = stage.desk.towline(["answer", &goal, "yes"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let report = done(&finish(towline));
+    assert_eq!(of_attempts(&report, "end"), ["completed"]);
+    assert_eq!(decisions(&report), [json!(["Bash", "allow", "person"])]);
+    assert_eq!(stage.desk.towline(["questions", "--json"]).json(), json!([]));
+}
+
+pub(crate) fn a_question_of_its_own_tool_reaches_a_person(subject: &'static dyn Subject) {
+    let asks = subject.question_call("Which word?", &["tugboat", "towline"]).expect("a tool for questions");
+    let writes = Rule::when(Matcher::after_tool_result().and(Matcher::any_text_contains("towline\"")))
+        .reply(subject.shell_call(RIGHT))
+        .then(Reply::text("Written."));
+    let stage = Stage::with_model(subject, [writes, Rule::always().reply(asks)]);
+    let (towline, goal) = stage.start();
+    let blocked = stage.desk.wait_for_phase(&goal, "blocked");
+    let asked = &blocked["question"];
+    assert_eq!(
+        (&asked["question"], &asked["options"]),
+        (&json!("Which word?"), &json!(["tugboat", "towline"])),
+        "{blocked}"
+    );
+    let answered = stage.desk.towline(["answer", &goal, "2"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let report = done(&finish(towline));
+    assert_eq!(of_attempts(&report, "end"), ["completed"]);
+    let heard = stage.model.turns()[1].tool_results();
+    assert!(heard.len() == 1 && heard[0].text.contains("towline"), "{heard:?}");
+}
+
+pub(crate) fn a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered(
+    subject: &'static dyn Subject,
+) {
+    let input = json!({"question": "Which word?", "options": ["towline", "tugboat"]});
+    let asks =
+        Rule::always().reply(Reply::tool(subject.ask_tool(), input)).then(Reply::text("I have asked."));
+    let writes = Line::runs(RIGHT).when_told("Which word?\n  towline").rule(subject);
+    let stage = Stage::with_model(subject, [writes, asks]);
+    let (towline, goal) = stage.start();
+    let asked = stage.desk.wait_for(&goal, "the question", |report| !report["question"].is_null());
+    assert_eq!(asked["question"]["question"], "Which word?", "{asked}");
+    stage.desk.wait_for(&goal, "the attempt to end", |report| !report["attempts"][0]["end"].is_null());
+    let answered = stage.desk.towline(["answer", &goal, "towline"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let report = done(&finish(towline));
+    assert_eq!(of_attempts(&report, "end"), ["asked", "completed"]);
+}

@@ -1,0 +1,171 @@
+//! Trouble: of the model, of the agent, of Towline itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use towline_testkit::model::{Reply, Rule};
+use towline_testkit::scratch::{processes_with, wait_until_process_tree_gone};
+
+use crate::stage::{CHECK, Line, PROMPT, RIGHT, Stage, WRONG, done};
+use crate::subject::Subject;
+use crate::support::{LIMIT, finish, of_attempts};
+
+pub(crate) fn refused_credentials_need_a_person(subject: &'static dyn Subject) {
+    let refuses = Rule::always().reply(Reply::unauthorized()).also_side_requests();
+    let stage = Stage::with_model(subject, [refuses]);
+    let ran = stage.run();
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(
+        (&report["phase"], &report["attempts"][0]["end"]),
+        (&json!("escalated"), &json!("auth")),
+        "{report}"
+    );
+    assert!(report["reason"].as_str().expect("a reason").contains(subject.name()), "{report}");
+    wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
+}
+
+pub(crate) fn a_used_up_quota_parks_the_goal(subject: &'static dyn Subject) {
+    let limited = Rule::always().reply(subject.used_up_quota()).also_side_requests();
+    let stage = Stage::with_model(subject, [limited]);
+    let (towline, goal) = stage.start();
+    let limited = stage.desk.wait_for_phase(&goal, "limited");
+    assert_eq!(of_attempts(&limited, "end"), ["rate-limited"]);
+    assert_eq!(limited["budget"]["attempts"]["left"], 10);
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    assert_eq!(finish(towline).code, Some(130));
+}
+
+/// Works once it is told that its last turn was interrupted, and until then does this.
+fn until_interrupted(subject: &'static dyn Subject, fate: Rule) -> Stage {
+    let works = Line::runs(RIGHT).when_told("# Interrupted").rule(subject);
+    Stage::with_model(subject, [works, fate])
+}
+
+/// The goal is done by its last attempt, in the conversation of the first where there is one to go on with. Returns how the
+/// first one ended.
+fn assert_goes_on(stage: &Stage) -> Value {
+    let report = done(&stage.run());
+    let ends = of_attempts(&report, "end");
+    assert!(ends.len() > 1, "{report}");
+    let (last, before) = ends.split_last().expect("attempts");
+    assert_eq!(last, "completed", "{report}");
+    assert!(before.iter().all(|end| end != "completed"), "{report}");
+    let resumed = of_attempts(&report, "resumed");
+    assert_eq!(resumed.last(), Some(&json!(stage.subject.facts().resumes())), "{report}");
+    wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
+    report["attempts"][0].clone()
+}
+
+pub(crate) fn a_failing_server_is_waited_out(subject: &'static dyn Subject) {
+    // Those who listen to it repeat their requests soon.
+    let fails = Reply::server_error().header("retry-after-ms", 10);
+    let stage = until_interrupted(subject, Rule::always().reply(fails).also_side_requests());
+    let first = assert_goes_on(&stage);
+    assert_eq!(first["end"], "server-error", "{first}");
+}
+
+pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
+    let cut = Reply::text("The motto is written, and all the checks will be green.").cut_after(4);
+    // Whoever does not give up gets no answer at last.
+    let cuts = Rule::always().reply(cut.clone()).then(cut.clone()).then(cut.clone()).then(cut);
+    let stage = until_interrupted(subject, cuts.then(Reply::silence()));
+    let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
+    let first = assert_goes_on(&stage);
+    let seen = ["server-error", "crashed", "timed-out"].iter().any(|end| first["end"] == *end);
+    assert!(seen, "{first}");
+}
+
+pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'static dyn Subject) {
+    let stage = until_interrupted(subject, Rule::always().reply(Reply::silence()));
+    let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
+    let first = assert_goes_on(&stage);
+    assert_eq!((&first["end"], &first["detail"]), (&json!("timed-out"), &json!("idle clock")), "{first}");
+}
+
+pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything(
+    subject: &'static dyn Subject,
+) {
+    let corrects = Line::runs(RIGHT).when_told("# Checks that failed");
+    let stage = Stage::of(subject, &[corrects, Line::runs(WRONG)]);
+    // The check takes the agent's memory away, between two attempts.
+    let check = format!("{}; {CHECK}", subject.forget_conversations());
+    let report = done(&stage.run_checked_by(&check));
+    let ends = of_attempts(&report, "end");
+    let notices = notices(&stage, &report);
+    if subject.facts().resumes() {
+        assert_eq!(ends, ["completed", "resume-refused", "completed"], "{report}");
+        assert!(notices.iter().any(|text| text.contains("session")), "{notices:?}");
+    } else {
+        assert_eq!(ends, ["completed", "completed"], "{report}");
+    }
+    assert!(of_attempts(&report, "resumed").iter().all(|resumed| *resumed == false), "{report}");
+    let sessions = of_attempts(&report, "session");
+    assert_ne!(sessions.first(), sessions.last(), "{report}");
+    assert_eq!(report["budget"]["attempts"]["left"], 8, "{report}");
+
+    let told = stage.prompts_with("# Checks that failed").remove(0);
+    for wanted in [PROMPT, "# How it will be checked", &check, "looking for the motto\n", "exit code 1"] {
+        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+    }
+}
+
+/// What was told about the goal beside the agents' own events.
+fn notices(stage: &Stage, report: &Value) -> Vec<String> {
+    let events = stage.desk.events(report["id"].as_str().expect("an id"));
+    events.iter().map(|event| event["event"].to_string()).collect()
+}
+
+/// Sleeps in its first tool until it is told of the interruption.
+fn sleeps_first(subject: &'static dyn Subject) -> Stage {
+    let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
+    Stage::of(subject, &[goes_on, Line::runs("sleep 321")])
+}
+
+pub(crate) fn a_killed_agent_is_followed_by_one_that_goes_on(subject: &'static dyn Subject) {
+    let stage = sleeps_first(subject);
+    let (towline, _) = stage.start_until("sleep 321");
+    for process in processes_with(&stage.desk.home.marker()) {
+        if subject.is_it(&process.command) {
+            let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).expect("a pid");
+            // It may have ended with another one.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    let report = done(&finish(towline));
+    assert_eq!(of_attempts(&report, "end"), ["crashed", "completed"]);
+    assert_eq!(of_attempts(&report, "resumed"), [json!(false), json!(subject.facts().resumes())]);
+    wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
+}
+
+pub(crate) fn an_adopted_agent_is_not_disturbed(subject: &'static dyn Subject) {
+    let waits = format!("while [ ! -e go ]; do sleep 0.1; done; {RIGHT}");
+    let stage = Stage::of(subject, &[Line::runs(waits)]);
+    let (mut towline, goal) = stage.start_until("sleep 0.1");
+    let asked = stage.model.turns().len();
+    towline.kill().expect("killed");
+    towline.wait().expect("gone");
+    let towline = stage.desk.start(["run", "--goal", &goal, "--json"]);
+    let workspace = stage.desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::write(Path::new(&workspace).join("go"), "").expect("a file");
+    let report = done(&finish(towline));
+    assert_eq!(of_attempts(&report, "end"), ["completed"]);
+    assert_eq!(
+        stage.model.turns().len(),
+        asked * 2,
+        "the model was asked once for the tool and once after it"
+    );
+}
+
+pub(crate) fn ctrl_c_in_the_middle_of_a_tool_leaves_nothing(subject: &'static dyn Subject) {
+    let stage = sleeps_first(subject);
+    let (towline, goal) = stage.start_until("sleep 321");
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    wait_until_process_tree_gone(&stage.desk.home.marker(), Duration::from_secs(2));
+    let report = stage.desk.show(&goal);
+    assert_eq!((&report["phase"], &report["attempts"][0]["end"]), (&json!("cancelled"), &json!("cancelled")));
+}

@@ -1,0 +1,142 @@
+//! The stage of a case: a desk with one agent, and the model that it talks to.
+
+use std::process::Child;
+
+use serde_json::Value;
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
+use towline_testkit::scratch::{processes_with, wait_for};
+
+use crate::subject::Subject;
+use crate::support::{Desk, LIMIT, Ran};
+
+pub(crate) const PROMPT: &str = "Write the word towline into the file motto.txt";
+pub(crate) const CHECK: &str = "echo looking for the motto; grep -x towline motto.txt";
+
+/// What writes the right motto.
+pub(crate) const RIGHT: &str = "echo towline > motto.txt";
+/// What writes a wrong one.
+pub(crate) const WRONG: &str = "echo tugboat > motto.txt";
+
+/// One thing that the model does: of several, the first whose words it has been told. An agent that asks no model can do
+/// the same, as far as it is told the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// The words that must have been said in the conversation; nothing means always.
+    pub(crate) told: &'static str,
+    /// A command that it runs with its shell tool.
+    pub(crate) runs: Option<String>,
+    /// What it says then.
+    pub(crate) says: &'static str,
+}
+
+impl Line {
+    /// Does nothing but say this.
+    pub(crate) fn says(says: &'static str) -> Self {
+        Self { told: "", runs: None, says }
+    }
+
+    /// Runs a command and says that it is done.
+    pub(crate) fn runs(command: impl Into<String>) -> Self {
+        Self { told: "", runs: Some(command.into()), says: "Written." }
+    }
+
+    /// Does so only when it has been told this.
+    pub(crate) fn when_told(self, told: &'static str) -> Self {
+        Self { told, ..self }
+    }
+
+    /// The same for the scripted model.
+    pub(crate) fn rule(&self, subject: &dyn Subject) -> Rule {
+        let rule = Rule::when(Matcher::any_text_contains(self.told));
+        match &self.runs {
+            Some(command) => rule.reply(subject.shell_call(command)).then(Reply::text(self.says)),
+            None => rule.reply(Reply::text(self.says)),
+        }
+    }
+}
+
+/// A desk with one agent, and the model that it talks to.
+pub(crate) struct Stage {
+    pub(crate) subject: &'static dyn Subject,
+    pub(crate) model: ModelServer,
+    pub(crate) desk: Desk,
+}
+
+impl Stage {
+    /// Where the model does this.
+    pub(crate) fn of(subject: &'static dyn Subject, lines: &[Line]) -> Self {
+        let rules: Vec<Rule> = lines.iter().map(|line| line.rule(subject)).collect();
+        Self::set(subject, rules, lines)
+    }
+
+    /// Where the model does what only a model can do: an agent that asks none has no part in it.
+    pub(crate) fn with_model(subject: &'static dyn Subject, rules: impl Into<Vec<Rule>>) -> Self {
+        Self::set(subject, rules.into(), &[])
+    }
+
+    fn set(subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
+        let model = ModelServer::start(rules);
+        let mut desk = Desk::new();
+        for (name, value) in subject.prepare(&desk.home.path(), &model.url(), lines) {
+            desk.set(&name, &value);
+        }
+        let name = subject.name();
+        desk.configure(&format!(
+            "[defaults]\nagents = [{name:?}]\n\n[agents.{name}]\n{}",
+            subject.settings()
+        ));
+        Self { subject, model, desk }
+    }
+
+    /// Adds lines to the agent's settings.
+    pub(crate) fn settings(self, lines: &str) -> Self {
+        self.desk.agent_settings(lines);
+        self
+    }
+
+    /// Runs the usual goal to its end.
+    pub(crate) fn run(&self) -> Ran {
+        self.run_checked_by(CHECK)
+    }
+
+    /// Runs the usual goal with another check.
+    pub(crate) fn run_checked_by(&self, check: &str) -> Ran {
+        self.desk.towline(["run", PROMPT, "--check", check, "--json"])
+    }
+
+    /// Starts the usual goal, and tells its id.
+    pub(crate) fn start(&self) -> (Child, String) {
+        let towline = self.desk.start(["run", PROMPT, "--check", CHECK, "--json"]);
+        let goal = self.desk.only_goal();
+        (towline, goal)
+    }
+
+    /// Starts the usual goal, and waits until a tool of the agent is at this command.
+    pub(crate) fn start_until(&self, command: &str) -> (Child, String) {
+        let started = self.start();
+        let marker = self.desk.home.marker();
+        wait_for(LIMIT, &format!("a tool of {} to run `{command}`", self.subject.name()), || {
+            processes_with(&marker).iter().any(|process| process.command.starts_with(command))
+        });
+        started
+    }
+
+    /// The prompts that hold these words, in the order in which the model got them, each once.
+    pub(crate) fn prompts_with(&self, words: &str) -> Vec<String> {
+        let mut prompts: Vec<String> = self.model.turns().iter().map(|turn| turn.prompt_text()).collect();
+        prompts.retain(|prompt| prompt.contains(words));
+        prompts.dedup();
+        prompts
+    }
+}
+
+/// The report of a goal that is done, and in which every frame was understood.
+pub(crate) fn done(ran: &Ran) -> Value {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["phase"], "done", "{report}");
+    for attempt in report["attempts"].as_array().expect("attempts") {
+        assert_eq!(attempt["extras"]["unrecognised"], Value::Null, "frames that were not understood");
+    }
+    report
+}

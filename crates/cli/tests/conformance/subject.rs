@@ -1,0 +1,102 @@
+//! What a case needs to know of an agent: how it is set up, which tool calls it understands, and the facts about it. A case
+//! asks for facts and never for a name, so that a further subject is a further file in `subjects` and nothing else.
+
+use std::path::Path;
+
+use towline_testkit::model::Reply;
+
+use crate::stage::Line;
+
+/// An agent in one way of driving it.
+pub(crate) trait Subject: Sync {
+    /// What the agent is called in the configuration, in messages and in the table of cases.
+    fn name(&self) -> &'static str;
+
+    /// Its table in the configuration without the header, which further settings may follow.
+    fn settings(&self) -> String;
+
+    /// Prepares `home` for it, and returns the environment in which it talks to the scripted model at `server_url` and to
+    /// nothing else. One that asks no model plays `lines` instead.
+    fn prepare(&self, home: &Path, server_url: &str, lines: &[Line]) -> Vec<(String, String)>;
+
+    /// Whether this command line is a process of the agent itself, rather than of a tool of it.
+    fn is_it(&self, command: &str) -> bool;
+
+    /// A call of its shell tool.
+    fn shell_call(&self, command: &str) -> Reply;
+
+    /// The name under which it offers the tool `ask` of Towline's MCP server.
+    fn ask_tool(&self) -> &'static str;
+
+    /// A call of its own tool for questions, where it has one: one question with these answers to choose from.
+    fn question_call(&self, _question: &str, _options: &[&str]) -> Option<Reply> {
+        None
+    }
+
+    /// The model's answer after which its quota counts as used up, at once.
+    fn used_up_quota(&self) -> Reply;
+
+    /// Takes its conversations away from it.
+    fn forget_conversations(&self) -> &'static str;
+
+    /// What is known about it.
+    fn facts(&self) -> Facts;
+}
+
+/// What is known about an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    /// Whether its conversations outlive its process.
+    pub(crate) conversations: Conversations,
+    /// In what it tells what was used.
+    pub(crate) tells: Unit,
+    /// When it tells what was used.
+    pub(crate) told: When,
+    /// What it does with a call that is not permitted.
+    pub(crate) refusal: Refusal,
+    /// An idle clock that it does not run into as long as the model answers, in seconds.
+    pub(crate) patience: u32,
+}
+
+/// How long conversations live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conversations {
+    /// A later process goes on with them.
+    AreKept,
+    /// They end with the process; the next one is told everything.
+    EndWithTheProcess,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// The tokens of all answers.
+    Tokens,
+    /// Dollars, at the prices of the scripted model.
+    Dollars,
+}
+
+/// When something is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// While the turn goes on.
+    WithinTheTurn,
+    /// When it is over.
+    AtItsEnd,
+}
+
+/// What follows a call that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The model is told, and goes on.
+    IsTold,
+    /// The turn is over; the model finds it in the conversation when that goes on.
+    EndsTheTurn,
+}
+
+impl Facts {
+    /// Whether its conversations outlive its process.
+    pub(crate) fn resumes(&self) -> bool {
+        self.conversations == Conversations::AreKept
+    }
+}

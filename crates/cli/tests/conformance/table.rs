@@ -1,0 +1,75 @@
+//! The table of cases and agents in the documentation, which is what the tests are.
+
+use std::fmt::Write;
+
+use crate::exceptions::EXCEPTIONS;
+use crate::{CASES, SUBJECTS};
+
+const DOCUMENT: &str = include_str!("../../../../docs/agents.md");
+
+/// A case that does not hold for an agent as it does for others.
+#[derive(Debug)]
+pub(crate) struct Exception {
+    subject: &'static str,
+    case: &'static str,
+    why: &'static str,
+    mark: &'static str,
+}
+
+impl Exception {
+    /// The case cannot be had with it.
+    pub(crate) const fn cannot(subject: &'static str, case: &'static str, why: &'static str) -> Self {
+        Self { subject, case, why, mark: "–" }
+    }
+
+    /// The case holds, in another way.
+    pub(crate) const fn differs(subject: &'static str, case: &'static str, why: &'static str) -> Self {
+        Self { subject, case, why, mark: "✓" }
+    }
+}
+
+/// The table, with a note for each exception; exceptions with the same words share theirs.
+fn table() -> String {
+    let names: Vec<&str> = SUBJECTS.iter().map(|(_, subject)| subject().name()).collect();
+    let mut table = format!("| case | {} |\n|{}\n", names.join(" | "), " --- |".repeat(names.len() + 1));
+    let mut notes: Vec<(&str, &str)> = Vec::new();
+    for case in CASES {
+        write!(table, "| `{case}` |").expect("written");
+        for (module, subject) in SUBJECTS {
+            let exception = EXCEPTIONS.iter().find(|one| one.case == *case && one.subject == *module);
+            let cell = exception.map_or_else(
+                || "✓".to_owned(),
+                |exception| {
+                    let note = (subject().name(), exception.why);
+                    let known = notes.iter().position(|known| *known == note);
+                    let number = known.unwrap_or_else(|| {
+                        notes.push(note);
+                        notes.len() - 1
+                    });
+                    format!("{} ({})", exception.mark, number + 1)
+                },
+            );
+            write!(table, " {cell} |").expect("written");
+        }
+        table.push('\n');
+    }
+    table.push('\n');
+    for (number, (name, why)) in notes.iter().enumerate() {
+        writeln!(table, "{}. {name}: {why}", number + 1).expect("written");
+    }
+    table
+}
+
+#[test]
+fn the_documentation_has_the_table_of_all_cases_and_agents() {
+    let table = table();
+    assert!(DOCUMENT.contains(&table), "put this table into docs/agents.md:\n\n{table}");
+}
+
+#[test]
+fn every_exception_is_about_a_case_and_an_agent_that_there_are() {
+    for exception in EXCEPTIONS {
+        assert!(CASES.contains(&exception.case), "{exception:?}");
+        assert!(SUBJECTS.iter().any(|(module, _)| *module == exception.subject), "{exception:?}");
+    }
+}
