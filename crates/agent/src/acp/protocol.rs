@@ -221,6 +221,7 @@ impl AcpProtocol {
         if !self.evidence.in_turn {
             return self.close_stdin().into_iter().collect();
         }
+        self.turn_is_interrupted();
         let session = self.session.as_ref().map(SessionId::as_str).unwrap_or_default();
         let cancel = jsonrpc::notification("session/cancel", json!({"sessionId": session}));
         self.write(cancel).into_iter().chain(self.cancel_requests()).collect()

@@ -27,6 +27,8 @@ pub(super) struct Turn {
     unheard: Option<MessageNo>,
     /// Whether the agent said or did something.
     is_busy: bool,
+    /// Whether the agent was asked to end it.
+    is_interrupted: bool,
 }
 
 impl AcpProtocol {
@@ -35,8 +37,13 @@ impl AcpProtocol {
             Whose::Prompt => None,
             Whose::Tell(message) => Some(message),
         };
-        self.turn = Turn { unheard, is_busy: false };
+        self.turn = Turn { unheard, ..Turn::default() };
         self.evidence.in_turn = true;
+    }
+
+    /// The agent is asked to end its turn.
+    pub(super) fn turn_is_interrupted(&mut self) {
+        self.turn.is_interrupted = true;
     }
 
     /// The agent works: what it was told last has reached it.
@@ -91,6 +98,11 @@ impl AcpProtocol {
         let Some(reason) = answer.stop_reason.clone() else { return Outcome::Nameless { text } };
         if reason != "end_turn" {
             return Outcome::Stopped { reason, text };
+        }
+        // Some end their turn as if they had nothing more to do when they are interrupted while they wait to ask the model
+        // again.
+        if self.turn.is_interrupted {
+            return Outcome::Stopped { reason: "cancelled".to_owned(), text };
         }
         // It says so as well when the model's answer broke off, was blocked, or never came.
         let broke_off = self.preset == Preset::Gemini

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use towline_core::{AgentEvent, End, TurnStop};
 
-use super::support::{Recording, events};
+use super::support::{Recording, answered, end, events, give, in_turn, says, settings, written};
+use crate::protocol::Steer;
 use crate::testing::{exited, feed};
 
 fn recording(name: &str) -> Recording {
@@ -69,7 +70,16 @@ fn opencode_that_wants_files_written_by_a_client_that_offered_no_such_thing_is_r
         .collect();
     assert_eq!(asked.len(), 1);
     let (actions, end) = recording.play();
-    let refused = super::support::written(&actions).into_iter().find(|sent| sent["id"] == asked[0]["id"]);
+    let refused = written(&actions).into_iter().find(|sent| sent["id"] == asked[0]["id"]);
     assert_eq!(refused.expect("an answer")["error"]["code"], -32_601);
     assert_eq!(end, End::Completed);
+}
+
+#[test]
+fn opencode_that_is_interrupted_while_it_waits_to_ask_again_says_that_it_is_done_and_is_not_believed() {
+    let mut protocol = in_turn(&settings("opencode"));
+    give(&mut *protocol, &says("This sentence will "));
+    protocol.on_steer(Steer::Interrupt);
+    give(&mut *protocol, &answered("prompt", "end_turn"));
+    assert_eq!(end(&mut *protocol), End::Crashed { message: "the turn was interrupted".to_owned() });
 }
