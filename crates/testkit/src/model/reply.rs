@@ -49,7 +49,24 @@ pub(super) struct Message {
     pub(super) text: Option<String>,
     pub(super) tools: Vec<ToolCall>,
     pub(super) usage: Usage,
-    pub(super) cut_after: Option<usize>,
+    pub(super) cut: Option<Cut>,
+}
+
+/// Where a stream is cut, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// How many events are sent.
+    pub(super) after: usize,
+    pub(super) how: CutHow,
+}
+
+/// What a client sees of a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CutHow {
+    /// The connection breaks off.
+    BrokenOff,
+    /// The answer ends as if it were whole.
+    EndedEarly,
 }
 
 /// A tool the model asks its client to run.
@@ -171,7 +188,18 @@ impl Reply {
     /// On a reply that is not a message.
     #[must_use]
     pub fn cut_after(mut self, events: usize) -> Self {
-        self.expect_message("cut_after").cut_after = Some(events);
+        self.expect_message("cut_after").cut = Some(Cut { after: events, how: CutHow::BrokenOff });
+        self
+    }
+
+    /// Ends the stream after `events` events, with all that HTTP wants for an end; in the middle of the answer when it is
+    /// no stream.
+    ///
+    /// # Panics
+    /// On a reply that is not a message.
+    #[must_use]
+    pub fn ends_after(mut self, events: usize) -> Self {
+        self.expect_message("ends_after").cut = Some(Cut { after: events, how: CutHow::EndedEarly });
         self
     }
 
@@ -211,7 +239,7 @@ impl Reply {
     }
 
     fn message(text: Option<String>, tools: Vec<ToolCall>) -> Self {
-        Self::of(Kind::Message(Message { text, tools, usage: Usage::DEFAULT_REPLY, cut_after: None }))
+        Self::of(Kind::Message(Message { text, tools, usage: Usage::DEFAULT_REPLY, cut: None }))
     }
 
     fn failing(status: ErrorStatus, message: impl Into<String>) -> Self {

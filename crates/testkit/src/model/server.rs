@@ -18,7 +18,7 @@ use axum::serve::ListenerExt;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::reply::{ErrorReply, ErrorStatus, Kind};
+use super::reply::{Cut, CutHow, ErrorReply, ErrorStatus, Kind};
 use super::script::Playing;
 use super::wire::{self, Names, StreamEvent, Wire};
 use super::{Reply, Request, Script, Usage, WireFormat};
@@ -283,14 +283,13 @@ async fn deliver(
         }
         Kind::Message(message) if wants_stream => {
             let events = wire.stream_events(&message, names, &request.body);
-            streamed(shared, request.number, events, message.cut_after, reply.delay)
-        }
-        Kind::Message(message) if message.cut_after.is_some() => {
-            pause(reply.delay).await;
-            broken_off(&wire.whole_message(&message, names))
+            streamed(shared, request.number, events, message.cut, reply.delay)
         }
         Kind::Message(message) => {
             pause(reply.delay).await;
+            if let Some(cut) = message.cut {
+                return half_of(&wire.whole_message(&message, names), cut.how);
+            }
             shared.report(request.number, wire.reportable(message.usage));
             json_response(StatusCode::OK, &wire.whole_message(&message, names))
         }
@@ -338,13 +337,13 @@ fn streamed(
     shared: Arc<Shared>,
     number: usize,
     events: Vec<StreamEvent>,
-    cut_after: Option<usize>,
+    cut: Option<Cut>,
     delay: Duration,
 ) -> Response {
     let mut events: VecDeque<_> = events.into_iter().map(Ok).collect();
-    if let Some(sent) = cut_after {
-        events.truncate(sent);
-        events.push_back(Err(io::Error::other("cut by the script")));
+    if let Some(cut) = cut {
+        events.truncate(cut.after);
+        events.extend(cut.how.failure().map(Err));
     }
     let sending = Sending { shared, number, events, delay };
     let frames =
@@ -355,11 +354,18 @@ fn streamed(
     response
 }
 
+impl CutHow {
+    /// What ends a body that is broken off.
+    fn failure(self) -> Option<io::Error> {
+        (self == Self::BrokenOff).then(|| io::Error::other("cut by the script"))
+    }
+}
+
 /// Half of an answer.
-fn broken_off(body: &Value) -> Response {
+fn half_of(body: &Value, how: CutHow) -> Response {
     let text = body.to_string();
-    let half = text.floor_char_boundary(text.len() / 2);
-    let frames = [Ok(text[..half].to_owned()), Err(io::Error::other("cut by the script"))];
+    let half = text[..text.floor_char_boundary(text.len() / 2)].to_owned();
+    let frames: Vec<io::Result<String>> = [Ok(half)].into_iter().chain(how.failure().map(Err)).collect();
     let mut response = Response::new(Body::from_stream(futures::stream::iter(frames)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
