@@ -25,19 +25,24 @@ pub(crate) struct Line {
     pub(crate) told: &'static str,
     /// A command that it runs with its shell tool.
     pub(crate) runs: Option<String>,
-    /// What it says then.
-    pub(crate) says: &'static str,
+    /// What it says then; nothing where it never gets so far.
+    pub(crate) says: Option<&'static str>,
 }
 
 impl Line {
     /// Does nothing but say this.
     pub(crate) fn says(says: &'static str) -> Self {
-        Self { told: "", runs: None, says }
+        Self { told: "", runs: None, says: Some(says) }
     }
 
     /// Runs a command and says that it is done.
     pub(crate) fn runs(command: impl Into<String>) -> Self {
-        Self { told: "", runs: Some(command.into()), says: "Written." }
+        Self { told: "", runs: Some(command.into()), says: Some("Written.") }
+    }
+
+    /// Runs a command that does not come to its end.
+    pub(crate) fn hangs(command: impl Into<String>) -> Self {
+        Self { told: "", runs: Some(command.into()), says: None }
     }
 
     /// Does so only when it has been told this.
@@ -47,11 +52,9 @@ impl Line {
 
     /// The same for the scripted model.
     pub(crate) fn rule(&self, subject: &dyn Subject) -> Rule {
-        let rule = Rule::when(Matcher::any_text_contains(self.told));
-        match &self.runs {
-            Some(command) => rule.reply(subject.shell_call(command)).then(Reply::text(self.says)),
-            None => rule.reply(Reply::text(self.says)),
-        }
+        let runs = self.runs.iter().map(|command| subject.shell_call(command));
+        let replies = runs.chain(self.says.map(Reply::text));
+        replies.fold(Rule::when(Matcher::any_text_contains(self.told)), Rule::then)
     }
 }
 

@@ -121,7 +121,7 @@ fn notices(stage: &Stage, report: &Value) -> Vec<String> {
 /// Sleeps in its first tool until it is told of the interruption.
 fn sleeps_first(subject: &'static dyn Subject) -> Stage {
     let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
-    Stage::of(subject, &[goes_on, Line::runs("sleep 321")])
+    Stage::of(subject, &[goes_on, Line::hangs("sleep 321")])
 }
 
 pub(crate) fn a_killed_agent_is_followed_by_one_that_goes_on(subject: &'static dyn Subject) {
