@@ -94,10 +94,9 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything
     let check = format!("{}; {CHECK}", subject.forget_conversations());
     let report = done(&stage.run_checked_by(&check));
     let ends = of_attempts(&report, "end");
-    let notices = notices(&stage, &report);
     if subject.facts().resumes() {
         assert_eq!(ends, ["completed", "resume-refused", "completed"], "{report}");
-        assert!(notices.iter().any(|text| text.contains("session")), "{notices:?}");
+        assert_eq!(refusals(&stage, &report), [json!({"end": "resume_refused", "why": "not_found"})]);
     } else {
         assert_eq!(ends, ["completed", "completed"], "{report}");
     }
@@ -112,10 +111,11 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything
     }
 }
 
-/// What was told about the goal beside the agents' own events.
-fn notices(stage: &Stage, report: &Value) -> Vec<String> {
+/// The refused sessions that the log of the goal tells of.
+fn refusals(stage: &Stage, report: &Value) -> Vec<Value> {
     let events = stage.desk.events(report["id"].as_str().expect("an id"));
-    events.iter().map(|event| event["event"].to_string()).collect()
+    let ends = events.iter().map(|event| event["event"]["end"].clone());
+    ends.filter(|end| end["end"] == "resume_refused").collect()
 }
 
 /// Sleeps in its first tool until it is told of the interruption.
