@@ -78,4 +78,68 @@ exceptions! { $
                 "It ends its turn at a call that is refused: the model finds the refusal in the conversation that goes on.",
         }
     }
+    builtin_responses {
+        cannot {
+            a_question_of_its_own_tool_reaches_a_person:
+                "It has no tool for questions of its own: it asks by Towline's.",
+        }
+        differs {}
+    }
+    builtin_chat {
+        cannot {
+            a_question_of_its_own_tool_reaches_a_person:
+                "It has no tool for questions of its own: it asks by Towline's.",
+        }
+        differs {}
+    }
+    builtin_gemini {
+        cannot {
+            a_question_of_its_own_tool_reaches_a_person:
+                "It has no tool for questions of its own: it asks by Towline's.",
+        }
+        differs {}
+    }
+    builtin_anthropic {
+        cannot {
+            a_question_of_its_own_tool_reaches_a_person:
+                "It has no tool for questions of its own: it asks by Towline's.",
+        }
+        differs {}
+    }
+    plain {
+        cannot {
+            a_tool_call_does_the_work:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
+            what_was_used_is_what_the_model_reported:
+                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+            a_spent_budget_stops_the_agent:
+                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+            refused_credentials_need_a_person:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            a_used_up_quota_parks_the_goal:
+                "Its quota is used up where a pattern finds it; the tests of the kind `command` show that.",
+            a_failing_server_is_waited_out:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            a_cut_stream_is_no_success:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            silence_runs_into_the_idle_clock_and_the_goal_goes_on:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            a_rule_permits_and_forbids:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
+            a_person_permits_a_call:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
+            a_question_of_its_own_tool_reaches_a_person:
+                "No servers can be handed to it: it asks by its last message or by the question file.",
+            a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered:
+                "No servers can be handed to it: it asks by its last message or by the question file.",
+        }
+        differs {
+            a_red_check_reaches_the_model_and_then_the_goal_is_done:
+                "It has no conversations: each attempt is told the goal again.",
+            a_killed_agent_is_followed_by_one_that_goes_on:
+                "It has no conversations: each attempt is told the goal again.",
+            a_refused_session_is_followed_by_a_new_one_that_is_told_everything:
+                "It has no conversations: each attempt is told the goal again.",
+        }
+    }
 }

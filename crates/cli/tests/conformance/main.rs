@@ -47,7 +47,17 @@ macro_rules! names_of {
 }
 
 every_case_for_every_subject! {
-    subjects: [claude, codex, gemini, opencode]
+    subjects: [
+        claude,
+        codex,
+        gemini,
+        opencode,
+        builtin_responses,
+        builtin_chat,
+        builtin_gemini,
+        builtin_anthropic,
+        plain,
+    ]
     cases: [
         words_alone_are_checked,
         a_tool_call_does_the_work,

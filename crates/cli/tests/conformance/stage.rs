@@ -126,7 +126,8 @@ impl Stage {
 
     /// The prompts that hold these words, in the order in which the model got them, each once.
     pub(crate) fn prompts_with(&self, words: &str) -> Vec<String> {
-        let mut prompts: Vec<String> = self.model.turns().iter().map(|turn| turn.prompt_text()).collect();
+        let heard = || self.model.turns().iter().map(|turn| turn.prompt_text()).collect();
+        let mut prompts: Vec<String> = self.subject.prompts(&self.desk.home.path()).unwrap_or_else(heard);
         prompts.retain(|prompt| prompt.contains(words));
         prompts.dedup();
         prompts

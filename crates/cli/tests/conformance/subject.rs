@@ -36,6 +36,11 @@ pub(crate) trait Subject: Sync {
     /// The model's answer after which its quota counts as used up, at once.
     fn used_up_quota(&self) -> Reply;
 
+    /// The prompts that it was given so far, in their order, where no model heard them.
+    fn prompts(&self, _home: &Path) -> Option<Vec<String>> {
+        None
+    }
+
     /// Takes its conversations away from it.
     fn forget_conversations(&self) -> &'static str;
 

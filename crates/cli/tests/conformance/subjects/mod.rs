@@ -1,15 +1,19 @@
 //! The agents of the suite, one file each. What one of them cannot do, and what holds for it in another way, is said in
 //! `exceptions`.
 
+mod builtin;
 mod claude;
 mod codex;
 mod gemini;
 mod opencode;
+mod plain;
 
+pub(crate) use builtin::{builtin_anthropic, builtin_chat, builtin_gemini, builtin_responses};
 pub(crate) use claude::claude;
 pub(crate) use codex::codex;
 pub(crate) use gemini::gemini;
 pub(crate) use opencode::opencode;
+pub(crate) use plain::plain;
 
 use towline_testkit::agents::AgentCli;
 

@@ -1,0 +1,95 @@
+//! A program that is no more than that: a shell script, which plays the lines that others have their model say.
+
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use towline_testkit::model::Reply;
+
+use crate::stage::Line;
+use crate::subject::{Conversations, Facts, Refusal, Subject, Unit, When};
+
+/// Where it keeps its prompts, below the home.
+const PROMPTS: &str = "prompts";
+
+struct Plain;
+
+/// A shell script of the kind `command`.
+pub(crate) fn plain() -> &'static dyn Subject {
+    &Plain
+}
+
+impl Subject for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    fn settings(&self) -> String {
+        "kind = \"command\"\n".to_owned()
+    }
+
+    fn prepare(&self, home: &Path, _server_url: &str, lines: &[Line]) -> Vec<(String, String)> {
+        let program = home.join("plain.sh");
+        std::fs::create_dir(home.join(PROMPTS)).expect("a folder");
+        std::fs::write(&program, script(lines)).expect("a script");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a program");
+        let command = format!("[{:?}]", program.display().to_string());
+        vec![("TOWLINE_SET_agents__plain__command".to_owned(), command)]
+    }
+
+    fn is_it(&self, command: &str) -> bool {
+        command.contains("plain.sh") && !command.contains(" shim ")
+    }
+
+    /// It asks no model, so that nobody says this.
+    fn shell_call(&self, _command: &str) -> Reply {
+        Reply::text("nothing")
+    }
+
+    fn ask_tool(&self) -> &'static str {
+        ""
+    }
+
+    fn used_up_quota(&self) -> Reply {
+        Reply::text("nothing")
+    }
+
+    fn prompts(&self, home: &Path) -> Option<Vec<String>> {
+        let read = |n: usize| std::fs::read_to_string(home.join(PROMPTS).join(n.to_string())).ok();
+        Some((1..).map_while(read).collect())
+    }
+
+    /// It has none.
+    fn forget_conversations(&self) -> &'static str {
+        "true"
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            conversations: Conversations::EndWithTheProcess,
+            tells: Unit::Dollars,
+            told: When::AtItsEnd,
+            refusal: Refusal::IsTold,
+            patience: 3,
+        }
+    }
+}
+
+/// Keeps the prompt, and plays the first line whose words are in it.
+fn script(lines: &[Line]) -> String {
+    let mut script = format!(
+        "#!/bin/sh\nkept=$HOME/{PROMPTS}\nn=$(($(ls \"$kept\" | wc -l) + 1))\ncat > \"$kept/$n\"\n"
+    );
+    for line in lines {
+        let told = quoted(line.told);
+        let runs = line.runs.as_deref().unwrap_or(":");
+        let says = quoted(line.says);
+        writeln!(script, "if grep -qF -e {told} \"$kept/$n\"; then\n{runs}\necho\necho {says}\nexit\nfi")
+            .expect("written");
+    }
+    script
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
