@@ -70,6 +70,8 @@ pub(crate) enum Conversations {
     AreKept,
     /// They end with the process; the next one is told everything.
     EndWithTheProcess,
+    /// It has none that Towline knows of.
+    AreNone,
 }
 
 /// What is counted.

@@ -31,7 +31,13 @@ pub(crate) fn builtin_responses() -> &'static dyn Subject {
 
 /// Over `OpenAI` chat completions.
 pub(crate) fn builtin_chat() -> &'static dyn Subject {
-    &Builtin { name: "builtin-chat", provider: "openai", api: Some("chat"), path: "/v1", key: "OPENAI_API_KEY" }
+    &Builtin {
+        name: "builtin-chat",
+        provider: "openai",
+        api: Some("chat"),
+        path: "/v1",
+        key: "OPENAI_API_KEY",
+    }
 }
 
 /// Over Gemini.

@@ -66,7 +66,7 @@ impl Subject for Plain {
 
     fn facts(&self) -> Facts {
         Facts {
-            conversations: Conversations::EndWithTheProcess,
+            conversations: Conversations::AreNone,
             tells: Unit::Dollars,
             told: When::AtItsEnd,
             refusal: Refusal::IsTold,
@@ -77,9 +77,8 @@ impl Subject for Plain {
 
 /// Keeps the prompt, and plays the first line whose words are in it.
 fn script(lines: &[Line]) -> String {
-    let mut script = format!(
-        "#!/bin/sh\nkept=$HOME/{PROMPTS}\nn=$(($(ls \"$kept\" | wc -l) + 1))\ncat > \"$kept/$n\"\n"
-    );
+    let mut script =
+        format!("#!/bin/sh\nkept=$HOME/{PROMPTS}\nn=$(($(ls \"$kept\" | wc -l) + 1))\ncat > \"$kept/$n\"\n");
     for line in lines {
         let told = quoted(line.told);
         let runs = line.runs.as_deref().unwrap_or(":");
