@@ -72,7 +72,8 @@ pub(super) enum CutHow {
 /// A tool the model asks its client to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The tool's name as the client knows it, `Bash` for one.
+    /// The tool's name as the client knows it, `Bash` for one. Where `OpenAI` Responses knows it within a namespace, that
+    /// goes before it: `mcp__server/tool`.
     pub name: String,
     /// Its arguments.
     pub input: Value,

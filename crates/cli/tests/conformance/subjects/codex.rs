@@ -40,7 +40,7 @@ impl Subject for Codex {
     }
 
     fn ask_tool(&self) -> &'static str {
-        "mcp__towline__ask"
+        "mcp__towline/ask"
     }
 
     fn used_up_quota(&self) -> Reply {

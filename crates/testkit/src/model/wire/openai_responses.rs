@@ -120,9 +120,8 @@ fn items(message: &Message, names: &Names) -> Vec<Value> {
             "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "status": "completed",
             "name": call.name, "arguments": call.input.to_string(),
         });
-        // Tools of MCP servers are named within the namespace of their server.
-        if let Some((server, tool)) = call.name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
-            item["namespace"] = json!(format!("mcp__{server}"));
+        if let Some((namespace, tool)) = call.name.split_once('/') {
+            item["namespace"] = json!(namespace);
             item["name"] = json!(tool);
         }
         item
