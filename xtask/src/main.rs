@@ -25,7 +25,8 @@ Commands:
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
                    Feed damaged recordings to everything that reads bytes: each target for N seconds (60),
                    with a new seed that is printed. --seed repeats a run, --case one case of it
-  bench            Measure how fast agents' output is read, next to plain JSON parsing
+  bench            Measure how fast agents' output is read, next to plain JSON parsing, and what the
+                   built-in agent takes for itself, next to the model
   help             Show this text
 
 Examples:
@@ -66,11 +67,14 @@ fn run(arguments: &[String]) -> Result<()> {
             &["run", "--quiet", "--profile", "fuzz", "--package", "towline-fuzzing", "--"],
             rest,
         ),
-        ["bench"] => chore(
-            &Places::find()?,
-            &["bench", "--quiet", "--package", "towline-fuzzing", "--bench", "decode"],
-            &[],
-        ),
+        ["bench"] => {
+            let places = Places::find()?;
+            for (package, bench) in [("towline-fuzzing", "decode"), ("towline-cli", "builtin")] {
+                chore(&places, &["bench", "--quiet", "--package", package, "--bench", bench], &[])?;
+                say("");
+            }
+            Ok(())
+        }
         ["bench", first, ..] => bail!("`cargo xtask bench` takes no arguments, and got `{first}`"),
         [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
         [] => unreachable!("an empty command line asks for help"),
