@@ -64,6 +64,24 @@ exceptions! { $
                 "It tells what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
         }
     }
+    gemini_stream {
+        cannot {
+            a_rule_permits_and_forbids:
+                "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
+            a_person_permits_a_call:
+                "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
+            a_question_of_its_own_tool_reaches_a_person:
+                "No servers can be handed to it in this mode: it asks by its last message or by the question file.",
+            a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered:
+                "No servers can be handed to it in this mode: it asks by its last message or by the question file.",
+        }
+        differs {
+            a_used_up_quota_parks_the_goal:
+                "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
+            a_spent_budget_stops_the_agent:
+                "It tells what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+        }
+    }
     opencode {
         cannot {
             a_question_of_its_own_tool_reaches_a_person:
@@ -122,8 +140,6 @@ exceptions! { $
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
             a_cut_stream_is_no_success:
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
-            silence_runs_into_the_idle_clock_and_the_goal_goes_on:
-                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
             a_rule_permits_and_forbids:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             a_person_permits_a_call:
@@ -134,6 +150,8 @@ exceptions! { $
                 "No servers can be handed to it: it asks by its last message or by the question file.",
         }
         differs {
+            silence_runs_into_the_idle_clock_and_the_goal_goes_on:
+                "It has no conversations: each attempt is told the goal again.",
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
                 "It has no conversations: each attempt is told the goal again.",
             a_killed_agent_is_followed_by_one_that_goes_on:

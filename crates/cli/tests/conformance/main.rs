@@ -51,6 +51,7 @@ every_case_for_every_subject! {
         claude,
         codex,
         gemini,
+        gemini_stream,
         opencode,
         builtin_responses,
         builtin_chat,

@@ -77,6 +77,15 @@ impl Stage {
         Self::set(subject, rules.into(), &[])
     }
 
+    /// Where the model does what only a model can do, and an agent that asks none does the like.
+    pub(crate) fn with_model_or(
+        subject: &'static dyn Subject,
+        rules: impl Into<Vec<Rule>>,
+        lines: &[Line],
+    ) -> Self {
+        Self::set(subject, rules.into(), lines)
+    }
+
     fn set(subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
         let model = ModelServer::start(rules);
         let mut desk = Desk::new();

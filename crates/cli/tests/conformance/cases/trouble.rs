@@ -79,7 +79,9 @@ pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
 }
 
 pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'static dyn Subject) {
-    let stage = until_interrupted(subject, Rule::always().reply(Reply::silence()));
+    let works = Line::runs(RIGHT).when_told("# Interrupted");
+    let rules = [works.rule(subject), Rule::always().reply(Reply::silence())];
+    let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs_in("sleep 321")]);
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
     let first = assert_goes_on(&stage);
     assert_eq!((&first["end"], &first["detail"]), (&json!("timed-out"), &json!("idle clock")), "{first}");

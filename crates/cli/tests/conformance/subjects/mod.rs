@@ -5,6 +5,7 @@ mod builtin;
 mod claude;
 mod codex;
 mod gemini;
+mod gemini_stream;
 mod opencode;
 mod plain;
 
@@ -12,6 +13,7 @@ pub(crate) use builtin::{builtin_anthropic, builtin_chat, builtin_gemini, builti
 pub(crate) use claude::claude;
 pub(crate) use codex::codex;
 pub(crate) use gemini::gemini;
+pub(crate) use gemini_stream::gemini_stream;
 pub(crate) use opencode::opencode;
 pub(crate) use plain::plain;
 
