@@ -148,8 +148,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             outlives_process: true,
         },
         clocks: ClockLimits {
-            // A program that only prints says nothing about its start: the other clocks have to do.
-            startup: time(if kind == Kind::Command { "turn_timeout" } else { "startup_timeout" }),
+            startup: time("startup_timeout"),
             idle: time("idle_timeout"),
             turn: time("turn_timeout"),
         },

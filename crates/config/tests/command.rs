@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::time::Duration;
-
 use support::{FILE, at, error, loaded};
 use towline_agent::{CliSettings, PromptBy, WindowSize};
 use towline_config::{Warning, WarningKind};
@@ -22,8 +20,6 @@ fn a_command_is_all_that_must_be_said() {
     let mine = &loaded.config.agents["mine"];
     assert_eq!(mine.cli, CliSettings::default());
     assert_eq!(mine.cli.prompt, PromptBy::Stdin);
-    // It never says that it has started.
-    assert_eq!(mine.clocks.startup, Duration::from_secs(2 * 60 * 60));
     assert_eq!(loaded.warnings, []);
 }
 

@@ -125,7 +125,7 @@ impl Clocks {
         self.heard(now);
         self.announced_pause = None;
         match event {
-            AgentEvent::SessionStarted(_) => self.in_session = true,
+            AgentEvent::SessionStarted(_) | AgentEvent::TurnStarted => self.in_session = true,
             AgentEvent::Tool(tool) if tool.status.is_over() => {
                 self.tools.remove(&tool.id);
             }
@@ -238,6 +238,13 @@ mod tests {
         assert_eq!(clocks.next(), (at(60), Clock::Startup));
         clocks.saw(&session(), at(5));
         assert_eq!(clocks.next(), (at(605), Clock::Idle));
+    }
+
+    #[test]
+    fn an_agent_in_a_turn_has_started_even_if_it_never_says_which_session() {
+        let mut clocks = clocks();
+        clocks.saw(&AgentEvent::TurnStarted, at(1));
+        assert_eq!(clocks.next(), (at(601), Clock::Idle));
     }
 
     #[test]

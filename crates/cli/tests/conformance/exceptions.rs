@@ -80,6 +80,10 @@ exceptions! { $
                 "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
             a_spent_budget_stops_the_agent:
                 "It tells what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+            a_failing_server_is_waited_out:
+                "It keeps no conversation in which the model never answered: the next attempt is a new one.",
+            a_cut_stream_is_no_success:
+                "It keeps no conversation in which the model never answered: the next attempt is a new one.",
         }
     }
     opencode {

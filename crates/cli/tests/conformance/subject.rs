@@ -53,6 +53,8 @@ pub(crate) trait Subject: Sync {
 pub(crate) struct Facts {
     /// Whether its conversations outlive its process.
     pub(crate) conversations: Conversations,
+    /// What becomes of a turn in which the model failed.
+    pub(crate) failed_turn: FailedTurn,
     /// In what it tells what was used.
     pub(crate) tells: Unit,
     /// When it tells what was used.
@@ -72,6 +74,15 @@ pub(crate) enum Conversations {
     EndWithTheProcess,
     /// It has none that Towline knows of.
     AreNone,
+}
+
+/// What becomes of a first turn in which the model never answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailedTurn {
+    /// It stands in the conversation like any other.
+    IsKept,
+    /// There is no conversation of it.
+    IsLost,
 }
 
 /// What is counted.
@@ -105,5 +116,10 @@ impl Facts {
     /// Whether its conversations outlive its process.
     pub(crate) fn resumes(&self) -> bool {
         self.conversations == Conversations::AreKept
+    }
+
+    /// Whether a conversation is gone on with in which the model has only failed.
+    pub(crate) fn resumes_failed_turns(&self) -> bool {
+        self.resumes() && self.failed_turn == FailedTurn::IsKept
     }
 }

@@ -28,11 +28,11 @@ impl Exception {
     }
 }
 
-/// The table, with a note for each exception; exceptions with the same words share theirs.
+/// The table, with a note for each exception; exceptions with the same words share theirs, whomever they are about.
 fn table() -> String {
     let names: Vec<&str> = SUBJECTS.iter().map(|(_, subject)| subject().name()).collect();
     let mut table = format!("| case | {} |\n|{}\n", names.join(" | "), " --- |".repeat(names.len() + 1));
-    let mut notes: Vec<(&str, &str)> = Vec::new();
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for case in CASES {
         write!(table, "| `{case}` |").expect("written");
         for (module, subject) in SUBJECTS {
@@ -40,12 +40,15 @@ fn table() -> String {
             let cell = exception.map_or_else(
                 || "✓".to_owned(),
                 |exception| {
-                    let note = (subject().name(), exception.why);
-                    let known = notes.iter().position(|known| *known == note);
+                    let known = notes.iter().position(|(why, _)| *why == exception.why);
                     let number = known.unwrap_or_else(|| {
-                        notes.push(note);
+                        notes.push((exception.why, Vec::new()));
                         notes.len() - 1
                     });
+                    let about = &mut notes[number].1;
+                    if !about.contains(&subject().name()) {
+                        about.push(subject().name());
+                    }
                     format!("{} ({})", exception.mark, number + 1)
                 },
             );
@@ -54,8 +57,8 @@ fn table() -> String {
         table.push('\n');
     }
     table.push('\n');
-    for (number, (name, why)) in notes.iter().enumerate() {
-        writeln!(table, "{}. {name}: {why}", number + 1).expect("written");
+    for (number, (why, about)) in notes.iter().enumerate() {
+        writeln!(table, "{}. {}: {why}", number + 1, about.join(", ")).expect("written");
     }
     table
 }

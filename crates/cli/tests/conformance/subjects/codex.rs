@@ -7,7 +7,7 @@ use towline_testkit::model::Reply;
 
 use super::{is_program, settings_of};
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
 
 const CLI: AgentCli = AgentCli::Codex;
 
@@ -54,6 +54,7 @@ impl Subject for Codex {
     fn facts(&self) -> Facts {
         Facts {
             conversations: Conversations::AreKept,
+            failed_turn: FailedTurn::IsKept,
             tells: Unit::Tokens,
             told: When::WithinTheTurn,
             refusal: Refusal::IsTold,

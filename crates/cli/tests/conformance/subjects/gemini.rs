@@ -7,7 +7,7 @@ use towline_testkit::model::Reply;
 
 use super::{is_program, settings_of};
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
 
 const CLI: AgentCli = AgentCli::Gemini;
 
@@ -55,6 +55,7 @@ impl Subject for Gemini {
     fn facts(&self) -> Facts {
         Facts {
             conversations: Conversations::EndWithTheProcess,
+            failed_turn: FailedTurn::IsKept,
             tells: Unit::Tokens,
             told: When::AtItsEnd,
             refusal: Refusal::IsTold,

@@ -7,7 +7,7 @@ use towline_testkit::model::Reply;
 
 use super::{is_program, settings_of};
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
 
 const CLI: AgentCli = AgentCli::Opencode;
 
@@ -55,6 +55,7 @@ impl Subject for Opencode {
     fn facts(&self) -> Facts {
         Facts {
             conversations: Conversations::AreKept,
+            failed_turn: FailedTurn::IsKept,
             // The tokens of a turn's last step alone.
             tells: Unit::Dollars,
             told: When::AtItsEnd,

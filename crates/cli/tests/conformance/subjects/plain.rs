@@ -7,7 +7,7 @@ use std::path::Path;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
 
 /// Where it keeps its prompts, below the home.
 const PROMPTS: &str = "prompts";
@@ -67,6 +67,7 @@ impl Subject for Plain {
     fn facts(&self) -> Facts {
         Facts {
             conversations: Conversations::AreNone,
+            failed_turn: FailedTurn::IsKept,
             tells: Unit::Dollars,
             told: When::AtItsEnd,
             refusal: Refusal::IsTold,
@@ -82,7 +83,7 @@ fn script(lines: &[Line]) -> String {
     for line in lines {
         let told = quoted(line.told);
         let runs = line.runs.as_deref().unwrap_or(":");
-        let says = quoted(line.says);
+        let says = quoted(line.says.unwrap_or_default());
         writeln!(script, "if grep -qF -e {told} \"$kept/$n\"; then\n{runs}\necho\necho {says}\nexit\nfi")
             .expect("written");
     }
