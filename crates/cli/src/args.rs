@@ -321,7 +321,7 @@ pub(crate) struct Acp {
     /// How often the model is asked within one turn at most [default: as often as it wants]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// What a million tokens cost: input=USD,output=USD[,cache_read=USD][,cache_write=USD]
+    /// What a million tokens cost: input=USD,output=USD, and if it differs cache_read=USD,cache_write=USD
     ///
     /// Without it no cost is told. Tokens of a cache cost as much as input unless it says so.
     #[arg(long, value_name = "PRICES")]
