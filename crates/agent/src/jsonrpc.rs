@@ -7,8 +7,13 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use crate::json::Text;
+
+/// The version of JSON-RPC.
+const VERSION: &str = "2.0";
 
 /// The code for a method that is not known.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
@@ -96,8 +101,15 @@ impl<Purpose> Peer<Purpose> {
         method: &str,
         params: impl Serialize,
     ) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Request<'a, P> {
+            id: &'a str,
+            jsonrpc: &'static str,
+            method: &'a str,
+            params: P,
+        }
         self.waiting.insert(id.to_owned(), purpose);
-        line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": value(params)}))
+        line(&Request { id, jsonrpc: VERSION, method, params })
     }
 
     /// Reads a line; none when it is no JSON-RPC.
@@ -112,8 +124,8 @@ impl<Purpose> Peer<Purpose> {
                     (Some(error), _) => Err(error),
                     (None, result) => Ok(result.unwrap_or(RawValue::NULL)),
                 };
-                let id: Option<String> = serde_json::from_str(id.get()).ok();
-                match id.and_then(|id| self.waiting.remove(&id)) {
+                let id: Option<Text<'_>> = serde_json::from_str(id.get()).ok();
+                match id.and_then(|id| self.waiting.remove(id.as_str())) {
                     Some(purpose) => Some(Incoming::Answer { purpose, result }),
                     None => Some(Incoming::StrayAnswer),
                 }
@@ -125,32 +137,53 @@ impl<Purpose> Peer<Purpose> {
 
 /// News for the other side.
 pub(crate) fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "method": method, "params": value(params)}))
+    #[derive(Serialize)]
+    struct Notification<'a, P> {
+        jsonrpc: &'static str,
+        method: &'a str,
+        params: P,
+    }
+    line(&Notification { jsonrpc: VERSION, method, params })
 }
 
 /// The answer to a request of the other side.
 pub(crate) fn answer(id: &RawValue, result: impl Serialize) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "id": id, "result": value(result)}))
+    #[derive(Serialize)]
+    struct Answer<'a, R> {
+        id: &'a RawValue,
+        jsonrpc: &'static str,
+        result: R,
+    }
+    line(&Answer { id, jsonrpc: VERSION, result })
 }
 
 /// The refusal of a request of the other side.
 pub(crate) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
+    #[derive(Serialize)]
+    struct Refusal<'a> {
+        error: Problem<'a>,
+        id: &'a RawValue,
+        jsonrpc: &'static str,
+    }
+    #[derive(Serialize)]
+    struct Problem<'a> {
+        code: i64,
+        message: &'a str,
+    }
+    line(&Refusal { error: Problem { code, message }, id, jsonrpc: VERSION })
 }
 
 /// What is given here are plain values, which can always be written.
-fn value(from: impl Serialize) -> Value {
-    serde_json::to_value(from).unwrap_or(Value::Null)
-}
-
-fn line(message: &Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
+fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn parsed(line: &[u8]) -> Value {

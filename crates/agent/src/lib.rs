@@ -14,6 +14,7 @@ mod command;
 mod end_kinds;
 mod environment;
 mod gemini;
+mod json;
 mod jsonrpc;
 mod permission;
 mod protocol;

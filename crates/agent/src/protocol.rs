@@ -191,7 +191,11 @@ impl<'a> Frame<'a> {
     /// The line as text, with what is none replaced; of a line beyond the cap, words for it.
     pub(crate) fn text(self) -> Result<Cow<'a, str>, String> {
         match self {
-            Self::Line(bytes) => Ok(String::from_utf8_lossy(bytes.trim_ascii())),
+            Self::Line(bytes) => {
+                let bytes = bytes.trim_ascii();
+                // To check a text is much faster than to mend it, and nearly always enough.
+                Ok(str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
+            }
             Self::TooLong { length } => Err(format!("a line of {length} bytes")),
         }
     }

@@ -24,7 +24,8 @@ const GOAL: f64 = 200.0;
 /// The seeds of the targets begin with so many bytes that are no output.
 const HEADER: usize = 2;
 
-const PROTOCOLS: [(&str, Kind); 3] = [("claude", Kind::Claude), ("codex", Kind::Codex), ("acp", Kind::Acp)];
+const PROTOCOLS: [(&str, Kind); 4] =
+    [("claude", Kind::Claude), ("codex", Kind::Codex), ("acp", Kind::Acp), ("gemini", Kind::Gemini)];
 
 /// The output of many conversations, one after the other.
 struct Mix {

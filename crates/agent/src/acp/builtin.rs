@@ -3,13 +3,13 @@
 //! Its other half is `towline acp` (the builtin crate): the words between the two are the ones here.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Tokens};
 
 use super::protocol::{AcpProtocol, Reading, Unknown};
-use super::wire::{lenient, read};
+use super::wire::{Text, read};
 use crate::api_settings::{Fetch, Price};
+use crate::json::lenient_objects;
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, LaunchContext};
 use crate::settings::AgentSettings;
@@ -81,33 +81,22 @@ pub(super) fn class(error: &RpcError) -> Option<&str> {
     error.data.get("class")?.as_str()
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Retrying {
-    #[serde(deserialize_with = "lenient")]
-    attempt: u32,
-    #[serde(deserialize_with = "lenient")]
-    delay_ms: u64,
-    #[serde(deserialize_with = "lenient")]
-    status: Option<u16>,
-    #[serde(deserialize_with = "lenient")]
-    message: String,
-}
+lenient_objects! {
+    Retrying<'de> {
+        "attempt" => attempt: u32,
+        "delayMs" => delay_ms: u64,
+        "status" => status: Option<u16>,
+        "message" => message: Text<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Compacted {
-    #[serde(deserialize_with = "lenient")]
-    before: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    after: Option<u64>,
-}
+    Compacted {
+        "before" => before: Option<u64>,
+        "after" => after: Option<u64>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Problem {
-    #[serde(deserialize_with = "lenient")]
-    message: String,
+    Problem<'de> {
+        "message" => message: Text<'de>,
+    }
 }
 
 impl AcpProtocol {
@@ -117,7 +106,7 @@ impl AcpProtocol {
         let event = match method {
             "_towline/retrying" => {
                 let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
-                AgentEvent::Retrying { status, attempt, delay_ms, error: message }
+                AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() }
             }
             "_towline/compacted" => {
                 let Compacted { before, after } = read(params).ok_or_else(unknown)?;
@@ -125,7 +114,7 @@ impl AcpProtocol {
             }
             "_towline/problem" => {
                 let Problem { message } = read(params).ok_or_else(unknown)?;
-                AgentEvent::Notice { text: message }
+                AgentEvent::Notice { text: message.into() }
             }
             _ => return Err(unknown()),
         };

@@ -32,15 +32,14 @@ struct Offer {
 
 impl Form {
     /// The form, unless it is none that a person can fill in here.
-    pub(super) fn read(asked: &Elicitation) -> Option<Self> {
+    pub(super) fn read(asked: &Elicitation<'_>) -> Option<Self> {
         if asked.mode.as_deref().is_some_and(|mode| mode != "form") {
             return None;
         }
-        let field = |(name, schema): (&String, &Value)| {
-            let (name, schema) = (name.clone(), schema.clone());
-            Field { name, options: offers(&schema), schema }
-        };
-        let fields: Vec<_> = asked.requested_schema.properties.iter().map(field).collect();
+        let properties: Map<String, Value> =
+            serde_json::from_str(asked.requested_schema.properties?.get()).ok()?;
+        let field = |(name, schema): (String, Value)| Field { name, options: offers(&schema), schema };
+        let fields: Vec<_> = properties.into_iter().map(field).collect();
         (!fields.is_empty()).then_some(Self { fields })
     }
 

@@ -1,5 +1,6 @@
 //! How a conversation begins: what both sides can do, the session, its model and its mode, and then the prompt.
 
+use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
@@ -49,7 +50,7 @@ impl AcpProtocol {
 
     pub(super) fn on_initialized(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
         let hello = match answer {
-            Ok(raw) => read::<wire::Initialized>(raw).unwrap_or_default(),
+            Ok(raw) => read::<wire::Initialized<'_>>(raw).unwrap_or_default(),
             Err(error) => return self.give_up(Failed::Opening { what: "initialize", error }),
         };
         if hello.protocol_version != VERSION {
@@ -61,13 +62,12 @@ impl AcpProtocol {
             let error = RpcError { message, ..RpcError::default() };
             return self.give_up(Failed::Opening { what: "initialize", error });
         }
-        self.agent_version = hello.agent_info.version;
+        self.agent_version = wire::owned(hello.agent_info.version);
         let capabilities = hello.agent_capabilities;
         let can_resume = self.preset.resuming() == Resuming::Possible;
+        let resumes = capabilities.session_capabilities.resume.is_some_and(|resume| resume.get() != "null");
         let way = match &self.asked {
-            SessionPlan::Resume(_) if can_resume && capabilities.session_capabilities.resume.is_some() => {
-                Way::Resume
-            }
+            SessionPlan::Resume(_) if can_resume && resumes => Way::Resume,
             SessionPlan::Resume(_) if can_resume && capabilities.load_session => Way::Load,
             _ => Way::New,
         };
@@ -89,7 +89,7 @@ impl AcpProtocol {
 
     pub(super) fn on_session(&mut self, way: Way, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
         let session = match answer {
-            Ok(raw) => read::<wire::Session>(raw).unwrap_or_default(),
+            Ok(raw) => read::<wire::Session<'_>>(raw).unwrap_or_default(),
             Err(error) => return self.give_up(Failed::Session { way, error }),
         };
         let asked = match &self.asked {
@@ -98,7 +98,7 @@ impl AcpProtocol {
         };
         let id = match (way, &session.session_id, &asked) {
             (Way::Load | Way::Resume, None, Some(asked)) => asked.clone(),
-            (_, Some(id), _) => SessionId::new(id),
+            (_, Some(id), _) => SessionId::new(id.as_str()),
             (_, None, _) => {
                 let error = RpcError { message: "the session has no id".to_owned(), ..RpcError::default() };
                 return self.give_up(Failed::Session { way: Way::New, error });
@@ -135,8 +135,8 @@ impl AcpProtocol {
     }
 
     /// Finds out what is not yet as the settings want it.
-    fn prepare(&mut self, session: &wire::Session) {
-        self.model_option = model_option(session).map(|option| option.id.clone());
+    fn prepare(&mut self, session: &wire::Session<'_>) {
+        self.model_option = model_option(session).map(|option| option.id.clone().into());
         let wants_model = self.wanted_model.is_some() && self.wanted_model != self.model;
         let is_in_mode =
             self.mode.is_none_or(|mode| session.modes.current_mode_id.as_deref() == Some(mode.id));
@@ -204,7 +204,7 @@ impl AcpProtocol {
 
     fn compact_or_prompt(&mut self) -> Vec<Action> {
         let Some(focus) = self.compact.take() else { return self.send_prompt() };
-        let known = self.preset == Preset::Opencode || self.commands.iter().any(|name| name == "compact");
+        let known = self.preset == Preset::Opencode || self.has_compact_command;
         if !known {
             let reason = "the agent has no command that summarises its conversation".to_owned();
             let told = Action::emit(AgentEvent::NotCompacted { reason });
@@ -218,14 +218,15 @@ impl AcpProtocol {
 
     /// The turn that was to bring a summary is over: now comes the prompt.
     pub(super) fn on_compacted(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
-        let done = answer.map(|raw| read::<wire::Prompted>(raw).unwrap_or_default());
+        let done = answer.map(|raw| read::<wire::Prompted<'_>>(raw).unwrap_or_default());
         let event = match done {
             Ok(done) if done.stop_reason.as_deref() == Some("end_turn") => {
                 let after = self.usage.context_used();
                 AgentEvent::Compacted { before: None, after }
             }
             Ok(done) => {
-                let reason = done.stop_reason.unwrap_or_else(|| "it ended without a reason".to_owned());
+                let reason =
+                    wire::owned(done.stop_reason).unwrap_or_else(|| "it ended without a reason".to_owned());
                 AgentEvent::NotCompacted { reason }
             }
             Err(error) => AgentEvent::NotCompacted { reason: error.message },
@@ -234,16 +235,19 @@ impl AcpProtocol {
     }
 }
 
-fn model_option(session: &wire::Session) -> Option<&wire::ConfigOption> {
+fn model_option<'s>(session: &'s wire::Session<'s>) -> Option<&'s wire::ConfigOption<'s>> {
     session.config_options.iter().find(|option| option.category.as_deref() == Some("model"))
 }
 
-fn current_model(session: &wire::Session) -> Option<String> {
+fn current_model(session: &wire::Session<'_>) -> Option<String> {
     let chosen = model_option(session).and_then(|option| option.current_value.clone());
-    session.models.current_model_id.clone().or(chosen)
+    wire::owned(session.models.current_model_id.clone().or(chosen))
 }
 
 /// Whether there is a choice of models with nothing to choose from: no provider is signed in to.
-fn knows_no_model(session: &wire::Session) -> bool {
-    model_option(session).is_some_and(|option| option.options.as_ref().is_some_and(Vec::is_empty))
+fn knows_no_model(session: &wire::Session<'_>) -> bool {
+    let options = model_option(session).and_then(|option| option.options);
+    options.is_some_and(|options| {
+        serde_json::from_str::<Vec<IgnoredAny>>(options.get()).is_ok_and(|options| options.is_empty())
+    })
 }

@@ -81,8 +81,8 @@ pub(super) struct AcpProtocol {
     /// The agent's name for the choice of its model, where it is one of its options.
     pub(super) model_option: Option<String>,
     pub(super) preparations: VecDeque<Preparation>,
-    /// Slash commands that the agent has.
-    pub(super) commands: Vec<String>,
+    /// Whether the agent has a slash command that summarises the conversation.
+    pub(super) has_compact_command: bool,
     pub(super) tells: Tells,
     pub(super) turn: Turn,
     pub(super) speech: Speech,
@@ -125,7 +125,7 @@ impl AcpProtocol {
             model: None,
             model_option: None,
             preparations: VecDeque::new(),
-            commands: Vec::new(),
+            has_compact_command: false,
             tells: Tells::default(),
             turn: Turn::default(),
             speech: Speech::default(),

@@ -30,7 +30,10 @@ enum Waiting {
     Permission {
         /// The id of the tool call.
         call: String,
-        options: Vec<PermissionOption>,
+        /// The answer that permits it.
+        allowing: Value,
+        /// The answer that does not.
+        denying: Value,
     },
     /// For a form to be filled in.
     Form(Form),
@@ -39,7 +42,7 @@ enum Waiting {
 impl AcpProtocol {
     pub(super) fn on_request(&mut self, request: &RpcRequest<'_>) -> Reading {
         match request.method {
-            "session/request_permission" => match read::<wire::PermissionRequest>(request.params) {
+            "session/request_permission" => match read::<wire::PermissionRequest<'_>>(request.params) {
                 Some(asked) if !asked.tool_call.tool_call_id.is_empty() => {
                     Ok(self.on_permission(request, asked))
                 }
@@ -71,14 +74,14 @@ impl AcpProtocol {
         refusal.into_iter().chain(told).collect()
     }
 
-    fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest) -> Vec<Action> {
-        let id = asked.tool_call.tool_call_id.clone();
+    fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest<'_>) -> Vec<Action> {
+        let id = String::from(asked.tool_call.tool_call_id.clone());
         let mut actions = self.work_is_seen();
         actions.extend(self.speech.over().into_iter().map(Action::emit));
         let call = self.calls.entry(id.clone()).or_default();
         let was_known = call.is_known();
         // A call that is asked about has not begun, whatever was said of it before.
-        call.learn(&id, self.preset, wire::ToolCall { status: None, ..asked.tool_call });
+        call.learn(&id, self.preset, wire::Update { status: None, ..asked.tool_call });
         let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
         if !was_known {
             actions.extend(self.tell_call(&id));
@@ -90,7 +93,11 @@ impl AcpProtocol {
             Verdict::Ask => {
                 let about =
                     About::Permission { call: permission::call(&ruled.tool, &ruled.input), title, rule };
-                let what = Waiting::Permission { call: id, options: asked.options };
+                let what = Waiting::Permission {
+                    call: id,
+                    allowing: chosen(&asked.options, Outcome::Allow),
+                    denying: chosen(&asked.options, Outcome::Deny),
+                };
                 actions.push(self.ask(request.id, about, what));
                 return actions;
             }
@@ -128,7 +135,7 @@ impl AcpProtocol {
         &mut self,
         request: &RawValue,
         call: &str,
-        options: &[PermissionOption],
+        options: &[PermissionOption<'_>],
         outcome: Outcome,
     ) -> Option<Action> {
         if outcome == Outcome::Deny {
@@ -150,7 +157,7 @@ impl AcpProtocol {
     }
 
     fn on_elicitation(&mut self, request: &RpcRequest<'_>) -> Vec<Action> {
-        let asked: wire::Elicitation = read(request.params).unwrap_or_default();
+        let asked: wire::Elicitation<'_> = read(request.params).unwrap_or_default();
         match Form::read(&asked) {
             Some(form) => {
                 let mut actions = self.work_is_seen();
@@ -170,12 +177,12 @@ impl AcpProtocol {
     /// A person has answered.
     pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(id) else { return Vec::new() };
-        let result = match (&pending.what, reply) {
-            (Waiting::Permission { options, .. }, Reply::Allowed) => chosen(options, Outcome::Allow),
+        let result = match (pending.what, reply) {
+            (Waiting::Permission { allowing, .. }, Reply::Allowed) => allowing,
             // Words permit nothing, and the protocol has no place for them.
-            (Waiting::Permission { call, options }, Reply::Denied { .. } | Reply::Chosen { .. }) => {
-                self.denied.insert(call.clone());
-                chosen(options, Outcome::Deny)
+            (Waiting::Permission { call, denying, .. }, Reply::Denied { .. } | Reply::Chosen { .. }) => {
+                self.denied.insert(call);
+                denying
             }
             (Waiting::Form(form), Reply::Chosen { answers }) => {
                 json!({"action": "accept", "content": form.filled_in(&answers)})
@@ -217,7 +224,8 @@ impl AcpProtocol {
 
     /// The agent does not wait for our answer any more.
     pub(super) fn on_cancelled_request(&mut self, params: &RawValue) -> Reading {
-        let cancelled: Value = read(params).ok_or_else(|| Unknown("$/cancel_request".to_owned()))?;
+        let cancelled: Value =
+            serde_json::from_str(params.get()).map_err(|_| Unknown("$/cancel_request".to_owned()))?;
         let request = cancelled.get("requestId").map(Value::to_string).unwrap_or_default();
         let withdrawn = self.pending.remove(&request);
         Ok(withdrawn.map(|_| Action::emit(AgentEvent::Withdrawn { request })).into_iter().collect())
@@ -226,14 +234,14 @@ impl AcpProtocol {
 
 /// The option that says so for this once; where there is none, the one that says so for good, when it is a refusal.
 /// An agent that offers neither is told that nobody chose.
-fn chosen(options: &[PermissionOption], outcome: Outcome) -> Value {
+fn chosen(options: &[PermissionOption<'_>], outcome: Outcome) -> Value {
     let kinds: &[&str] = match outcome {
         Outcome::Allow => &["allow_once", "allow_always"],
         Outcome::Deny => &["reject_once", "reject_always"],
     };
-    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind.as_str() == *kind));
     match option {
-        Some(option) => json!({"outcome": {"outcome": "selected", "optionId": option.option_id}}),
+        Some(option) => json!({"outcome": {"outcome": "selected", "optionId": option.option_id.as_str()}}),
         None => json!({"outcome": {"outcome": "cancelled"}}),
     }
 }

@@ -22,24 +22,24 @@ struct Piece {
 
 impl Speech {
     /// A piece of a message.
-    pub(super) fn said(&mut self, id: Option<String>, text: String) -> Vec<AgentEvent> {
+    pub(super) fn said(&mut self, id: Option<&str>, text: String) -> Vec<AgentEvent> {
         let mut events: Vec<_> = self.thought_over().into_iter().collect();
-        if self.message.id != id {
+        if self.message.id.as_deref() != id {
             events.extend(self.message_over());
+            self.message.id = id.map(str::to_owned);
         }
-        self.message.id = id;
         self.message.text.push_str(&text);
         events.push(AgentEvent::MessageDelta { text });
         events
     }
 
     /// A piece of the reasoning.
-    pub(super) fn thought(&mut self, id: Option<String>, text: &str) -> Vec<AgentEvent> {
+    pub(super) fn thought(&mut self, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
         let mut events: Vec<_> = self.message_over().into_iter().collect();
-        if self.thought.id != id {
+        if self.thought.id.as_deref() != id {
             events.extend(self.thought_over());
+            self.thought.id = id.map(str::to_owned);
         }
-        self.thought.id = id;
         self.thought.text.push_str(text);
         events
     }

@@ -3,6 +3,7 @@
 //! The protocol has kinds of tools, not names. So that the same rules hold for every agent, a command is `Bash`, a
 //! change of a file `Edit` or `Write`, and so on; only a tool of no such kind goes by a name of its own.
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
 
@@ -25,6 +26,7 @@ pub(super) struct Call {
     locations: Vec<String>,
     /// What it leaves in which file, where the agent shows a diff.
     changes: Vec<(String, String)>,
+    /// The end of what it printed.
     output: String,
     exit_code: Option<i32>,
     told: Option<(ToolStatus, String)>,
@@ -43,45 +45,53 @@ pub(super) struct Ruled {
 
 impl Call {
     /// Takes over what is new.
-    pub(super) fn learn(&mut self, id: &str, preset: Preset, news: wire::ToolCall) {
+    pub(super) fn learn(&mut self, id: &str, preset: Preset, news: wire::Update<'_>) {
         if self.own_name.is_empty() {
             let from_id = id.split_once("__").map(|(name, _)| name).filter(|_| preset == Preset::Gemini);
             self.own_name = from_id.or(news.title.as_deref()).unwrap_or_default().to_owned();
         }
         if let Some(title) = news.title.filter(|title| !title.trim().is_empty()) {
-            self.title = title;
+            self.title = title.into();
         }
-        self.kind = news.kind.unwrap_or(std::mem::take(&mut self.kind));
-        if let Some(Value::Object(fields)) = news.raw_input {
-            let known =
-                if let Value::Object(known) = std::mem::take(&mut self.input) { known } else { Map::new() };
-            self.input = Value::Object(known.into_iter().chain(fields).collect());
+        if let Some(kind) = news.kind {
+            self.kind = kind.into();
+        }
+        if let Some(fields) = news.raw_input.and_then(fields) {
+            match &mut self.input {
+                Value::Object(known) => known.extend(fields),
+                none => *none = Value::Object(fields),
+            }
         }
         if let Some(locations) = news.locations.filter(|locations| !locations.is_empty()) {
-            self.locations = locations.into_iter().map(|location| location.path).collect();
+            self.locations = locations.into_iter().map(|location| location.path.into()).collect();
         }
-        if let Some(content) = news.content {
+        if let Some(content) = news.content.and_then(wire::read) {
             self.show(content);
         }
-        if let Some(raw) = &news.raw_output {
-            self.exit_code = exit_code(raw).or(self.exit_code);
+        if let Some(raw) = news.raw_output {
+            let output: wire::RawOutput<'_> = wire::read(raw).unwrap_or_default();
+            self.exit_code = exit_code(&output).or(self.exit_code);
             if self.output.is_empty() {
-                self.output = words(raw).to_owned();
+                let words = output.output.or(output.error).or(output.text).unwrap_or(raw);
+                self.output = tail(wire::text(&wire::read(words)));
             }
         }
         self.status = news.status.as_deref().and_then(status).or(self.status);
     }
 
-    fn show(&mut self, content: Vec<wire::ToolContent>) {
+    fn show(&mut self, content: Vec<wire::ToolContent<'_>>) {
         let mut texts = Vec::new();
         self.changes.clear();
         for piece in content {
             if let (Some(path), Some(text)) = (piece.path, piece.new_text) {
-                self.changes.push((path, text));
+                self.changes.push((path.into(), text.into()));
             }
             texts.extend(piece.content.map(|content| content.text).filter(|text| !text.is_empty()));
         }
-        self.output = texts.join("\n");
+        self.output = match texts.as_slice() {
+            [only] => tail(only),
+            several => tail(&several.iter().map(wire::Text::as_str).collect::<Vec<_>>().join("\n")),
+        };
     }
 
     /// Whether it came to its end.
@@ -107,7 +117,7 @@ impl Call {
             return None;
         }
         self.told = Some(news);
-        let output = status.is_over().then(|| text::tail(&self.output, text::OUTPUT_TAIL).to_owned());
+        let output = status.is_over().then(|| self.output.clone());
         let title = if self.title.is_empty() { tool.to_owned() } else { text::one_line(&self.title) };
         Some(AgentEvent::Tool(ToolUse {
             id: id.to_owned(),
@@ -125,6 +135,11 @@ impl Call {
     /// One line about it.
     pub(super) fn title(&self) -> String {
         text::one_line(if self.title.is_empty() { &self.own_name } else { &self.title })
+    }
+
+    /// Whether this call writes the agent's to-do list.
+    pub(super) fn has_plan(&self) -> bool {
+        self.input.get("todos").is_some_and(Value::is_array)
     }
 
     /// The agent's to-do list, when this call writes it.
@@ -212,7 +227,7 @@ impl Call {
     }
 
     /// Its name, and further ones by which the deny list may mean it.
-    fn name(&self, servers: &[String]) -> (String, &'static [&'static str]) {
+    pub(super) fn name(&self, servers: &[String]) -> (String, &'static [&'static str]) {
         let (tool, aliases): (&str, &'static [&'static str]) = match self.kind.as_str() {
             "execute" => ("Bash", &[]),
             "edit" | "delete" | "move" if self.own_name.starts_with("write") => ("Write", &["Edit"]),
@@ -250,12 +265,15 @@ fn status(word: &str) -> Option<ToolStatus> {
     }
 }
 
-fn exit_code(output: &Value) -> Option<i32> {
-    let fields = ["/exitCode", "/exit_code", "/metadata/exit"];
-    fields.iter().find_map(|field| i32::try_from(output.pointer(field)?.as_i64()?).ok())
+/// An input that is an object.
+fn fields(raw: &RawValue) -> Option<Map<String, Value>> {
+    serde_json::from_str(raw.get()).ok()
 }
 
-fn words(output: &Value) -> &str {
-    let inner = ["output", "error", "text"].iter().find_map(|field| output.get(field));
-    inner.unwrap_or(output).as_str().unwrap_or_default()
+fn tail(output: &str) -> String {
+    text::tail(output, text::OUTPUT_TAIL).to_owned()
+}
+
+fn exit_code(output: &wire::RawOutput<'_>) -> Option<i32> {
+    output.exit_code.or(output.exit_status).or(output.metadata.exit)
 }

@@ -70,7 +70,7 @@ impl AcpProtocol {
         let text = self.speech.take_last();
         let outcome = match answer {
             Ok(raw) => {
-                let answer: Prompted = read(raw).unwrap_or_default();
+                let answer: Prompted<'_> = read(raw).unwrap_or_default();
                 let used = self.usage.prompted(&answer, self.model.as_deref());
                 actions.extend(used.into_iter().map(Action::emit));
                 self.stopped(&answer, text)
@@ -94,8 +94,8 @@ impl AcpProtocol {
         actions
     }
 
-    fn stopped(&self, answer: &Prompted, text: String) -> Outcome {
-        let Some(reason) = answer.stop_reason.clone() else { return Outcome::Nameless { text } };
+    fn stopped(&self, answer: &Prompted<'_>, text: String) -> Outcome {
+        let Some(reason) = wire::owned(answer.stop_reason.clone()) else { return Outcome::Nameless { text } };
         if reason != "end_turn" {
             return Outcome::Stopped { reason, text };
         }

@@ -12,22 +12,20 @@ impl AcpProtocol {
     pub(super) fn on_update(&mut self, params: &RawValue) -> Reading {
         let unknown = || Unknown("session/update".to_owned());
         let notification: wire::Notification<'_> = read(params).ok_or_else(unknown)?;
-        let kind: wire::UpdateKind = read(notification.update).ok_or_else(unknown)?;
-        let kind = kind.session_update.as_str();
-        if self.session.as_ref().is_some_and(|session| session.as_str() != notification.session_id) {
+        let session = notification.session_id.ok_or_else(unknown)?;
+        let mut update = notification.update.ok_or_else(unknown)?;
+        let kind = update.session_update.take().ok_or_else(unknown)?;
+        if self.session.as_ref().is_some_and(|known| known.as_str() != session.as_str()) {
             return Err(Unknown("session/update of another session".to_owned()));
         }
-        let shape = || Unknown(format!("session/update/{kind}"));
-        match kind {
+        match kind.as_str() {
             "available_commands_update" => {
-                let update: wire::Commands = read(notification.update).ok_or_else(shape)?;
-                self.commands = update.available_commands.into_iter().map(|command| command.name).collect();
+                let commands: Option<Vec<wire::Command<'_>>> = update.available_commands.and_then(read);
+                self.has_compact_command =
+                    commands.into_iter().flatten().any(|command| command.name.as_str() == "compact");
                 Ok(Vec::new())
             }
-            "usage_update" => {
-                let update: wire::UsageUpdate = read(notification.update).ok_or_else(shape)?;
-                Ok(self.usage.updated(&update).map(Action::emit).into_iter().collect())
-            }
+            "usage_update" => Ok(self.usage.updated(&update).map(Action::emit).into_iter().collect()),
             // The operator's settings are what counts; these only repeat or name them.
             "config_option_update" | "session_info_update" | "user_message_chunk" => Ok(Vec::new()),
             "agent_message_chunk"
@@ -37,7 +35,7 @@ impl AcpProtocol {
             | "plan"
             | "current_mode_update" => {
                 if self.stage == Stage::Prompted {
-                    self.on_news(kind, notification.update)
+                    self.on_news(kind.as_str(), update)
                 } else {
                     Ok(Vec::new())
                 }
@@ -46,64 +44,58 @@ impl AcpProtocol {
         }
     }
 
-    fn on_news(&mut self, kind: &str, update: &RawValue) -> Reading {
-        let shape = || Unknown(format!("session/update/{kind}"));
+    fn on_news(&mut self, kind: &str, update: wire::Update<'_>) -> Reading {
         match kind {
-            "agent_message_chunk" | "agent_thought_chunk" => {
-                let chunk: wire::Chunk = read(update).ok_or_else(shape)?;
-                self.on_chunk(kind, chunk)
-            }
-            "tool_call" | "tool_call_update" => {
-                let call: wire::ToolCall = read(update).ok_or_else(shape)?;
-                Ok(self.on_tool_call(call))
-            }
+            "agent_message_chunk" | "agent_thought_chunk" => self.on_chunk(kind, &update),
+            "tool_call" | "tool_call_update" => Ok(self.on_tool_call(update)),
             "plan" => {
-                let plan: wire::Plan = read(update).ok_or_else(shape)?;
+                let plan: Vec<wire::PlanEntry<'_>> = update.entries.and_then(read).unwrap_or_default();
                 let mut actions = self.work_is_seen();
-                let entry = |entry: wire::PlanEntry| PlanEntry {
-                    done: entry.status == "completed",
-                    text: entry.content,
+                let entry = |entry: wire::PlanEntry<'_>| PlanEntry {
+                    done: entry.status.as_str() == "completed",
+                    text: entry.content.into(),
                 };
-                let entries = plan.entries.into_iter().map(entry).collect();
+                let entries = plan.into_iter().map(entry).collect();
                 actions.push(Action::emit(AgentEvent::Plan { entries }));
                 Ok(actions)
             }
             _ => {
-                let mode: wire::CurrentMode = read(update).ok_or_else(shape)?;
-                let told =
-                    mode.current_mode_id.map(|mode| notice(format!("the agent is now in mode `{mode}`")));
+                let mode = update.current_mode_id;
+                let told = mode.map(|mode| notice(format!("the agent is now in mode `{}`", mode.as_str())));
                 Ok(told.into_iter().collect())
             }
         }
     }
 
-    fn on_chunk(&mut self, kind: &str, chunk: wire::Chunk) -> Reading {
-        let text = match chunk.content.kind.as_str() {
-            "text" => chunk.content.text,
-            "resource_link" => chunk.content.uri.unwrap_or_default(),
+    fn on_chunk(&mut self, kind: &str, update: &wire::Update<'_>) -> Reading {
+        let content: wire::Content<'_> = update.content.and_then(read).unwrap_or_default();
+        let text = match content.kind.as_str() {
+            "text" => content.text,
+            "resource_link" => content.uri.unwrap_or_default(),
             other => return Err(Unknown(format!("session/update/{kind}/{other}"))),
         };
         if text.is_empty() {
             return Ok(Vec::new());
         }
         let mut actions = self.work_is_seen();
+        let message = update.message_id.as_deref();
         let events = if kind == "agent_message_chunk" {
-            self.speech.said(chunk.message_id, text)
+            self.speech.said(message, text.into())
         } else {
-            self.speech.thought(chunk.message_id, &text)
+            self.speech.thought(message, &text)
         };
         actions.extend(events.into_iter().map(Action::emit));
         Ok(actions)
     }
 
-    fn on_tool_call(&mut self, news: wire::ToolCall) -> Vec<Action> {
-        let id = news.tool_call_id.clone();
+    fn on_tool_call(&mut self, news: wire::Update<'_>) -> Vec<Action> {
+        let id = String::from(news.tool_call_id.clone());
         let mut actions = self.work_is_seen();
         actions.extend(self.speech.over().into_iter().map(Action::emit));
-        let had_input = self.calls.get(&id).is_some_and(|call| call.plan().is_some());
         let call = self.calls.entry(id.clone()).or_default();
+        let had_plan = call.has_plan();
         call.learn(&id, self.preset, news);
-        if !had_input {
+        if !had_plan {
             actions.extend(call.plan().map(Action::emit));
         }
         actions.extend(self.tell_call(&id));
@@ -116,7 +108,7 @@ impl AcpProtocol {
     /// Tells of a call, when there is news.
     pub(super) fn tell_call(&mut self, id: &str) -> Option<Action> {
         let call = self.calls.get_mut(id)?;
-        let tool = call.ruled(self.preset, &self.servers).tool;
+        let (tool, _) = call.name(&self.servers);
         call.event(id, &tool, self.denied.contains(id)).map(Action::emit)
     }
 }

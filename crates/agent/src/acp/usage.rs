@@ -3,7 +3,7 @@
 
 use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
 
-use super::wire::{AnswerUsage, Prompted, TurnUsage, UsageUpdate};
+use super::wire::{self, AnswerUsage, Prompted, TurnUsage, UsageMeta};
 
 /// The count of one conversation.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl UsageLedger {
 
     /// The session's totals. Whether the cost is a growth can be said only from the second total on, unless the first
     /// is known.
-    pub(super) fn updated(&mut self, update: &UsageUpdate) -> Option<AgentEvent> {
+    pub(super) fn updated(&mut self, update: &wire::Update<'_>) -> Option<AgentEvent> {
         let dollars = update.cost.as_ref().filter(|cost| is_usd(cost.currency.as_deref()));
         let total = dollars.and_then(|cost| MicroUsd::from_dollars(cost.amount?));
         let growth = match (total, self.counted) {
@@ -55,25 +55,26 @@ impl UsageLedger {
         let context_size = update.size.filter(|size| *size > 0).map(Tokens).or(self.context_size);
         let news = (context_used, context_size) != (self.context_used, self.context_size);
         (self.context_used, self.context_size) = (context_used, context_size);
-        let tokens = update.meta.towline.as_ref();
+        let meta: Option<UsageMeta<'_>> = update.meta.and_then(wire::read);
+        let tokens = meta.and_then(|meta| meta.towline);
         self.told_live |= tokens.is_some();
-        let used = tokens.map(AnswerUsage::tokens).unwrap_or_default();
+        let used = tokens.as_ref().map(AnswerUsage::tokens).unwrap_or_default();
         let used = Usage { cost: growth, ..used };
-        let model = tokens.and_then(|tokens| tokens.model.clone());
+        let model = wire::owned(tokens.and_then(|tokens| tokens.model));
         (news || !used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
     }
 
     /// What the answer to a prompt says about its turn.
-    pub(super) fn prompted(&self, answer: &Prompted, model: Option<&str>) -> Vec<AgentEvent> {
+    pub(super) fn prompted(&self, answer: &Prompted<'_>, model: Option<&str>) -> Vec<AgentEvent> {
         if let Some(quota) = &answer.meta.quota {
-            let event = |model: &Option<String>, count: super::wire::TokenCount| {
+            let event = |model: Option<&str>, count: wire::TokenCount| {
                 let (input, output) = (Tokens(count.input_tokens), Tokens(count.output_tokens));
-                self.event(model.clone(), Usage { input, output, ..Usage::default() })
+                self.event(model.map(str::to_owned), Usage { input, output, ..Usage::default() })
             };
             let models = quota.model_usage.iter();
-            let by_model: Vec<_> = models.filter_map(|used| event(&used.model, used.token_count)).collect();
+            let by_model: Vec<_> = models.filter_map(|used| event(used.model.as_deref(), used.token_count)).collect();
             return if by_model.is_empty() {
-                event(&model.map(str::to_owned), quota.token_count).into_iter().collect()
+                event(model, quota.token_count).into_iter().collect()
             } else {
                 by_model
             };
@@ -88,7 +89,7 @@ impl UsageLedger {
     }
 }
 
-impl AnswerUsage {
+impl AnswerUsage<'_> {
     fn tokens(&self) -> Usage {
         Usage {
             input: Tokens(self.input),

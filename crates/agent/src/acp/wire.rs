@@ -1,360 +1,210 @@
 //! What agents write, as far as it is read. Every field may be missing or of another shape than the schema says:
 //! such a field is as good as none, and never costs us the rest of the frame.
+//!
+//! Parts that only some frames need stay raw until somebody looks.
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The answer to `initialize`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Initialized {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) protocol_version: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) agent_capabilities: Capabilities,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) agent_info: AgentInfo,
-}
+pub(super) use crate::json::{Text, lenient as read, owned, text};
+use crate::json::lenient_objects;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Capabilities {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) load_session: bool,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) session_capabilities: SessionCapabilities,
-}
+lenient_objects! {
+    /// The answer to `initialize`.
+    Initialized<'de> {
+        "protocolVersion" => protocol_version: u64,
+        "agentCapabilities" => agent_capabilities: Capabilities<'de>,
+        "agentInfo" => agent_info: AgentInfo<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SessionCapabilities {
-    /// Anything but null says yes.
-    pub(super) resume: Option<Value>,
-}
+    Capabilities<'de> {
+        "loadSession" => load_session: bool,
+        "sessionCapabilities" => session_capabilities: SessionCapabilities<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct AgentInfo {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) version: Option<String>,
-}
+    SessionCapabilities<'de> {
+        /// Anything but null says yes.
+        "resume" => resume: Option<&'de RawValue>,
+    }
 
-/// The answer to `session/new`, `session/load` and `session/resume`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Session {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) session_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) modes: Modes,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) models: Models,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) config_options: Vec<ConfigOption>,
-}
+    AgentInfo<'de> {
+        "version" => version: Option<Text<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Modes {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) current_mode_id: Option<String>,
-}
+    /// The answer to `session/new`, `session/load` and `session/resume`.
+    Session<'de> {
+        "sessionId" => session_id: Option<Text<'de>>,
+        "modes" => modes: Modes<'de>,
+        "models" => models: Models<'de>,
+        "configOptions" => config_options: Vec<ConfigOption<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Models {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) current_model_id: Option<String>,
-}
+    Modes<'de> {
+        "currentModeId" => current_mode_id: Option<Text<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ConfigOption {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) category: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) current_value: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) options: Option<Vec<Value>>,
-}
+    Models<'de> {
+        "currentModelId" => current_model_id: Option<Text<'de>>,
+    }
 
-/// The answer to `session/prompt`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Prompted {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) stop_reason: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) usage: Option<TurnUsage>,
-    #[serde(rename = "_meta", deserialize_with = "lenient")]
-    pub(super) meta: PromptMeta,
-}
+    ConfigOption<'de> {
+        "id" => id: Text<'de>,
+        "category" => category: Option<Text<'de>>,
+        "currentValue" => current_value: Option<Text<'de>>,
+        "options" => options: Option<&'de RawValue>,
+    }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct TurnUsage {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) input_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) output_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) thought_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cached_read_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cached_write_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) total_tokens: Option<u64>,
-}
+    /// The answer to `session/prompt`.
+    Prompted<'de> {
+        "stopReason" => stop_reason: Option<Text<'de>>,
+        "usage" => usage: Option<TurnUsage>,
+        "_meta" => meta: PromptMeta<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct PromptMeta {
-    /// Gemini CLI's own.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) quota: Option<Quota>,
-}
+    #[derive(Clone, Copy)]
+    TurnUsage {
+        "inputTokens" => input_tokens: u64,
+        "outputTokens" => output_tokens: u64,
+        "thoughtTokens" => thought_tokens: u64,
+        "cachedReadTokens" => cached_read_tokens: u64,
+        "cachedWriteTokens" => cached_write_tokens: u64,
+        "totalTokens" => total_tokens: Option<u64>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Quota {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) token_count: TokenCount,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) model_usage: Vec<ModelUsage>,
-}
+    PromptMeta<'de> {
+        /// Gemini CLI's own.
+        "quota" => quota: Option<Quota<'de>>,
+    }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(super) struct TokenCount {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) input_tokens: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) output_tokens: u64,
-}
+    Quota<'de> {
+        "token_count" => token_count: TokenCount,
+        "model_usage" => model_usage: Vec<ModelUsage<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ModelUsage {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) model: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) token_count: TokenCount,
-}
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    TokenCount {
+        "input_tokens" => input_tokens: u64,
+        "output_tokens" => output_tokens: u64,
+    }
 
-/// `session/update`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Notification<'a> {
-    pub(super) session_id: String,
-    #[serde(borrow)]
-    pub(super) update: &'a RawValue,
-}
+    ModelUsage<'de> {
+        "model" => model: Option<Text<'de>>,
+        "token_count" => token_count: TokenCount,
+    }
 
-/// What every update says about itself.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct UpdateKind {
-    pub(super) session_update: String,
-}
+    /// `session/update`.
+    Notification<'de> {
+        "sessionId" => session_id: Option<Text<'de>>,
+        "update" => update: Option<Update<'de>>,
+    }
 
-/// A piece of a message or of the reasoning.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Chunk {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) message_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) content: Content,
-}
+    /// All updates in one, and the call of a permission request: their fields do not contradict each other.
+    Update<'de> {
+        /// Which update it is.
+        "sessionUpdate" => session_update: Option<Text<'de>>,
+        /// The message that a piece belongs to.
+        "messageId" => message_id: Option<Text<'de>>,
+        /// A content block, or a list of what a tool call shows.
+        "content" => content: Option<&'de RawValue>,
+        "toolCallId" => tool_call_id: Text<'de>,
+        "title" => title: Option<Text<'de>>,
+        "kind" => kind: Option<Text<'de>>,
+        "status" => status: Option<Text<'de>>,
+        "locations" => locations: Option<Vec<Location<'de>>>,
+        "rawInput" => raw_input: Option<&'de RawValue>,
+        "rawOutput" => raw_output: Option<&'de RawValue>,
+        /// Of a plan.
+        "entries" => entries: Option<&'de RawValue>,
+        "availableCommands" => available_commands: Option<&'de RawValue>,
+        "currentModeId" => current_mode_id: Option<Text<'de>>,
+        /// How full the context is, and what the whole session has cost.
+        "used" => used: Option<u64>,
+        "size" => size: Option<u64>,
+        "cost" => cost: Option<Cost<'de>>,
+        "_meta" => meta: Option<&'de RawValue>,
+    }
 
-/// A content block.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Content {
-    #[serde(rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) text: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) uri: Option<String>,
-}
+    /// A content block.
+    Content<'de> {
+        "type" => kind: Text<'de>,
+        "text" => text: Text<'de>,
+        "uri" => uri: Option<Text<'de>>,
+    }
 
-/// `tool_call`, `tool_call_update`, and the call of a permission request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ToolCall {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) tool_call_id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) title: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) kind: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) status: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) locations: Option<Vec<Location>>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) content: Option<Vec<ToolContent>>,
-    pub(super) raw_input: Option<Value>,
-    pub(super) raw_output: Option<Value>,
-}
+    Location<'de> {
+        "path" => path: Text<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Location {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) path: String,
-}
+    /// What a tool call shows.
+    ToolContent<'de> {
+        "content" => content: Option<Content<'de>>,
+        /// The file of a diff.
+        "path" => path: Option<Text<'de>>,
+        /// What a diff leaves in the file.
+        "newText" => new_text: Option<Text<'de>>,
+    }
 
-/// What a tool call shows.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ToolContent {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) content: Option<Content>,
-    /// The file of a diff.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) path: Option<String>,
-    /// What a diff leaves in the file.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) new_text: Option<String>,
-}
+    /// What a tool gave back, in the agent's own words.
+    RawOutput<'de> {
+        "exitCode" => exit_code: Option<i32>,
+        "exit_code" => exit_status: Option<i32>,
+        "metadata" => metadata: OutputMetadata,
+        "output" => output: Option<&'de RawValue>,
+        "error" => error: Option<&'de RawValue>,
+        "text" => text: Option<&'de RawValue>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Plan {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) entries: Vec<PlanEntry>,
-}
+    OutputMetadata {
+        "exit" => exit: Option<i32>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct PlanEntry {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) content: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) status: String,
-}
+    PlanEntry<'de> {
+        "content" => content: Text<'de>,
+        "status" => status: Text<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Commands {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) available_commands: Vec<Command>,
-}
+    Command<'de> {
+        "name" => name: Text<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Command {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) name: String,
-}
+    UsageMeta<'de> {
+        /// The built-in agent's own.
+        "towline" => towline: Option<AnswerUsage<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct CurrentMode {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) current_mode_id: Option<String>,
-}
+    /// The tokens of one answer of the model.
+    AnswerUsage<'de> {
+        "model" => model: Option<Text<'de>>,
+        "input" => input: u64,
+        "output" => output: u64,
+        "cache_read" => cache_read: u64,
+        "cache_write" => cache_write: u64,
+    }
 
-/// How full the context is, and what the whole session has cost.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UsageUpdate {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) used: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) size: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cost: Option<Cost>,
-    #[serde(rename = "_meta", deserialize_with = "lenient")]
-    pub(super) meta: UsageMeta,
-}
+    Cost<'de> {
+        "amount" => amount: Option<f64>,
+        "currency" => currency: Option<Text<'de>>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UsageMeta {
-    /// The built-in agent's own.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) towline: Option<AnswerUsage>,
-}
+    /// `session/request_permission`.
+    PermissionRequest<'de> {
+        "toolCall" => tool_call: Update<'de>,
+        "options" => options: Vec<PermissionOption<'de>>,
+    }
 
-/// The tokens of one answer of the model.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct AnswerUsage {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) model: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) input: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) output: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cache_read: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cache_write: u64,
-}
+    PermissionOption<'de> {
+        "optionId" => option_id: Text<'de>,
+        "kind" => kind: Text<'de>,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Cost {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) amount: Option<f64>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) currency: Option<String>,
-}
+    /// `elicitation/create`.
+    Elicitation<'de> {
+        "mode" => mode: Option<Text<'de>>,
+        "message" => message: Text<'de>,
+        "requestedSchema" => requested_schema: Form<'de>,
+    }
 
-/// `session/request_permission`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct PermissionRequest {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) tool_call: ToolCall,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) options: Vec<PermissionOption>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct PermissionOption {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) option_id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) kind: String,
-}
-
-/// `elicitation/create`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Elicitation {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) mode: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) message: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) requested_schema: Form,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Form {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) properties: serde_json::Map<String, Value>,
-}
-
-/// Reads a value; one of another shape is as good as none.
-pub(super) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// Reads a part of a frame; nothing when it is of another shape altogether.
-pub(super) fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    serde_json::from_str(raw.get()).ok()
+    Form<'de> {
+        /// By their names.
+        "properties" => properties: Option<&'de RawValue>,
+    }
 }

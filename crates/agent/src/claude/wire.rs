@@ -4,39 +4,12 @@
 //! The hot path is the stream of text deltas: strings are borrowed from the line where they can be, and parts
 //! that only some frames need stay raw until somebody looks.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A string borrowed from the line, unless it holds escapes. Also inside an `Option`, where a bare `Cow` would
-/// always be copied.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl Text<'_> {
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<Text<'_>> for String {
-    fn from(text: Text<'_>) -> Self {
-        text.0.into_owned()
-    }
-}
-
-/// An optional text as a plain `&str`, empty when missing.
-pub(super) fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
-    text.as_ref().map_or("", Text::as_str)
-}
-
-/// An optional text as an owned `String`.
-pub(super) fn owned(text: Option<Text<'_>>) -> Option<String> {
-    text.map(String::from)
-}
+pub(super) use crate::json::{Text, owned, text};
 
 /// What every frame has: enough to know how to read the rest.
 #[derive(Debug, Deserialize)]

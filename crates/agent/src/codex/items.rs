@@ -23,26 +23,27 @@ impl CodexProtocol {
     pub(super) fn on_item_started(&mut self, news: &ItemNews<'_>) -> Reading {
         let item = read(news)?;
         let ours = self.is_ours(&news.thread_id);
-        if ours && !matches!(item, Item::UserMessage { .. } | Item::ContextCompaction {}) {
+        if ours && !matches!(item, Item::UserMessage(_) | Item::ContextCompaction) {
             self.request_worked();
         }
         match &item {
-            Item::UserMessage { client_id: Some(id) } if ours => {
+            Item::UserMessage(wire::UserItem { client_id: Some(id) }) if ours => {
                 return Ok(self.on_echo(id).into_iter().collect());
             }
-            Item::ContextCompaction {} if ours => self.usage.compacting(),
+            Item::ContextCompaction if ours => self.usage.compacting(),
             _ => {}
         }
         let Some(tool) = tools::tool_use(&item) else { return Ok(Vec::new()) };
+        let tool = ToolUse { input: tools::input(&item), ..tool };
         let event = AgentEvent::Tool(ToolUse { output: None, exit_code: None, ..tool.clone() });
         if !tool.status.is_over() {
             let (changes, server) = match item {
-                Item::FileChange { changes, .. } => (changes, None),
-                Item::McpToolCall(call) => (Vec::new(), Some(call.server)),
+                Item::FileChange(item) => (item.changes, None),
+                Item::McpToolCall(call) => (Vec::new(), Some(call.server.into())),
                 _ => (Vec::new(), None),
             };
-            let open = Open { thread: news.thread_id.clone(), tool: tool.clone(), changes, server };
-            self.calls.insert(tool.id, open);
+            let thread = news.thread_id.as_str().to_owned();
+            self.calls.insert(tool.id.clone(), Open { thread, tool, changes, server });
         }
         Ok(vec![self.within(&news.thread_id, event)])
     }
@@ -54,29 +55,34 @@ impl CodexProtocol {
         if let Some(mut tool) = tools::tool_use(&item) {
             self.calls.remove(&tool.id);
             if let Item::CollabAgentToolCall(call) = &item {
-                let spawned = call.receiver_thread_ids.iter().map(|id| (id.clone(), call.id.clone()));
-                self.spawned.extend(spawned);
+                let spawned = call.receiver_thread_ids.iter();
+                self.spawned.extend(spawned.map(|id| (id.clone(), call.id.as_str().to_owned())));
             }
             if !tool.status.is_over() {
                 tool.status = ToolStatus::Ok;
             }
-            tool.input = None;
             return Ok(vec![self.within(thread, AgentEvent::Tool(tool))]);
         }
         Ok(match item {
-            Item::UserMessage { client_id: Some(id) } if ours => self.on_echo(&id).into_iter().collect(),
-            Item::AgentMessage { text } | Item::Plan { text } if !text.is_empty() => {
+            Item::UserMessage(wire::UserItem { client_id: Some(id) }) if ours => {
+                self.on_echo(&id).into_iter().collect()
+            }
+            Item::AgentMessage(wire::TextItem { text }) | Item::Plan(wire::TextItem { text })
+                if !text.is_empty() =>
+            {
+                let text = String::from(text);
                 if ours {
                     self.last_message.clone_from(&text);
                 }
                 vec![self.within(thread, AgentEvent::Message { role: Role::Assistant, text })]
             }
-            Item::Reasoning { summary, content } => {
-                let text = summary.into_iter().chain(content).collect::<Vec<_>>().join("\n\n");
+            Item::Reasoning(wire::ReasoningItem { summary, content }) => {
+                let parts = summary.iter().chain(&content).map(wire::Text::as_str);
+                let text = parts.collect::<Vec<_>>().join("\n\n");
                 let event = (!text.trim().is_empty()).then_some(AgentEvent::Thought { text });
                 event.map(|event| self.within(thread, event)).into_iter().collect()
             }
-            Item::ContextCompaction {} if ours => {
+            Item::ContextCompaction if ours => {
                 let before: Option<Tokens> = self.usage.before_compaction();
                 vec![self.on_compacted(before)]
             }
@@ -84,22 +90,20 @@ impl CodexProtocol {
         })
     }
 
-    pub(super) fn on_delta(&mut self, news: wire::Delta) -> Vec<Action> {
+    pub(super) fn on_delta(&mut self, news: wire::Delta<'_>) -> Vec<Action> {
         if self.is_ours(&news.thread_id) {
             self.request_worked();
         }
-        let event = (!news.delta.is_empty()).then_some(AgentEvent::MessageDelta { text: news.delta });
+        let event =
+            (!news.delta.is_empty()).then(|| AgentEvent::MessageDelta { text: news.delta.into() });
         event.map(|event| self.within(&news.thread_id, event)).into_iter().collect()
     }
 }
 
-fn read(news: &ItemNews<'_>) -> Result<Item, Unknown> {
-    let unknown = || {
-        let head: Option<wire::ItemHead> = serde_json::from_str(news.item.get()).ok();
-        Unknown(head.map_or_else(|| "item".to_owned(), |head| format!("item/{}", head.r#type)))
+fn read<'a>(news: &ItemNews<'a>) -> Result<Item<'a>, Unknown> {
+    let Ok(head) = serde_json::from_str::<wire::ItemHead<'a>>(news.item.get()) else {
+        return Err(Unknown("item".to_owned()));
     };
-    match serde_json::from_str(news.item.get()) {
-        Ok(Item::Unknown) | Err(_) => Err(unknown()),
-        Ok(item) => Ok(item),
-    }
+    let kind = head.r#type.as_str();
+    Item::read(kind, news.item.get()).ok_or_else(|| Unknown(format!("item/{kind}")))
 }

@@ -81,7 +81,7 @@ impl CodexProtocol {
 
     fn send_opening(&mut self) -> Vec<Action> {
         let hello = self.write(notification("initialized", Value::Null));
-        let (method, params) = self.opening.clone();
+        let (method, params) = (self.opening.0, std::mem::take(&mut self.opening.1));
         let thread = self.ask_of_agent("thread", Purpose::Thread, method, params);
         hello.into_iter().chain(thread).collect()
     }

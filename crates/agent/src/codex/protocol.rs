@@ -160,17 +160,17 @@ impl CodexProtocol {
                     news.to_model, news.from_model
                 )))
             }
-            _ if UNINTERESTING.contains(&method) => Ok(Vec::new()),
+            _ if UNINTERESTING.binary_search(&method).is_ok() => Ok(Vec::new()),
             unknown => Err(Unknown(unknown.to_owned())),
         }
     }
 
-    fn on_server_status(&mut self, server: wire::ServerStatus) -> Vec<Action> {
-        if server.status != "failed" {
+    fn on_server_status(&mut self, server: wire::ServerStatus<'_>) -> Vec<Action> {
+        if server.status.as_str() != "failed" {
             return Vec::new();
         }
-        let why = server.error.map(|error| format!(": {error}")).unwrap_or_default();
-        self.notice(format!("the MCP server `{}` could not be started{why}", server.name))
+        let why = server.error.map(|error| format!(": {}", &*error)).unwrap_or_default();
+        self.notice(format!("the MCP server `{}` could not be started{why}", &*server.name))
     }
 
     /// Something worth telling, once.
@@ -292,7 +292,7 @@ fn on_plan(news: wire::PlanNews) -> Vec<Action> {
     vec![Action::emit(AgentEvent::Plan { entries: news.plan.into_iter().map(entry).collect() })]
 }
 
-/// News that is known and says nothing that other frames do not say better, or nothing to us.
+/// News that is known and says nothing that other frames do not say better, or nothing to us; in order.
 const UNINTERESTING: [&str; 70] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",

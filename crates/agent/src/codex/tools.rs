@@ -1,10 +1,13 @@
 //! Tool calls in words for people, under the names that rules use: `Bash`, `Edit`, `Write`, `mcp__SERVER__TOOL`.
 
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{ToolKind, ToolStatus, ToolUse};
 
 use super::shell;
-use super::wire::{CollabItem, CommandItem, FileChange, Item, McpItem};
+use super::wire::{CollabItem, CommandItem, FileChange, Item, McpItem, McpPart, McpResult, Text, lenient};
 use crate::text;
 
 /// How much of one text in a tool's input an event keeps: a change may carry a whole file.
@@ -13,26 +16,42 @@ const INPUT_TEXT: usize = 4 * 1024;
 /// How a call to an MCP tool that was not permitted ends: it has no status of its own for that.
 const MCP_REJECTED: &str = "user rejected MCP tool call";
 
-/// The tool call that this item is, when it is one.
-pub(super) fn tool_use(item: &Item) -> Option<ToolUse> {
+/// The tool call that this item is, when it is one; what it is called with is left out.
+pub(super) fn tool_use(item: &Item<'_>) -> Option<ToolUse> {
     Some(match item {
         Item::CommandExecution(command) => command_use(command),
-        Item::FileChange { id, status: state, changes } => file_use(id, status(state), changes),
+        Item::FileChange(item) => file_use(&item.id, status(&item.status), &item.changes),
         Item::McpToolCall(call) => mcp_use(call),
-        Item::DynamicToolCall { id, tool, status: state, arguments } => ToolUse {
-            input: Some(clipped(arguments)),
-            ..plain(id, ToolKind::Other, tool, tool, status(state))
-        },
+        Item::DynamicToolCall(call) => {
+            plain(&call.id, ToolKind::Other, &call.tool, &call.tool, status(&call.status))
+        }
         Item::CollabAgentToolCall(call) => collab_use(call),
-        Item::WebSearch { id, query } => plain(id, ToolKind::Fetch, "WebSearch", query, ToolStatus::Running),
-        Item::ImageView { id, path } => ToolUse {
-            paths: vec![path.clone()],
-            ..plain(id, ToolKind::Read, "ViewImage", path, ToolStatus::Running)
+        Item::WebSearch(search) => {
+            plain(&search.id, ToolKind::Fetch, "WebSearch", &search.query, ToolStatus::Running)
+        }
+        Item::ImageView(view) => ToolUse {
+            paths: vec![view.path.as_str().to_owned()],
+            ..plain(&view.id, ToolKind::Read, "ViewImage", &view.path, ToolStatus::Running)
         },
-        Item::ImageGeneration { id, status: state, saved_path } => ToolUse {
-            paths: saved_path.iter().cloned().collect(),
-            ..plain(id, ToolKind::Other, "ImageGeneration", "an image", status(state))
+        Item::ImageGeneration(image) => ToolUse {
+            paths: image.saved_path.iter().map(|path| path.as_str().to_owned()).collect(),
+            ..plain(&image.id, ToolKind::Other, "ImageGeneration", "an image", status(&image.status))
         },
+        _ => return None,
+    })
+}
+
+/// What a tool is called with, where the item says so.
+pub(super) fn input(item: &Item<'_>) -> Option<Value> {
+    let arguments = |raw: &RawValue| serde_json::from_str(raw.get()).map_or(Value::Null, text::clipped);
+    Some(match item {
+        Item::CommandExecution(command) => json!({"command": clip(&script(command))}),
+        Item::FileChange(item) => {
+            let changes = item.changes.iter().map(|change| change_input(change, clip(&change.diff)));
+            json!({"changes": changes.collect::<Vec<_>>()})
+        }
+        Item::McpToolCall(call) => arguments(call.arguments),
+        Item::DynamicToolCall(call) => arguments(call.arguments),
         _ => return None,
     })
 }
@@ -62,8 +81,12 @@ fn status(word: &str) -> ToolStatus {
     }
 }
 
-fn command_use(command: &CommandItem) -> ToolUse {
-    let script = shell::script(&command.command).unwrap_or_else(|| command.command.clone());
+/// The command line of a command.
+fn script<'a>(command: &'a CommandItem<'_>) -> Cow<'a, str> {
+    shell::script(&command.command).map_or_else(|| command.command.as_str().into(), Cow::Owned)
+}
+
+fn command_use(command: &CommandItem<'_>) -> ToolUse {
     let all = |kinds: &[&str]| {
         !command.command_actions.is_empty()
             && command.command_actions.iter().all(|action| kinds.contains(&action.r#type.as_str()))
@@ -75,14 +98,13 @@ fn command_use(command: &CommandItem) -> ToolUse {
     } else {
         ToolKind::Execute
     };
-    let read = command.command_actions.iter().filter(|action| action.r#type == "read");
-    let tail = |output: &String| text::tail(output, text::OUTPUT_TAIL).to_owned();
+    let read = command.command_actions.iter().filter(|action| action.r#type.as_str() == "read");
+    let tail = |output: &Text<'_>| text::tail(output, text::OUTPUT_TAIL).to_owned();
     ToolUse {
-        input: Some(json!({"command": clip(&script)})),
         output: command.aggregated_output.as_ref().map(tail),
         exit_code: command.exit_code,
-        paths: read.filter_map(|action| action.path.clone()).collect(),
-        ..plain(&command.id, kind, "Bash", &script, status(&command.status))
+        paths: read.filter_map(|action| Some(action.path.as_ref()?.as_str().to_owned())).collect(),
+        ..plain(&command.id, kind, "Bash", &script(command), status(&command.status))
     }
 }
 
@@ -95,9 +117,8 @@ fn file_use(id: &str, status: ToolStatus, changes: &[FileChange]) -> ToolUse {
     let paths = changes.iter().flat_map(|change| [Some(&change.path), change.kind.move_path.as_ref()]);
     let paths: Vec<String> = paths.flatten().cloned().collect();
     let title = paths.join(", ");
-    let input: Vec<_> = changes.iter().map(|change| change_input(change, clip(&change.diff))).collect();
     let name = changes.first().map_or("Edit", tool_of);
-    ToolUse { input: Some(json!({ "changes": input })), paths, ..plain(id, kind, name, &title, status) }
+    ToolUse { paths, ..plain(id, kind, name, &title, status) }
 }
 
 /// The tool that rules know this change by.
@@ -110,25 +131,23 @@ pub(super) fn change_input(change: &FileChange, diff: String) -> Value {
     json!({"file_path": change.path, "kind": change.kind.r#type, "diff": diff})
 }
 
-fn mcp_use(call: &McpItem) -> ToolUse {
+fn mcp_use(call: &McpItem<'_>) -> ToolUse {
     let was_rejected = call.error.as_ref().is_some_and(|error| error.message == MCP_REJECTED);
     let status = if was_rejected { ToolStatus::Denied } else { status(&call.status) };
-    let texts = call.result.iter().flat_map(|result| &result.content);
-    let texts: Vec<_> = texts.filter_map(|part| part.get("text")?.as_str()).collect();
-    let output = call.error.as_ref().map(|error| error.message.clone()).or_else(|| {
-        call.result.as_ref().map(|_| text::tail(&texts.join("\n"), text::OUTPUT_TAIL).to_owned())
-    });
-    ToolUse {
-        input: Some(clipped(&call.arguments)),
-        output,
-        ..plain(
-            &call.id,
-            ToolKind::Mcp,
-            &mcp_name(&call.server, &call.tool),
-            &format!("{}: {}", call.server, call.tool),
-            status,
-        )
-    }
+    let output = match (&call.error, &call.result) {
+        (Some(error), _) => Some(error.message.clone()),
+        (None, Some(result)) => Some(mcp_output(result)),
+        (None, None) => None,
+    };
+    let (name, title) = (mcp_name(&call.server, &call.tool), format!("{}: {}", &*call.server, &*call.tool));
+    ToolUse { output, ..plain(&call.id, ToolKind::Mcp, &name, &title, status) }
+}
+
+fn mcp_output(result: &McpResult<'_>) -> String {
+    let texts = result.content.iter().filter_map(|part| lenient::<McpPart<'_>>(part)?.text);
+    let texts: Vec<_> = texts.collect();
+    let texts: Vec<_> = texts.iter().map(Text::as_str).collect();
+    text::tail(&texts.join("\n"), text::OUTPUT_TAIL).to_owned()
 }
 
 /// The name that rules know a tool of an MCP server by.
@@ -136,7 +155,7 @@ pub(super) fn mcp_name(server: &str, tool: &str) -> String {
     format!("mcp__{server}__{tool}")
 }
 
-fn collab_use(call: &CollabItem) -> ToolUse {
+fn collab_use(call: &CollabItem<'_>) -> ToolUse {
     let prompt = call.prompt.as_deref().unwrap_or_default();
     plain(&call.id, ToolKind::Subagent, &call.tool, prompt, status(&call.status))
 }
@@ -147,14 +166,5 @@ fn clip(text: &str) -> String {
         text.to_owned()
     } else {
         format!("{kept} … ({} bytes in all)", text.len())
-    }
-}
-
-fn clipped(input: &Value) -> Value {
-    match input {
-        Value::String(text) => clip(text).into(),
-        Value::Array(items) => items.iter().map(clipped).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), clipped(value))).collect(),
-        other => other.clone(),
     }
 }

@@ -11,9 +11,9 @@ use crate::protocol::Action;
 use crate::text;
 
 impl CodexProtocol {
-    pub(super) fn on_turn_started(&mut self, news: wire::TurnNews) -> Reading {
+    pub(super) fn on_turn_started(&mut self, news: wire::TurnNews<'_>) -> Reading {
         if !self.is_ours(&news.thread_id) {
-            self.subagents_at_work.insert(news.thread_id);
+            self.subagents_at_work.insert(news.thread_id.into());
             return Ok(Vec::new());
         }
         // A turn that nobody waits for is cut off by the closed input.
@@ -31,9 +31,9 @@ impl CodexProtocol {
         Ok(told.into_iter().chain(self.say_what_was_held()).collect())
     }
 
-    pub(super) fn on_turn_completed(&mut self, news: wire::TurnNews) -> Reading {
+    pub(super) fn on_turn_completed(&mut self, news: wire::TurnNews<'_>) -> Reading {
         if !self.is_ours(&news.thread_id) {
-            self.subagents_at_work.remove(&news.thread_id);
+            self.subagents_at_work.remove(news.thread_id.as_str());
             return Ok(self.close_if_due().into_iter().collect());
         }
         let is_other = self.turn.as_ref().is_some_and(|turn| *turn != news.turn.id);
@@ -113,12 +113,12 @@ impl CodexProtocol {
         }
     }
 
-    pub(super) fn on_error(&mut self, news: wire::ErrorNews) -> Reading {
-        let name = ErrorName::of(&news.error);
+    pub(super) fn on_error(&mut self, news: wire::ErrorNews<'_>) -> Reading {
         if !news.will_retry {
             // The end of the turn says it again.
             return Ok(Vec::new());
         }
+        let name = ErrorName::of(&news.error);
         let ours = self.is_ours(&news.thread_id);
         let mut attempt = 0;
         if ours {

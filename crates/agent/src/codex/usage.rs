@@ -73,7 +73,10 @@ impl UsageLedger {
             (None, _) => Usage::default(),
         };
         let growth = less(total, known);
-        self.counted.insert(thread.to_owned(), total);
+        match self.counted.get_mut(thread) {
+            Some(counted) => *counted = total,
+            None => drop(self.counted.insert(thread.to_owned(), total)),
+        }
         let mut is_news = !growth.is_empty();
         let on_main = whose != Whose::Subagent;
         if on_main {
@@ -93,10 +96,10 @@ impl UsageLedger {
 }
 
 impl CodexProtocol {
-    pub(super) fn on_usage(&mut self, news: &UsageNews) -> Vec<Action> {
+    pub(super) fn on_usage(&mut self, news: &UsageNews<'_>) -> Vec<Action> {
         let whose = if !self.is_ours(&news.thread_id) {
             Whose::Subagent
-        } else if self.turn.as_ref() == Some(&news.turn_id) {
+        } else if self.turn.as_deref() == Some(news.turn_id.as_str()) {
             Whose::OurTurn
         } else {
             Whose::OurPast

@@ -4,6 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json::lenient_objects;
+pub(super) use crate::json::{Text, lenient};
+
 /// The answer to the beginning, or the going on, of a conversation.
 #[derive(Debug, Deserialize)]
 pub(super) struct ThreadAnswer {
@@ -27,8 +30,9 @@ pub(super) struct TurnAnswer {
 /// `turn/started` and `turn/completed`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TurnNews {
-    pub(super) thread_id: String,
+pub(super) struct TurnNews<'a> {
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'a>,
     pub(super) turn: Turn,
 }
 
@@ -42,8 +46,9 @@ pub(super) struct Turn {
 /// `error`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ErrorNews {
-    pub(super) thread_id: String,
+pub(super) struct ErrorNews<'a> {
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'a>,
     pub(super) error: TurnError,
     pub(super) will_retry: bool,
 }
@@ -61,93 +66,117 @@ pub(super) struct TurnError {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ItemNews<'a> {
-    pub(super) thread_id: String,
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'a>,
     #[serde(borrow)]
     pub(super) item: &'a RawValue,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ItemHead {
-    pub(super) r#type: String,
+pub(super) struct ItemHead<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Text<'a>,
 }
 
 /// What a turn is made of.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Item {
-    UserMessage {
-        client_id: Option<String>,
-    },
-    AgentMessage {
-        text: String,
-    },
-    Plan {
-        text: String,
-    },
-    Reasoning {
-        #[serde(default)]
-        summary: Vec<String>,
-        #[serde(default)]
-        content: Vec<String>,
-    },
-    ContextCompaction {},
-    CommandExecution(CommandItem),
-    FileChange {
-        id: String,
-        status: String,
-        changes: Vec<FileChange>,
-    },
-    McpToolCall(McpItem),
-    DynamicToolCall {
-        id: String,
-        tool: String,
-        status: String,
-        arguments: Value,
-    },
-    CollabAgentToolCall(CollabItem),
-    WebSearch {
-        id: String,
-        query: String,
-    },
-    ImageView {
-        id: String,
-        path: String,
-    },
-    ImageGeneration {
-        id: String,
-        status: String,
-        saved_path: Option<String>,
-    },
+#[derive(Debug)]
+pub(super) enum Item<'a> {
+    UserMessage(UserItem<'a>),
+    AgentMessage(TextItem<'a>),
+    Plan(TextItem<'a>),
+    Reasoning(ReasoningItem<'a>),
+    ContextCompaction,
+    CommandExecution(CommandItem<'a>),
+    FileChange(FileItem<'a>),
+    McpToolCall(McpItem<'a>),
+    DynamicToolCall(DynamicItem<'a>),
+    CollabAgentToolCall(CollabItem<'a>),
+    WebSearch(SearchItem<'a>),
+    ImageView(ViewItem<'a>),
+    ImageGeneration(ImageItem<'a>),
     /// Known, and nothing that is not told better elsewhere.
-    #[serde(
-        alias = "hookPrompt",
-        alias = "functionCallOutput",
-        alias = "subAgentActivity",
-        alias = "sleep",
-        alias = "enteredReviewMode",
-        alias = "exitedReviewMode"
-    )]
-    Uninteresting {},
-    #[serde(other)]
-    Unknown,
+    Uninteresting,
+}
+
+impl<'a> Item<'a> {
+    /// Reads an item of this type; none when the type is not known, or it is of another shape.
+    pub(super) fn read(kind: &str, json: &'a str) -> Option<Self> {
+        fn part<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+            serde_json::from_str(json).ok()
+        }
+        match kind {
+            "userMessage" => part(json).map(Self::UserMessage),
+            "agentMessage" => part(json).map(Self::AgentMessage),
+            "plan" => part(json).map(Self::Plan),
+            "reasoning" => part(json).map(Self::Reasoning),
+            "contextCompaction" => Some(Self::ContextCompaction),
+            "commandExecution" => part(json).map(Self::CommandExecution),
+            "fileChange" => part(json).map(Self::FileChange),
+            "mcpToolCall" => part(json).map(Self::McpToolCall),
+            "dynamicToolCall" => part(json).map(Self::DynamicToolCall),
+            "collabAgentToolCall" => part(json).map(Self::CollabAgentToolCall),
+            "webSearch" => part(json).map(Self::WebSearch),
+            "imageView" => part(json).map(Self::ImageView),
+            "imageGeneration" => part(json).map(Self::ImageGeneration),
+            "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "sleep" | "enteredReviewMode"
+            | "exitedReviewMode" | "uninteresting" => Some(Self::Uninteresting),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CommandItem {
-    pub(super) id: String,
-    pub(super) command: String,
-    pub(super) status: String,
-    #[serde(default)]
-    pub(super) command_actions: Vec<CommandAction>,
-    pub(super) aggregated_output: Option<String>,
+pub(super) struct UserItem<'a> {
+    #[serde(borrow)]
+    pub(super) client_id: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct TextItem<'a> {
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReasoningItem<'a> {
+    #[serde(borrow, default)]
+    pub(super) summary: Vec<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) content: Vec<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommandItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) command: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) command_actions: Vec<CommandAction<'a>>,
+    #[serde(borrow)]
+    pub(super) aggregated_output: Option<Text<'a>>,
     pub(super) exit_code: Option<i32>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct CommandAction {
-    pub(super) r#type: String,
-    pub(super) path: Option<String>,
+pub(super) struct CommandAction<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) path: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct FileItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    pub(super) changes: Vec<FileChange>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -164,31 +193,87 @@ pub(super) struct ChangeKind {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct McpItem {
-    pub(super) id: String,
-    pub(super) server: String,
-    pub(super) tool: String,
-    pub(super) status: String,
-    pub(super) arguments: Value,
-    pub(super) result: Option<McpResult>,
+pub(super) struct McpItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) server: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: &'a RawValue,
+    #[serde(borrow)]
+    pub(super) result: Option<McpResult<'a>>,
     pub(super) error: Option<Message>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct McpResult {
-    #[serde(default)]
-    pub(super) content: Vec<Value>,
+pub(super) struct McpResult<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Vec<&'a RawValue>,
+}
+
+lenient_objects! {
+    /// A part of what an MCP tool gave back.
+    McpPart<'de> {
+        "text" => text: Option<Text<'de>>,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct DynamicItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: &'a RawValue,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CollabItem {
-    pub(super) id: String,
-    pub(super) tool: String,
-    pub(super) status: String,
-    pub(super) prompt: Option<String>,
+pub(super) struct CollabItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) prompt: Option<Text<'a>>,
     #[serde(default)]
     pub(super) receiver_thread_ids: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SearchItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) query: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ViewItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) path: Text<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ImageItem<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) saved_path: Option<Text<'a>>,
 }
 
 /// `warning`, `guardianWarning`, and the error of an MCP call.
@@ -206,9 +291,11 @@ pub(super) struct ConfigWarning {
 /// `item/agentMessage/delta`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Delta {
-    pub(super) thread_id: String,
-    pub(super) delta: String,
+pub(super) struct Delta<'a> {
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) delta: Text<'a>,
 }
 
 /// `turn/plan/updated`.
@@ -225,10 +312,13 @@ pub(super) struct PlanStep {
 
 /// `mcpServer/startupStatus/updated`.
 #[derive(Debug, Deserialize)]
-pub(super) struct ServerStatus {
-    pub(super) name: String,
-    pub(super) status: String,
-    pub(super) error: Option<String>,
+pub(super) struct ServerStatus<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Option<Text<'a>>,
 }
 
 /// `model/rerouted`.
@@ -242,9 +332,11 @@ pub(super) struct Rerouted {
 /// `thread/tokenUsage/updated`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct UsageNews {
-    pub(super) thread_id: String,
-    pub(super) turn_id: String,
+pub(super) struct UsageNews<'a> {
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) turn_id: Text<'a>,
     pub(super) token_usage: TokenUsage,
 }
 
