@@ -72,7 +72,8 @@ impl UsageLedger {
                 self.event(model.map(str::to_owned), Usage { input, output, ..Usage::default() })
             };
             let models = quota.model_usage.iter();
-            let by_model: Vec<_> = models.filter_map(|used| event(used.model.as_deref(), used.token_count)).collect();
+            let by_model: Vec<_> =
+                models.filter_map(|used| event(used.model.as_deref(), used.token_count)).collect();
             return if by_model.is_empty() {
                 event(model, quota.token_count).into_iter().collect()
             } else {

@@ -5,8 +5,8 @@
 
 use serde_json::value::RawValue;
 
-pub(super) use crate::json::{Text, lenient as read, owned, text};
 use crate::json::lenient_objects;
+pub(super) use crate::json::{Text, lenient as read, owned, text};
 
 lenient_objects! {
     /// The answer to `initialize`.

@@ -14,6 +14,10 @@ use crate::protocol::Action;
 /// Up to this number an operator's message is known by its id alone, to whoever reads the conversation again.
 const KNOWN_BY_ID: u32 = 1_000;
 
+/// Where an id says how it was made, and what it says there when it was made from a name, as ours are.
+const VERSION_AT: usize = 14;
+const FROM_NAME: u8 = b'5';
+
 /// The operator's words.
 #[derive(Debug)]
 pub(super) struct Tells {
@@ -31,6 +35,9 @@ impl Tells {
 
     /// Which of the operator's messages has this id.
     fn number(&self, id: &str) -> Option<MessageNo> {
+        if id.as_bytes().get(VERSION_AT) != Some(&FROM_NAME) {
+            return None;
+        }
         let is_it = |message: &MessageNo| self.attempt.message(&name(*message)) == id;
         let said = self.said.iter().copied().find(is_it);
         said.or_else(|| (1..=KNOWN_BY_ID).map(MessageNo).find(is_it))

@@ -94,8 +94,7 @@ impl CodexProtocol {
         if self.is_ours(&news.thread_id) {
             self.request_worked();
         }
-        let event =
-            (!news.delta.is_empty()).then(|| AgentEvent::MessageDelta { text: news.delta.into() });
+        let event = (!news.delta.is_empty()).then(|| AgentEvent::MessageDelta { text: news.delta.into() });
         event.map(|event| self.within(&news.thread_id, event)).into_iter().collect()
     }
 }

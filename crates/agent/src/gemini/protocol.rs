@@ -83,18 +83,18 @@ impl GeminiProtocol {
         self.calls.drain(..).map(|call| call.dropped()).collect()
     }
 
-    fn on_init(&mut self, line: wire::Init) -> Vec<AgentEvent> {
+    fn on_init(&mut self, line: wire::Init<'_>) -> Vec<AgentEvent> {
         self.evidence.session_started = true;
-        self.model.clone_from(&line.model);
+        self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
         let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
-        let started = SessionStarted { native_id, resumed, model: line.model, agent_version: None };
+        let started = SessionStarted { native_id, resumed, model: self.model.clone(), agent_version: None };
         vec![AgentEvent::SessionStarted(started), AgentEvent::TurnStarted]
     }
 
-    fn on_message(&mut self, line: &wire::Message) -> Vec<AgentEvent> {
+    fn on_message(&mut self, line: &wire::Message<'_>) -> Vec<AgentEvent> {
         // What was said to the model comes back, and is known.
-        if line.role != "assistant" {
+        if line.role.as_str() != "assistant" {
             return Vec::new();
         }
         if line.delta {
@@ -105,7 +105,7 @@ impl GeminiProtocol {
         [before, piece, self.speech.over()].into_iter().flatten().collect()
     }
 
-    fn on_tool_use(&mut self, line: wire::ToolUse) -> Vec<AgentEvent> {
+    fn on_tool_use(&mut self, line: wire::ToolUse<'_>) -> Vec<AgentEvent> {
         let call = Call::new(&line);
         let plan = tools::plan(&line);
         let begun = call.begun(line.parameters);
@@ -113,20 +113,21 @@ impl GeminiProtocol {
         self.speech.over().into_iter().chain([begun]).chain(plan).collect()
     }
 
-    fn on_tool_result(&mut self, line: &wire::ToolResult) -> Vec<AgentEvent> {
+    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>) -> Vec<AgentEvent> {
         let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) else { return Vec::new() };
         vec![self.calls.remove(at).ended(line)]
     }
 
-    fn on_error(&mut self, line: wire::ErrorLine) -> Vec<AgentEvent> {
-        self.evidence.hit_turn_limit |= line.message == TURN_LIMIT;
+    fn on_error(&mut self, line: wire::ErrorLine<'_>) -> Vec<AgentEvent> {
+        let text = String::from(line.message);
+        self.evidence.hit_turn_limit |= text == TURN_LIMIT;
         if line.severity.as_deref() == Some("error") {
-            self.evidence.last_error = Some(line.message.clone());
+            self.evidence.last_error = Some(text.clone());
         }
-        self.speech.over().into_iter().chain([AgentEvent::Notice { text: line.message }]).collect()
+        self.speech.over().into_iter().chain([AgentEvent::Notice { text }]).collect()
     }
 
-    fn on_result(&mut self, line: wire::ResultLine) -> Vec<AgentEvent> {
+    fn on_result(&mut self, line: wire::ResultLine<'_>) -> Vec<AgentEvent> {
         let mut events: Vec<_> = self.speech.over().into_iter().collect();
         events.extend(self.drop_calls());
         // The counts are of the whole process, which has one turn and says this once.
@@ -201,7 +202,7 @@ fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentE
 }
 
 /// What each model was used for, or all of them where they are not told apart.
-fn usage(stats: &wire::Stats, model: Option<&str>) -> Vec<AgentEvent> {
+fn usage(stats: &wire::Stats<'_>, model: Option<&str>) -> Vec<AgentEvent> {
     let event = |model: Option<&str>, counts: wire::Counts| {
         let used = used(counts);
         let model = model.map(str::to_owned);
@@ -213,9 +214,9 @@ fn usage(stats: &wire::Stats, model: Option<&str>) -> Vec<AgentEvent> {
         })
     };
     if stats.models.is_empty() {
-        return event(model, stats.all).into_iter().collect();
+        return event(model, stats.all()).into_iter().collect();
     }
-    stats.models.iter().filter_map(|(model, counts)| event(Some(model), *counts)).collect()
+    stats.models.iter().filter_map(|(model, counts)| event(Some(model.as_str()), *counts)).collect()
 }
 
 /// The total has the reasoning, which is paid for as what was written.

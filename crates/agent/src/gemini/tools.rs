@@ -26,13 +26,13 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(line: &wire::ToolUse) -> Self {
+    pub(super) fn new(line: &wire::ToolUse<'_>) -> Self {
         let field = |name: &&str| line.parameters.get(*name).and_then(Value::as_str);
         let subject = SUBJECTS.iter().find_map(field).filter(|subject| !subject.trim().is_empty());
         Self {
-            id: line.tool_id.clone(),
-            name: line.tool_name.clone(),
-            title: subject.map_or_else(|| line.tool_name.clone(), text::one_line),
+            id: line.tool_id.as_str().to_owned(),
+            name: line.tool_name.as_str().to_owned(),
+            title: subject.map_or_else(|| line.tool_name.as_str().to_owned(), text::one_line),
             kind: kind(&line.tool_name),
             paths: PATHS.iter().filter_map(field).map(str::to_owned).take(1).collect(),
         }
@@ -47,8 +47,8 @@ impl Call {
         AgentEvent::Tool(ToolUse { input, ..self.event(ToolStatus::Running) })
     }
 
-    pub(super) fn ended(&self, result: &wire::ToolResult) -> AgentEvent {
-        let status = if result.status == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
+    pub(super) fn ended(&self, result: &wire::ToolResult<'_>) -> AgentEvent {
+        let status = if result.status.as_str() == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
         let words = result.error.as_ref().map(|error| error.message.as_str());
         let output = result.output.as_deref().filter(|output| !output.is_empty()).or(words);
         let output = Some(text::tail(output.unwrap_or_default(), text::OUTPUT_TAIL).to_owned());
@@ -76,8 +76,9 @@ impl Call {
 }
 
 /// The agent's to-do list, when this call writes it.
-pub(super) fn plan(line: &wire::ToolUse) -> Option<AgentEvent> {
-    let todos = line.parameters.get("todos").filter(|_| line.tool_name == "write_todos")?.as_array()?;
+pub(super) fn plan(line: &wire::ToolUse<'_>) -> Option<AgentEvent> {
+    let todos =
+        line.parameters.get("todos").filter(|_| line.tool_name.as_str() == "write_todos")?.as_array()?;
     let entry = |todo: &Value| {
         let text = todo.get("description")?.as_str()?.to_owned();
         Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })

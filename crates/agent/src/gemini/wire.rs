@@ -1,39 +1,45 @@
 //! What the CLI writes: one JSON object per line, told apart by `type`. Fields that do not concern us are left out;
 //! those that some frames of a type lack may be missing in all of them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use crate::json::{Text, owned};
+
 /// What every line has.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(rename = "type", borrow)]
-    pub(super) kind: Cow<'a, str>,
+    pub(super) kind: Text<'a>,
 }
 
 /// `init`: the conversation exists.
 #[derive(Debug, Deserialize)]
-pub(super) struct Init {
-    pub(super) session_id: String,
-    pub(super) model: Option<String>,
+pub(super) struct Init<'a> {
+    #[serde(borrow)]
+    pub(super) session_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
 }
 
 /// `message`: something was said.
 #[derive(Debug, Deserialize)]
-pub(super) struct Message {
-    pub(super) timestamp: Option<String>,
-    pub(super) role: String,
-    pub(super) content: String,
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Text<'a>,
     /// Whether it is a piece of a message.
     #[serde(default)]
     pub(super) delta: bool,
 }
 
-impl Message {
+impl Message<'_> {
     /// When it was said.
     pub(super) fn time(&self) -> Option<Timestamp> {
         self.timestamp.as_deref()?.parse().ok()
@@ -42,19 +48,24 @@ impl Message {
 
 /// `tool_use`: the model wants a tool to be used.
 #[derive(Debug, Deserialize)]
-pub(super) struct ToolUse {
-    pub(super) tool_name: String,
-    pub(super) tool_id: String,
+pub(super) struct ToolUse<'a> {
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_id: Text<'a>,
     #[serde(default)]
     pub(super) parameters: Value,
 }
 
 /// `tool_result`: what came of it.
 #[derive(Debug, Deserialize)]
-pub(super) struct ToolResult {
-    pub(super) tool_id: String,
-    pub(super) status: String,
-    pub(super) output: Option<String>,
+pub(super) struct ToolResult<'a> {
+    #[serde(borrow)]
+    pub(super) tool_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) output: Option<Text<'a>>,
     pub(super) error: Option<Failure>,
 }
 
@@ -70,26 +81,43 @@ pub(super) struct Failure {
 
 /// `error`: something went wrong, and the turn may go on.
 #[derive(Debug, Deserialize)]
-pub(super) struct ErrorLine {
-    pub(super) severity: Option<String>,
-    pub(super) message: String,
+pub(super) struct ErrorLine<'a> {
+    #[serde(borrow)]
+    pub(super) severity: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
 }
 
 /// `result`: the turn is over.
 #[derive(Debug, Deserialize)]
-pub(super) struct ResultLine {
+pub(super) struct ResultLine<'a> {
     pub(super) status: String,
     pub(super) error: Option<Failure>,
-    pub(super) stats: Option<Stats>,
+    #[serde(borrow)]
+    pub(super) stats: Option<Stats<'a>>,
 }
 
-/// What the process has used.
+/// What the process has used: in all, and by model.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Stats {
-    #[serde(flatten)]
-    pub(super) all: Counts,
+pub(super) struct Stats<'a> {
     #[serde(default)]
-    pub(super) models: BTreeMap<String, Counts>,
+    total_tokens: u64,
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    cached: u64,
+    #[serde(borrow, default)]
+    pub(super) models: BTreeMap<Text<'a>, Counts>,
+}
+
+impl Stats<'_> {
+    /// In all.
+    pub(super) const fn all(&self) -> Counts {
+        let Self { total_tokens, input_tokens, output_tokens, cached, .. } = *self;
+        Counts { total_tokens, input_tokens, output_tokens, cached }
+    }
 }
 
 /// Tokens.
