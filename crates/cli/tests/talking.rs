@@ -196,7 +196,10 @@ fn a_tool_that_is_denied_needs_a_person_who_is_told_the_tool_and_the_rule() {
             (&json!("escalated"), &json!("permission-denied"))
         );
         let reason = report["reason"].as_str().expect("a reason");
-        assert!(reason.contains("the tool Bash") && reason.contains(&format!("(rule: {rule})")), "{reason}");
+        assert!(
+            reason.contains("tool not permitted: Bash") && reason.contains(&format!("(rule: {rule})")),
+            "{reason}"
+        );
         assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1));
     }
 }
