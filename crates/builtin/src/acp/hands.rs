@@ -62,7 +62,7 @@ impl Hands {
             hidden_env: vec![settings.key_variable.clone()],
             dirs: settings.directories.clone(),
         };
-        let (servers, problems) = McpServers::start(servers, directory).await;
+        let (servers, problems) = McpServers::start(servers, directory, &options.hidden_env).await;
         (Self { toolbox: Toolbox::new(directory, options), servers }, problems)
     }
 

@@ -70,8 +70,8 @@ enum Asked {
 
 impl Connection {
     /// Starts the child; it was not yet asked for anything.
-    pub(super) fn start(server: &McpServer, directory: &Path) -> Result<Self, String> {
-        let mut group = Group::start(&mut command(server, directory))
+    pub(super) fn start(server: &McpServer, directory: &Path, hidden: &[String]) -> Result<Self, String> {
+        let mut group = Group::start(&mut command(server, directory, hidden))
             .map_err(|error| format!("`{}` cannot be started: {error}", server.command.display()))?;
         let (Some(stdin), Some(stdout), Some(stderr)) = group.take_pipes() else {
             return Err("it has no pipes".to_owned());
@@ -193,7 +193,7 @@ fn ended(status: Option<ExitStatus>) -> String {
     status.map(|status| format!(" ({status})")).unwrap_or_default()
 }
 
-fn command(server: &McpServer, directory: &Path) -> Command {
+fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
     // A name is looked up in PATH; a relative path is one of the directory.
     let program = match server.command.components().count() {
         0 | 1 => server.command.clone(),
@@ -202,11 +202,14 @@ fn command(server: &McpServer, directory: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(&server.args).current_dir(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if server.name != TOWLINE {
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(is_secret) {
-                command.env_remove(name);
-            }
+    // Towline's own server speaks with a token from its environment.
+    let hides_secrets = server.name != TOWLINE;
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| hidden.iter().any(|one| one == name) || hides_secrets && is_secret(name))
+        {
+            command.env_remove(name);
         }
     }
     command.envs(server.env.iter().map(|(name, value)| (name, value)));

@@ -33,7 +33,8 @@ pub(crate) struct McpServer {
     pub(crate) command: PathBuf,
     /// Its arguments.
     pub(crate) args: Vec<String>,
-    /// Variables that it is given besides ours. Of ours it does not see those that look like secrets.
+    /// Variables that it is given besides ours. Of ours it does not see those that look like secrets, nor those that
+    /// are hidden from all.
     pub(crate) env: Vec<(String, String)>,
 }
 
@@ -67,17 +68,24 @@ struct ServerTool {
 }
 
 impl McpServers {
-    /// Starts all servers at once in `directory`. Those that do not come up are named, with the reason.
-    pub(crate) async fn start(servers: Vec<McpServer>, directory: &Path) -> (Self, Vec<String>) {
-        Self::start_within(servers, directory, LIMITS).await
+    /// Starts all servers at once in `directory`, without the `hidden` variables of ours. Those that do not come up are
+    /// named, with the reason.
+    pub(crate) async fn start(
+        servers: Vec<McpServer>,
+        directory: &Path,
+        hidden: &[String],
+    ) -> (Self, Vec<String>) {
+        Self::start_within(servers, directory, hidden, LIMITS).await
     }
 
     pub(super) async fn start_within(
         servers: Vec<McpServer>,
         directory: &Path,
+        hidden: &[String],
         limits: Limits,
     ) -> (Self, Vec<String>) {
-        let opened = join_all(servers.iter().map(|server| open(server, directory, limits.start))).await;
+        let opened =
+            join_all(servers.iter().map(|server| open(server, directory, hidden, limits.start))).await;
         let mut up = Self { connections: Vec::new(), tools: Vec::new(), limits };
         let (mut problems, mut names) = (Vec::new(), Names::default());
         for (server, opened) in servers.iter().zip(opened) {
@@ -168,9 +176,10 @@ impl McpServers {
 async fn open(
     server: &McpServer,
     directory: &Path,
+    hidden: &[String],
     limit: Duration,
 ) -> Result<(Connection, Vec<Value>), String> {
-    let connection = Connection::start(server, directory)?;
+    let connection = Connection::start(server, directory, hidden)?;
     match timeout(limit, greet(&connection)).await {
         Ok(Ok(tools)) => Ok((connection, tools)),
         Ok(Err(refusal)) => Err(refusal.why),

@@ -66,10 +66,10 @@ async fn gone(file: &Path) {
 #[tokio::test]
 async fn without_servers_there_are_no_tools_and_no_problems() {
     fn can_move<T: Send>(_: &T) {}
-    let (servers, problems) = McpServers::start(Vec::new(), Path::new("/")).await;
+    let (servers, problems) = McpServers::start(Vec::new(), Path::new("/"), &[]).await;
     assert_eq!((names(&servers), problems), (Vec::new(), Vec::new()));
     can_move(&servers.run(&call("none", json!({}))));
-    can_move(&McpServers::start(Vec::new(), Path::new("/")));
+    can_move(&McpServers::start(Vec::new(), Path::new("/"), &[]));
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn tools_of_all_pages_are_called_by_names_that_apis_take() {
     *'"name":"a.b"'*) answer '{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}' ;;
     *'"name":"b"'*) answer '{"content":[{"type":"text","text":"no"}],"isError":true}' ;;"#,
     );
-    let (servers, problems) = McpServers::start_within(vec![files], folder.path(), PATIENT).await;
+    let (servers, problems) = McpServers::start_within(vec![files], folder.path(), &[], PATIENT).await;
     assert_eq!(problems, Vec::<String>::new());
     let spec = |name: &str, description: &str, parameters| ToolSpec {
         name: name.to_owned(),
@@ -129,7 +129,7 @@ async fn tools_of_all_pages_are_called_by_names_that_apis_take() {
 async fn only_the_tools_of_towline_itself_need_no_permission() {
     let folder = tempfile::tempdir().unwrap();
     let both = vec![server("towline", ""), server("other", "")];
-    let (servers, problems) = McpServers::start_within(both, folder.path(), PATIENT).await;
+    let (servers, problems) = McpServers::start_within(both, folder.path(), &[], PATIENT).await;
     assert_eq!(problems, Vec::<String>::new());
     assert_eq!(names(&servers), ["mcp__towline__do_it", "mcp__other__do_it"]);
     let described = |name: &str, input| servers.describe(&call(name, input));
@@ -164,7 +164,7 @@ async fn servers_that_do_not_come_up_are_named_and_the_others_are_used() {
     let limits = Limits { start: Duration::from_secs(5), ..PATIENT };
     let all = vec![missing, dies, mute, refuses, toolless, server("good", "")];
     let begun = Instant::now();
-    let (servers, problems) = McpServers::start_within(all, folder.path(), limits).await;
+    let (servers, problems) = McpServers::start_within(all, folder.path(), &[], limits).await;
     // At once, and not one after the other.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(
@@ -186,7 +186,7 @@ async fn servers_that_do_not_come_up_are_named_and_the_others_are_used() {
 async fn a_server_that_dies_fails_the_call_and_every_later_one() {
     let folder = tempfile::tempdir().unwrap();
     let fragile = server("fragile", r#"*'"tools/call"'*) echo "out of luck" >&2; kill -9 $$ ;;"#);
-    let (servers, _) = McpServers::start_within(vec![fragile], folder.path(), PATIENT).await;
+    let (servers, _) = McpServers::start_within(vec![fragile], folder.path(), &[], PATIENT).await;
     let expected = Outcome::failed(
         "MCP server `fragile`: the server has ended (signal: 9 (SIGKILL)); it last wrote: out of luck",
     );
@@ -200,7 +200,7 @@ async fn a_call_that_is_never_answered_ends_and_the_server_hears_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let slow = server("slow", r#"*'"tools/call"'*) ;;"#);
     let limits = Limits { call: Duration::from_millis(500), ..PATIENT };
-    let (servers, _) = McpServers::start_within(vec![slow], folder.path(), limits).await;
+    let (servers, _) = McpServers::start_within(vec![slow], folder.path(), &[], limits).await;
     let got = servers.run(&call("mcp__slow__do_it", json!({}))).await;
     assert_eq!(got, Outcome::failed("MCP server `slow` did not answer within 0.5 s"));
     heard(&folder.path().join("heard.slow"), "notifications/cancelled").await;
@@ -222,7 +222,7 @@ async fn garbage_news_and_requests_of_a_server_do_not_come_between() {
         IFS= read -r line; printf '%s\n' "$line" >> heard.noisy
         id=$mine; answer '{"content":[{"type":"text","text":"done"}]}' ;;"#,
     );
-    let (servers, _) = McpServers::start_within(vec![noisy], folder.path(), PATIENT).await;
+    let (servers, _) = McpServers::start_within(vec![noisy], folder.path(), &[], PATIENT).await;
     assert_eq!(servers.run(&call("mcp__noisy__do_it", json!({}))).await, Outcome::ok("done"));
     let read = fs::read_to_string(folder.path().join("heard.noisy")).unwrap();
     let answers: Vec<Value> =
@@ -245,7 +245,7 @@ async fn a_line_without_end_fails_the_call_and_the_server_stays_of_use() {
         r#"*'"flood":true'*) head -c 17000000 /dev/zero | tr '\0' x; echo ;;
     *'"tools/call"'*) answer '{"content":[{"type":"text","text":"fine"}]}' ;;"#,
     );
-    let (servers, _) = McpServers::start_within(vec![endless], folder.path(), PATIENT).await;
+    let (servers, _) = McpServers::start_within(vec![endless], folder.path(), &[], PATIENT).await;
     let got = servers.run(&call("mcp__endless__do_it", json!({"flood": true}))).await;
     assert_eq!(
         got,
@@ -268,7 +268,7 @@ async fn servers_are_given_their_variables_and_end_with_their_owner() {
     *'"tools/call"'*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"$MY_TOKEN\"}]}" ;;"#,
         )
     };
-    let (servers, _) = McpServers::start_within(vec![with_child], folder.path(), PATIENT).await;
+    let (servers, _) = McpServers::start_within(vec![with_child], folder.path(), &[], PATIENT).await;
     assert_eq!(servers.run(&call("mcp__parent__do_it", json!({}))).await, Outcome::ok("given"));
     heard(&folder.path().join("inner"), "\n").await;
     let inner = fs::read_to_string(folder.path().join("inner")).unwrap();
@@ -284,4 +284,18 @@ async fn servers_are_given_their_variables_and_end_with_their_owner() {
         }
     };
     timeout(Duration::from_secs(20), ended).await.expect("the server's child ends with it");
+}
+
+#[tokio::test]
+async fn no_server_sees_a_hidden_variable_unless_it_is_given_it_by_name() {
+    let shows = r#"*'"tools/call"'*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"${CARGO_PKG_NAME-hidden}\"}]}" ;;"#;
+    let given = McpServer { env: vec![("CARGO_PKG_NAME".into(), "given".into())], ..server("given", shows) };
+    let folder = tempfile::tempdir().unwrap();
+    let all = vec![server("other", shows), server("towline", shows), given];
+    let hidden = ["CARGO_PKG_NAME".to_owned()];
+    let (servers, _) = McpServers::start_within(all, folder.path(), &hidden, PATIENT).await;
+    for (name, seen) in [("other", "hidden"), ("towline", "hidden"), ("given", "given")] {
+        let got = servers.run(&call(&format!("mcp__{name}__do_it"), json!({}))).await;
+        assert_eq!(got, Outcome::ok(seen), "{name}");
+    }
 }
