@@ -20,6 +20,8 @@ pub(super) struct Conversation {
     /// Tokens at the last answer, and a guess of what has been added since.
     used: u64,
     added: u64,
+    /// Whether the last answer came without its tokens, as some servers do not count them.
+    is_uncounted: bool,
     /// What the session has cost; none while no price was ever known.
     pub(super) cost: Option<MicroUsd>,
     /// Whether calls that act are asked about.
@@ -33,8 +35,8 @@ impl Conversation {
     pub(super) fn apply(&mut self, record: Record) {
         match record {
             Record::Item { item } => {
-                // What the model said has been counted as its output.
-                if !matches!(item, Item::Model(_)) {
+                // What the model said has been counted as its output, if anybody counts.
+                if !matches!(item, Item::Model(_)) || self.is_uncounted {
                     self.added += estimate(&item);
                 }
                 self.items.push(item);
@@ -50,7 +52,10 @@ impl Conversation {
             Record::Usage { purpose, usage, cost, .. } => {
                 self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
                 if purpose == Purpose::Answer {
-                    (self.used, self.added) = (usage.context(), 0);
+                    self.is_uncounted = usage.context() == 0;
+                    if !self.is_uncounted {
+                        (self.used, self.added) = (usage.context(), 0);
+                    }
                 }
             }
             Record::Mode { mode } => self.mode = mode,
@@ -156,6 +161,23 @@ mod tests {
         conversation.apply(Record::Result { result: result("a") });
         assert_eq!(conversation.items[2], Item::Results { results: vec![result("a"), result("b")] });
         assert_eq!(conversation.open_calls(), []);
+    }
+
+    #[test]
+    fn where_nobody_counts_the_context_is_guessed() {
+        let mut conversation = Conversation::default();
+        conversation.apply(user(&"x".repeat(400)));
+        conversation.apply(usage(Purpose::Answer, 0, None));
+        assert_eq!(conversation.used(), 104);
+        conversation.apply(Record::Item { item: calls(&["a"]) });
+        let said = estimate(&calls(&["a"]));
+        assert_eq!(conversation.used(), 104 + said);
+        conversation.apply(Record::Result { result: result("a") });
+        conversation.apply(usage(Purpose::Answer, 0, None));
+        assert_eq!(conversation.used(), 208 + said);
+        conversation.apply(usage(Purpose::Answer, 50, None));
+        conversation.apply(Record::Item { item: calls(&["b"]) });
+        assert_eq!(conversation.used(), 50);
     }
 
     #[test]

@@ -43,7 +43,9 @@ pub(super) fn instructions(directory: &Path, further: &[std::path::PathBuf], now
 
 fn notes(directory: &Path) -> Option<(&'static str, String)> {
     NOTES.into_iter().find_map(|name| {
-        let file = File::open(directory.join(name)).ok()?;
+        // To open a pipe would wait for whoever writes into it.
+        let path = Some(directory.join(name)).filter(|path| path.is_file())?;
+        let file = File::open(path).ok()?;
         let mut bytes = Vec::new();
         let limit = u64::try_from(NOTES_BYTES).unwrap_or(u64::MAX);
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;

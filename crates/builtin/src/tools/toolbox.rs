@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use towline_provider::{Call, ToolSpec};
 
-use super::arguments::{Arguments, Tool, Work};
+use super::arguments::{Arguments, Need, Tool, Work};
 use super::places::Places;
 use super::walk::Patience;
 use super::words::one_line;
@@ -70,7 +70,11 @@ impl Toolbox {
             let title = one_line(&format!("{} (no such tool)", call.name), LONGEST_TITLE);
             return Described { title, kind: ToolKind::Other, paths: Vec::new(), reach: Reach::Acts };
         };
-        let path = text("path").unwrap_or(".");
+        let path_field = tool.fields.iter().find(|field| field.name == "path");
+        // Whoever leaves out a path that must be there means none; else it is the workspace itself.
+        let whole = path_field.filter(|field| field.need == Need::Optional).map(|_| ".");
+        let named = path_field.and_then(|_| text("path").or(whole));
+        let path = named.unwrap_or_default();
         let title = match tool.kind {
             ToolKind::Execute => text("command").unwrap_or("run").to_owned(),
             ToolKind::Fetch => text("url").unwrap_or("fetch").to_owned(),
@@ -80,11 +84,10 @@ impl Toolbox {
                 None => format!("{} {path}", tool.name),
             },
         };
-        let has_path = tool.fields.iter().any(|field| field.name == "path");
         Described {
             title: one_line(&title, LONGEST_TITLE),
             kind: tool.kind,
-            paths: if has_path { vec![self.places.named(path)] } else { Vec::new() },
+            paths: named.map(|path| self.places.named(path)).into_iter().collect(),
             reach: tool.reach,
         }
     }
@@ -200,6 +203,7 @@ mod tests {
                 Reach::Acts,
             ),
             ("edit", json!({"path": "a"}), "edit a", ToolKind::Edit, paths("a"), Reach::Acts),
+            ("write", json!("{\"path\": "), "write", ToolKind::Edit, Vec::new(), Reach::Acts),
             ("run", json!({"command": "a\nb"}), "a⏎b", ToolKind::Execute, Vec::new(), Reach::Acts),
             ("fetch", json!({"url": "http://a"}), "http://a", ToolKind::Fetch, Vec::new(), Reach::Acts),
             ("none", json!({}), "none (no such tool)", ToolKind::Other, Vec::new(), Reach::Acts),
