@@ -4,8 +4,9 @@
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, Tokens};
+use towline_core::{AgentEvent, SessionPlan, Tokens};
 
+use super::classify::Meaning;
 use super::protocol::{AcpProtocol, Reading, Unknown};
 use super::wire::{Text, read};
 use crate::api_settings::{Fetch, Price};
@@ -61,14 +62,16 @@ fn price(price: &Price) -> String {
 /// What a person should know before it works.
 pub(super) fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let model = context.model.or(settings.model.as_deref()).unwrap_or_default();
-    let is_priced = settings.api.prices.contains_key(model);
+    // Once in a conversation is enough.
+    let is_known =
+        settings.api.prices.contains_key(model) || matches!(context.session, SessionPlan::Resume(_));
     let words = || {
         format!(
             "no price is known for the model `{model}`: it is metered in tokens, and a limit in dollars does not \
              stop it; to have its cost counted, set `[prices.{model:?}]`"
         )
     };
-    (!is_priced).then(words).into_iter().collect()
+    (!is_known).then(words).into_iter().collect()
 }
 
 /// When a used-up quota is there again, where the error says so.
@@ -79,6 +82,19 @@ pub(super) fn until(error: &RpcError) -> Option<Timestamp> {
 /// What kind of trouble an error is, where it says so.
 pub(super) fn class(error: &RpcError) -> Option<&str> {
     error.data.get("class")?.as_str()
+}
+
+/// What a class means. It has seen the provider's whole answer, so that its word counts more than the status: an account
+/// without money is refused by 429, too, and does not come back by waiting.
+pub(super) fn meaning(class: &str) -> Option<Meaning> {
+    match class {
+        "auth" => Some(Meaning::Auth),
+        "limited" => Some(Meaning::Limit),
+        "overflow" => Some(Meaning::Overflow),
+        "server" | "network" | "cut_off" => Some(Meaning::Server),
+        "invalid" => Some(Meaning::Unknown),
+        _ => None,
+    }
 }
 
 lenient_objects! {
@@ -101,12 +117,15 @@ lenient_objects! {
 
 impl AcpProtocol {
     /// What it says in words that only the two of us know.
-    pub(super) fn on_own_words(&self, method: &str, params: &RawValue) -> Reading {
+    pub(super) fn on_own_words(&mut self, method: &str, params: &RawValue) -> Reading {
         let unknown = || Unknown(method.to_owned());
         let event = match method {
             "_towline/retrying" => {
                 let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
-                AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() }
+                // What it said before it failed comes first.
+                let said = self.speech.over().into_iter();
+                let retrying = AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() };
+                return Ok(said.chain([retrying]).map(Action::emit).collect());
             }
             "_towline/compacted" => {
                 let Compacted { before, after } = read(params).ok_or_else(unknown)?;

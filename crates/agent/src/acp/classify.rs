@@ -218,15 +218,19 @@ fn failed(what: &str, error: &RpcError) -> End {
 
 /// Agents that pass the provider's status on use it as the code.
 fn status(error: &RpcError) -> Option<u16> {
-    u16::try_from(error.code).ok().filter(|code| (400..600).contains(code))
+    // Where no whole answer came, the code is none of the provider's.
+    let has_answered = !matches!(builtin::class(error), Some("network" | "cut_off"));
+    u16::try_from(error.code).ok().filter(|code| (400..600).contains(code) && has_answered)
 }
 
 fn meaning(error: &RpcError) -> Meaning {
+    if let Some(meaning) = builtin::class(error).and_then(builtin::meaning) {
+        return meaning;
+    }
     let status = status(error);
     let name = error.data.get("errorName").and_then(serde_json::Value::as_str);
     match (status, name) {
         _ if error.code == AUTH_REQUIRED => Meaning::Auth,
-        _ if builtin::class(error).is_some_and(|class| class == "overflow") => Meaning::Overflow,
         (_, Some("ProviderAuthError")) => Meaning::Auth,
         (Some(401..=403 | 429), _) => meaning_of(status, ""),
         (_, Some("ContextOverflowError")) => Meaning::Overflow,

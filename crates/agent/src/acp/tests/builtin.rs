@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use towline_core::{AgentEvent, End, MicroUsd, Tokens, Usage};
+use towline_core::{AgentEvent, End, MicroUsd, Role, SessionPlan, Tokens, Usage};
 
 use super::support::{HELLO, PROMPT, end, events, feed, fresh, give, update, written};
 use crate::api_settings::{ApiSettings, Fetch, OpenaiApi, Price, Provider};
 use crate::protocol::{Protocol, agent};
 use crate::settings::{AgentSettings, Kind, Permission};
 use crate::sign_in::{SignIn, SignInClue};
-use crate::testing::{plain_launch, plain_settings};
+use crate::testing::{plain_launch, plain_settings, resume};
 
 fn settings() -> AgentSettings {
     let mut settings = plain_settings(Kind::Builtin, &["/bin/towline"]);
@@ -128,18 +128,21 @@ fn it_asks_only_where_something_may_be_forbidden() {
 
 #[test]
 fn a_model_without_a_price_is_metered_in_tokens_and_that_is_said() {
-    let notices = |settings: &AgentSettings| {
-        let (session, none) = (fresh(), BTreeMap::new());
+    let notices_of = |settings: &AgentSettings, session: SessionPlan| {
+        let none = BTreeMap::new();
         let mut protocol = agent(Kind::Builtin).protocol(settings, &plain_launch(&session, PROMPT, &none));
         protocol.start();
         feed(&mut *protocol, HELLO);
         let opened = events(&feed(&mut *protocol, SESSION));
         opened.into_iter().filter(|event| matches!(event, AgentEvent::Notice { .. })).collect::<Vec<_>>()
     };
+    let notices = |settings: &AgentSettings| notices_of(settings, fresh());
     let text = "no price is known for the model `m`: it is metered in tokens, and a limit in dollars does not stop it; \
                 to have its cost counted, set `[prices.\"m\"]`";
     assert_eq!(notices(&settings()), [AgentEvent::Notice { text: text.to_owned() }]);
     assert_eq!(notices(&priced(settings())), []);
+    // Those who go on with a conversation have heard it.
+    assert_eq!(notices_of(&settings(), resume("s")), []);
 }
 
 #[test]
@@ -183,7 +186,16 @@ fn its_own_words_are_understood_from_it_alone() {
     let error = "overloaded".to_owned();
     assert_eq!(
         events(&give(&mut *protocol, &retrying)),
-        [AgentEvent::Retrying { status: Some(503), attempt: 2, delay_ms: 500, error }]
+        [AgentEvent::Retrying { status: Some(503), attempt: 2, delay_ms: 500, error: error.clone() }]
+    );
+    let half = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "half"}});
+    give(&mut *protocol, &update(half));
+    assert_eq!(
+        events(&give(&mut *protocol, &retrying)),
+        [
+            AgentEvent::Message { role: Role::Assistant, text: "half".to_owned() },
+            AgentEvent::Retrying { status: Some(503), attempt: 2, delay_ms: 500, error },
+        ]
     );
     assert_eq!(
         events(&give(&mut *protocol, &compacted)),
@@ -209,8 +221,12 @@ fn its_errors_are_of_the_class_that_it_names() {
         (429, json!({"class": "limited", "until": "soon"}), End::RateLimited { until: None }),
         (400, json!({"class": "overflow"}), End::ContextOverflow),
         (413, json!({"class": "overflow"}), End::ContextOverflow),
-        (503, json!({"class": "network"}), End::ServerError { status: Some(503), message: message() }),
-        (502, json!({"class": "cut_off"}), End::ServerError { status: Some(502), message: message() }),
+        (503, json!({"class": "network"}), End::ServerError { status: None, message: message() }),
+        (502, json!({"class": "cut_off"}), End::ServerError { status: None, message: message() }),
+        (503, json!({"class": "server"}), End::ServerError { status: Some(503), message: message() }),
+        (409, json!({"class": "server"}), End::ServerError { status: Some(409), message: message() }),
+        (429, json!({"class": "auth"}), End::Auth { message: message() }),
+        (429, json!({"class": "of another agent"}), End::RateLimited { until: None }),
         (404, json!({"class": "invalid"}), End::Crashed { message: "the prompt failed: words".to_owned() }),
     ] {
         assert_eq!(end_after(code, data.clone()), wanted, "{code} {data}");
