@@ -60,8 +60,8 @@ pub(crate) enum Command {
     Answer(Answer),
     /// Say something to the agent that works on a goal
     ///
-    /// It hears it within its turn, as soon as its running tool has ended; an agent that does not run hears it first
-    /// thing. A goal that sleeps or needs a person goes on with it.
+    /// It hears it within its turn, as soon as its running tool has ended, or else when its turn is over: `towline agents
+    /// check NAME` says which (steering). An agent that does not run hears it first thing. A goal that sleeps or needs a person goes on with it.
     Tell(Tell),
     /// End a goal and everything that runs for it
     Cancel(Cancel),

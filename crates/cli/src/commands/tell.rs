@@ -18,7 +18,8 @@ pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id.short();
     let when = match found.record.state.phase {
-        Phase::Running { .. } => "as soon as its running tool has ended",
+        // Which of the two depends on the agent: `towline agents check` says so.
+        Phase::Running { .. } => "when its running tool has ended, or its turn",
         // Work that passes its checks is done, and nobody goes on.
         Phase::Checking { .. } => "if it goes on",
         _ => "when it goes on",

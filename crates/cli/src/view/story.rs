@@ -179,12 +179,9 @@ impl Story {
                 vec![paint.warn(&format!("  {scope} is nearly used up{full}"))]
             }
             AgentEvent::Retrying { status, attempt, delay_ms, error } => {
-                let status = status.map(|status| format!(" {status}")).unwrap_or_default();
                 let pause = *delay_ms as f64 / 1_000.0;
-                vec![paint.warn(&format!(
-                    "  the provider answered{status} {}; retry {attempt} in {pause:.1}s",
-                    brief(error)
-                ))]
+                let why = why_again(*status, &brief(error));
+                vec![paint.warn(&format!("  {why}; retry {attempt} in {pause:.1}s"))]
             }
             AgentEvent::Compacted { .. } => vec![paint.dim("  the conversation was summarised")],
             AgentEvent::NotCompacted { reason } => {
@@ -263,6 +260,17 @@ pub(crate) fn speaks_to_towline(message: &str) -> bool {
     matches!(LastWords::read(message), Some(Ok(_)))
 }
 
+/// Why the model is asked again. Some agents repeat the status in their words, where it is said once.
+fn why_again(status: Option<u16>, error: &str) -> String {
+    match (status, error) {
+        (None, "") => "the provider gave no whole answer".to_owned(),
+        (None, error) => format!("the provider gave no whole answer: {error}"),
+        (Some(status), "") => format!("the provider answered {status}"),
+        (Some(status), error) if error.contains(&status.to_string()) => error.to_owned(),
+        (Some(status), error) => format!("the provider answered {status}: {error}"),
+    }
+}
+
 fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
     let title = brief(&tool.title);
     let sign = match tool.tool {
@@ -318,4 +326,23 @@ fn last_lines(text: &str) -> impl Iterator<Item = &str> {
     let all: Vec<&str> = text.trim_end().lines().collect();
     let skip = all.len().saturating_sub(LINES);
     all.into_iter().skip(skip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_says_once_what_was_answered() {
+        let told = "host answered 503 Service Unavailable: busy";
+        for (status, error, wanted) in [
+            (None, "", "the provider gave no whole answer"),
+            (None, "host cannot be reached", "the provider gave no whole answer: host cannot be reached"),
+            (Some(529), "", "the provider answered 529"),
+            (Some(529), "overloaded", "the provider answered 529: overloaded"),
+            (Some(503), told, told),
+        ] {
+            assert_eq!(why_again(status, error), wanted);
+        }
+    }
 }
