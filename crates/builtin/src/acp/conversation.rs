@@ -78,6 +78,11 @@ impl Conversation {
         self.used.saturating_add(self.added)
     }
 
+    /// Whether the last answer came without its tokens.
+    pub(super) const fn is_uncounted(&self) -> bool {
+        self.is_uncounted
+    }
+
     /// What the user said last.
     pub(super) fn last_prompt(&self) -> Option<&Item> {
         self.items.iter().rfind(|item| matches!(item, Item::User { .. }))

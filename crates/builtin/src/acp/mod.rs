@@ -5,7 +5,8 @@
 //! checks or workspaces: Towline drives it like any other agent, and so does an editor.
 //!
 //! Besides the protocol it says, in notifications whose names begin with `_towline/`: `retrying`, when the model is asked
-//! again; `compacted`, when the conversation was replaced by a summary; `problem`, when an MCP server cannot be used.
+//! again; `compacted`, when the conversation was replaced by a summary; `problem`, when an MCP server cannot
+//! be used, or the provider counts no tokens.
 
 mod ask;
 mod calls;

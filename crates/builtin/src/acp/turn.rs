@@ -27,6 +27,10 @@ const CUT_SHORT: &str = "This call was not carried out: the answer that it stood
 
 const TOO_MANY: &str = "This call was not carried out: the turn has reached its limit of answers.";
 
+/// What a person is told of an answer without tokens, once in a session.
+const UNCOUNTED: &str = "the provider does not say how many tokens its answers take: they are not counted, and limits in tokens or \
+                         dollars do not stop it";
+
 /// A turn at work.
 pub(super) struct Turn<'a> {
     pub(super) session: &'a Session,
@@ -129,7 +133,12 @@ impl<'a> Turn<'a> {
             }
             answer => answer?,
         };
+        let was_uncounted = self.session.look(Conversation::is_uncounted);
         self.spent(Purpose::Answer, answer.usage)?;
+        if !was_uncounted && self.session.look(Conversation::is_uncounted) {
+            let params = json!({"sessionId": self.session.id, "message": UNCOUNTED});
+            self.outbox.notify("_towline/problem", params);
+        }
         self.is_summed_up = self.is_summed_up && self.is_crowded();
         self.tell_usage(answer.usage);
         Ok(answer)

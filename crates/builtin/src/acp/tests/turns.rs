@@ -1,7 +1,7 @@
 //! What happens in a turn.
 
 use serde_json::{Value, json};
-use towline_provider::{CallResult, Item, Stop};
+use towline_provider::{CallResult, Item, Stop, Usage};
 
 use super::support::*;
 
@@ -168,4 +168,20 @@ async fn a_cancelled_command_is_ended_and_the_conversation_goes_on() {
     let rest: Vec<_> = items[3..].to_vec();
     assert_eq!(rest, [user("on")]);
     assert_eq!(agent.end().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_provider_that_counts_no_tokens_is_told_of_once_in_a_session() {
+    let place = Place::new();
+    let uncounted = |step| but(step, |answer| answer.usage = Usage::default());
+    let look = || calls(&[("list", json!({}))]);
+    let steps = [look(), uncounted(look()), uncounted(says("Done.")), uncounted(says("Again."))];
+    let (mut agent, session) = place.session(steps).await;
+    let problems = |news: &[Value]| {
+        let told = news.iter().filter(|message| message["method"] == "_towline/problem");
+        told.map(|message| message["params"]["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let told = problems(&agent.prompt(&session, "go").await.0);
+    assert!(told.len() == 1 && told[0].contains("does not say how many tokens"), "{told:?}");
+    assert_eq!(problems(&agent.prompt(&session, "on").await.0), Vec::<String>::new());
 }
