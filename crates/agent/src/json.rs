@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -53,118 +52,140 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(String::from)
 }
 
+/// The type of an object, when it is the first that it says: then there is no need to look for it.
+pub(crate) fn leading_type(line: &str) -> Option<&str> {
+    let (kind, _) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+    (!kind.contains('\\')).then_some(kind)
+}
+
 /// Reads a part that may be of any shape; none when it is of another one than wanted.
 pub(crate) fn lenient<'a, T: Lenient<'a>>(raw: &'a RawValue) -> Option<T> {
-    T::read(&mut serde_json::Deserializer::from_str(raw.get())).ok().flatten()
+    lenient_line(raw.get())
 }
 
-/// What can be read out of JSON of any shape. Each method is for one shape; those of the others stay as they are, and
-/// give nothing.
-pub(crate) trait Lenient<'de>: Sized {
-    /// The value, when it is of the wanted shape.
-    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
-        deserializer.deserialize_any(Shape(PhantomData))
+/// Reads a whole line that may be of any shape; none when it is no JSON, or of another shape than wanted.
+pub(crate) fn lenient_line<'a, T: Lenient<'a>>(line: &'a str) -> Option<T> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    let mut value = T::default();
+    let fits = value.fill(&mut json).is_ok_and(|fits| fits) && json.end().is_ok();
+    fits.then_some(value)
+}
+
+/// What can be read out of JSON of any shape. Each method is for one shape, takes it over and says whether it fits; those
+/// for other shapes than the wanted one stay as they are. Values are filled where they are to be: large ones are not
+/// moved about.
+pub(crate) trait Lenient<'de>: Default {
+    /// Takes over whatever comes, when it fits.
+    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(Filled(self))
     }
 
-    fn from_text(_text: Text<'de>) -> Option<Self> {
-        None
+    fn fill_text(&mut self, _text: Text<'de>) -> bool {
+        false
     }
 
-    fn from_bool(_value: bool) -> Option<Self> {
-        None
+    fn fill_bool(&mut self, _value: bool) -> bool {
+        false
     }
 
-    fn from_whole(_number: i128) -> Option<Self> {
-        None
+    fn fill_whole(&mut self, _number: i128) -> bool {
+        false
     }
 
-    fn from_float(_number: f64) -> Option<Self> {
-        None
+    fn fill_float(&mut self, _number: f64) -> bool {
+        false
     }
 
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+    fn fill_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<bool, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
+        Ok(false)
     }
 
-    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
+    fn fill_object<A: MapAccess<'de>>(&mut self, mut object: A) -> Result<bool, A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
+        Ok(false)
     }
 }
 
-/// Reads a value that is wanted in this shape.
-pub(crate) struct Shape<T>(pub(crate) PhantomData<T>);
+/// A value to be filled.
+pub(crate) struct Filled<'t, T>(pub(crate) &'t mut T);
 
-impl<'de, T: Lenient<'de>> DeserializeSeed<'de> for Shape<T> {
-    type Value = Option<T>;
+impl<'de, T: Lenient<'de>> DeserializeSeed<'de> for Filled<'_, T> {
+    type Value = bool;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
-        T::read(deserializer)
+    /// What does not fit leaves the default, also where something that did came before.
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        let fits = self.0.fill(deserializer)?;
+        if !fits {
+            *self.0 = T::default();
+        }
+        Ok(fits)
     }
 }
 
-impl<'de, T: Lenient<'de>> Visitor<'de> for Shape<T> {
-    type Value = Option<T>;
+impl<'de, T: Lenient<'de>> Visitor<'de> for Filled<'_, T> {
+    type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("anything")
     }
 
-    fn visit_unit<E>(self) -> Result<Option<T>, E> {
-        Ok(None)
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Option<T>, E> {
-        Ok(T::from_bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
+        Ok(self.0.fill_bool(value))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Option<T>, E> {
-        Ok(T::from_whole(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
+        Ok(self.0.fill_whole(number.into()))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Option<T>, E> {
-        Ok(T::from_whole(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<bool, E> {
+        Ok(self.0.fill_whole(number.into()))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Option<T>, E> {
-        Ok(T::from_float(number))
+    fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
+        Ok(self.0.fill_float(number))
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Option<T>, E> {
-        Ok(T::from_text(text.into()))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<bool, E> {
+        Ok(self.0.fill_text(text.into()))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Option<T>, E> {
-        Ok(T::from_text(Text(Cow::Owned(text.to_owned()))))
+    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
+        Ok(self.0.fill_text(Text(Cow::Owned(text.to_owned()))))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Option<T>, A::Error> {
-        T::from_list(list)
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<bool, A::Error> {
+        self.0.fill_list(list)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Option<T>, A::Error> {
-        T::from_object(object)
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<bool, A::Error> {
+        self.0.fill_object(object)
     }
 }
 
 impl<'de> Lenient<'de> for Text<'de> {
-    fn from_text(text: Self) -> Option<Self> {
-        Some(text)
+    fn fill_text(&mut self, text: Self) -> bool {
+        *self = text;
+        true
     }
 }
 
 impl Lenient<'_> for bool {
-    fn from_bool(value: bool) -> Option<Self> {
-        Some(value)
+    fn fill_bool(&mut self, value: bool) -> bool {
+        *self = value;
+        true
     }
 }
 
 macro_rules! whole_numbers {
     ($($number:ty),*) => {$(
         impl Lenient<'_> for $number {
-            fn from_whole(number: i128) -> Option<Self> {
-                number.try_into().ok()
+            fn fill_whole(&mut self, number: i128) -> bool {
+                number.try_into().map(|number| *self = number).is_ok()
             }
         }
     )*};
@@ -172,39 +193,49 @@ macro_rules! whole_numbers {
 whole_numbers!(u16, u32, u64, i32);
 
 impl Lenient<'_> for f64 {
-    fn from_whole(number: i128) -> Option<Self> {
-        Some(number as Self)
+    fn fill_whole(&mut self, number: i128) -> bool {
+        self.fill_float(number as Self)
     }
 
-    fn from_float(number: f64) -> Option<Self> {
-        Some(number)
+    fn fill_float(&mut self, number: f64) -> bool {
+        *self = number;
+        true
     }
 }
 
 /// Anything, as it is written.
-impl<'de> Lenient<'de> for &'de RawValue {
-    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
-        Self::deserialize(deserializer).map(Some)
+impl<'de> Lenient<'de> for Option<&'de RawValue> {
+    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
+        *self = Some(<&RawValue>::deserialize(deserializer)?);
+        Ok(true)
     }
 }
 
 impl<'de, T: Lenient<'de>> Lenient<'de> for Option<T> {
-    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
-        T::read(deserializer).map(Some)
+    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
+        let fits = self.insert(T::default()).fill(deserializer)?;
+        if !fits {
+            *self = None;
+        }
+        Ok(true)
     }
 }
 
 /// A list in which one thing is of another shape is as good as none.
 impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
-    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
-        let mut all = Some(Self::new());
-        while let Some(next) = list.next_element_seed(Shape::<T>(PhantomData))? {
-            all = all.zip(next).map(|(mut all, next)| {
-                all.push(next);
-                all
-            });
+    fn fill_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<bool, A::Error> {
+        self.clear();
+        let mut all_fit = true;
+        loop {
+            let mut next = T::default();
+            match list.next_element_seed(Filled(&mut next))? {
+                Some(fits) => all_fit &= fits,
+                None => return Ok(all_fit),
+            }
+            if all_fit {
+                self.push(next);
+            }
         }
-        Ok(all)
     }
 }
 
@@ -220,20 +251,18 @@ macro_rules! lenient_objects {
         }
 
         impl<'de> $crate::json::Lenient<'de> for $name $(<$life>)? {
-            fn from_object<A: serde::de::MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
-                let mut read = Self::default();
+            fn fill_object<A: serde::de::MapAccess<'de>>(&mut self, mut object: A) -> Result<bool, A::Error> {
                 while let Some(key) = object.next_key::<$crate::json::Text<'de>>()? {
                     match key.as_str() {
                         $($key => {
-                            let shape = $crate::json::Shape::<$shape>(std::marker::PhantomData);
-                            read.$field = object.next_value_seed(shape)?.unwrap_or_default();
+                            object.next_value_seed($crate::json::Filled(&mut self.$field))?;
                         })*
                         _ => {
                             object.next_value::<serde::de::IgnoredAny>()?;
                         }
                     }
                 }
-                Ok(Some(read))
+                Ok(true)
             }
         }
     )*};

@@ -84,7 +84,7 @@ impl Rules {
         if let Some(rule) = self.denying(tool, input, directory) {
             return by_rule(Verdict::Deny, rule);
         }
-        if self.use_permission(&call(tool, input)) {
+        if self.use_permission(tool, input) {
             return Ruling { verdict: Verdict::Allow, by: BY_PERSON, rule: would_allow(tool, input) };
         }
         let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
@@ -99,8 +99,12 @@ impl Rules {
     }
 
     /// Whether a person has permitted this call; the permission is used up then.
-    pub(crate) fn use_permission(&mut self, call: &ToolCall) -> bool {
-        let position = self.permitted.iter().position(|permitted| permitted == call);
+    pub(crate) fn use_permission(&mut self, tool: &str, input: &Value) -> bool {
+        if self.permitted.is_empty() {
+            return false;
+        }
+        let call = call(tool, input);
+        let position = self.permitted.iter().position(|permitted| *permitted == call);
         position.map(|used| self.permitted.remove(used)).is_some()
     }
 

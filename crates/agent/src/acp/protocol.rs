@@ -15,6 +15,7 @@ use super::speech::Speech;
 use super::tools::Call;
 use super::turn::Turn;
 use super::usage::UsageLedger;
+use super::{updates, wire};
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
@@ -141,10 +142,15 @@ impl AcpProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
+        if let Some(update) = updates::only_update(line) {
+            return self.on_update(update);
+        }
         match self.peer.read(line) {
             Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
             Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method: "session/update", params }) => self.on_update(params),
+            Some(Incoming::Notification { method: updates::METHOD, params }) => {
+                self.on_update(wire::read(params).unwrap_or_default())
+            }
             Some(Incoming::Notification { method: "$/cancel_request", params }) => {
                 self.on_cancelled_request(params)
             }

@@ -1,17 +1,27 @@
 //! `session/update`: what the agent says and does. While a conversation is loaded, its past is shown again as updates:
 //! only what follows our prompt is news.
 
-use serde_json::value::RawValue;
 use towline_core::{AgentEvent, PlanEntry};
 
 use super::protocol::{AcpProtocol, Reading, Stage, Unknown, notice};
 use super::wire::{self, read};
 use crate::protocol::Action;
 
+/// The method.
+pub(super) const METHOD: &str = "session/update";
+
+/// How agents begin the lines with updates.
+const BEGINNING: &str = r#"{"jsonrpc":"2.0","method":"session/update","#;
+
+/// The update that a line is. Most lines are one and say so at once: they are read in one go.
+pub(super) fn only_update(line: &str) -> Option<wire::Notification<'_>> {
+    let read: wire::UpdateLine<'_> = line.starts_with(BEGINNING).then(|| wire::read_line(line))??;
+    read.params.filter(|_| read.id.is_none() && read.method.as_str() == METHOD)
+}
+
 impl AcpProtocol {
-    pub(super) fn on_update(&mut self, params: &RawValue) -> Reading {
-        let unknown = || Unknown("session/update".to_owned());
-        let notification: wire::Notification<'_> = read(params).ok_or_else(unknown)?;
+    pub(super) fn on_update(&mut self, notification: wire::Notification<'_>) -> Reading {
+        let unknown = || Unknown(METHOD.to_owned());
         let session = notification.session_id.ok_or_else(unknown)?;
         let mut update = notification.update.ok_or_else(unknown)?;
         let kind = update.session_update.take().ok_or_else(unknown)?;
@@ -20,9 +30,12 @@ impl AcpProtocol {
         }
         match kind.as_str() {
             "available_commands_update" => {
-                let commands: Option<Vec<wire::Command<'_>>> = update.available_commands.and_then(read);
-                self.has_compact_command =
-                    commands.into_iter().flatten().any(|command| command.name.as_str() == "compact");
+                // Of use only where a summary is still to be asked for.
+                if self.compact.is_some() {
+                    let commands: Option<Vec<wire::Command<'_>>> = update.available_commands.and_then(read);
+                    self.has_compact_command =
+                        commands.into_iter().flatten().any(|command| command.name.as_str() == "compact");
+                }
                 Ok(Vec::new())
             }
             "usage_update" => Ok(self.usage.updated(&update).map(Action::emit).into_iter().collect()),

@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 
 use crate::json::lenient_objects;
-pub(super) use crate::json::{Text, lenient as read, owned, text};
+pub(super) use crate::json::{Text, lenient as read, lenient_line as read_line, owned, text};
 
 lenient_objects! {
     /// The answer to `initialize`.
@@ -89,6 +89,13 @@ lenient_objects! {
     ModelUsage<'de> {
         "model" => model: Option<Text<'de>>,
         "token_count" => token_count: TokenCount,
+    }
+
+    /// A line with a notification, which has no id.
+    UpdateLine<'de> {
+        "method" => method: Text<'de>,
+        "id" => id: Option<&'de RawValue>,
+        "params" => params: Option<Notification<'de>>,
     }
 
     /// `session/update`.

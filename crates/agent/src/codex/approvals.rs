@@ -159,7 +159,7 @@ impl CodexProtocol {
             Verdict::Allow => 2,
         });
         let denying = changes.iter().find_map(|(tool, input)| self.rules.denying(tool, input, directory));
-        if denying.is_none() && self.rules.use_permission(&permission::call(tool, whole)) {
+        if denying.is_none() && self.rules.use_permission(tool, whole) {
             let rule = rulings.into_iter().next().map_or_else(|| tool.to_owned(), |ruling| ruling.rule);
             return Ruling { verdict: Verdict::Allow, by: permission::BY_PERSON, rule };
         }

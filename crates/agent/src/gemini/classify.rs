@@ -9,6 +9,7 @@ use towline_core::{End, Refusal};
 use super::wire::Failure;
 use crate::acp::{Meaning, meaning_of};
 use crate::command::plain;
+use crate::json::{self, Text, lenient_objects};
 use crate::protocol::ProcessEnd;
 use crate::text;
 
@@ -177,17 +178,27 @@ fn http_status(exit: &ProcessEnd) -> Option<u16> {
     u16::try_from(code + 256).ok()
 }
 
+lenient_objects! {
+    /// What providers answer with.
+    ApiError<'de> {
+        "error" => error: ApiProblem<'de>,
+    }
+
+    ApiProblem<'de> {
+        "code" => code: Option<u16>,
+        "message" => message: Option<Text<'de>>,
+    }
+}
+
 /// What the provider said, out of what the CLI puts around it, and the status if it said that.
 fn api_error(message: &str) -> (Option<u16>, String) {
     let Some((inner, _)) = message.strip_prefix(API_ERROR).and_then(|rest| rest.rsplit_once(']')) else {
         return (None, message.trim().to_owned());
     };
-    let Ok(error) = serde_json::from_str::<serde_json::Value>(inner) else {
-        return (None, inner.trim().to_owned());
-    };
-    let status = error.pointer("/error/code").and_then(serde_json::Value::as_u64);
-    let words = error.pointer("/error/message").and_then(serde_json::Value::as_str).unwrap_or(inner);
-    (status.and_then(|status| status.try_into().ok()), words.to_owned())
+    match json::lenient_line::<ApiError<'_>>(inner) {
+        Some(ApiError { error }) => (error.code, error.message.as_deref().unwrap_or(inner).to_owned()),
+        None => (None, inner.trim().to_owned()),
+    }
 }
 
 fn how_it_ended(exit: &ProcessEnd) -> String {

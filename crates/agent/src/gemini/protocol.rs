@@ -7,7 +7,8 @@ use towline_core::{
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::Speech;
 use super::tools::{self, Call};
-use super::wire;
+use super::wire::{self, Line};
+use crate::json;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
 use crate::unrecognised::Unrecognised;
@@ -51,22 +52,17 @@ impl GeminiProtocol {
     }
 
     fn read(&mut self, line: &str) -> Result<Vec<AgentEvent>, Unknown> {
-        let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
-            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
-            return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
+        let line = decode(line)?;
+        let before = self.calls_over(matches!(line, Line::ToolResult(_)));
+        let news = match line {
+            Line::Init(line) => self.on_init(line),
+            Line::Message(line) => self.on_message(&line),
+            Line::ToolUse(line) => self.on_tool_use(line),
+            Line::ToolResult(line) => self.on_tool_result(&line),
+            Line::Error(line) => self.on_error(line),
+            Line::Result(line) => self.on_result(line),
         };
-        let what = &*envelope.kind;
-        let mut events = self.calls_over(what == "tool_result");
-        events.extend(match what {
-            "init" => self.on_init(decode(line, what)?),
-            "message" => self.on_message(&decode(line, what)?),
-            "tool_use" => self.on_tool_use(decode(line, what)?),
-            "tool_result" => self.on_tool_result(&decode(line, what)?),
-            "error" => self.on_error(decode(line, what)?),
-            "result" => self.on_result(decode(line, what)?),
-            unknown => return Err(Unknown(unknown.to_owned())),
-        });
-        Ok(events)
+        Ok(if before.is_empty() { news } else { before.into_iter().chain(news).collect() })
     }
 
     fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
@@ -187,8 +183,16 @@ impl Protocol for GeminiProtocol {
     }
 }
 
-fn decode<'a, T: serde::Deserialize<'a>>(line: &'a str, what: &str) -> Result<T, Unknown> {
-    serde_json::from_str(line).map_err(|_| Unknown(what.to_owned()))
+/// Reads a line; one of an unknown shape is counted under its type.
+fn decode(line: &str) -> Result<Line<'_>, Unknown> {
+    if let Some(read) = json::leading_type(line).and_then(|kind| Line::read(kind, line)) {
+        return Ok(read);
+    }
+    let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+        return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
+    };
+    Line::read(&envelope.kind, line).ok_or_else(|| Unknown(envelope.kind.into()))
 }
 
 fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentEvent> {

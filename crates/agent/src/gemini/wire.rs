@@ -16,6 +16,35 @@ pub(super) struct Envelope<'a> {
     pub(super) kind: Text<'a>,
 }
 
+/// A line.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    Init(Init<'a>),
+    Message(Message<'a>),
+    ToolUse(ToolUse<'a>),
+    ToolResult(ToolResult<'a>),
+    Error(ErrorLine<'a>),
+    Result(ResultLine<'a>),
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line of this type; none when the type is not known, or it is of another shape.
+    pub(super) fn read(kind: &str, line: &'a str) -> Option<Self> {
+        fn part<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
+            serde_json::from_str(line).ok()
+        }
+        match kind {
+            "init" => part(line).map(Self::Init),
+            "message" => part(line).map(Self::Message),
+            "tool_use" => part(line).map(Self::ToolUse),
+            "tool_result" => part(line).map(Self::ToolResult),
+            "error" => part(line).map(Self::Error),
+            "result" => part(line).map(Self::Result),
+            _ => None,
+        }
+    }
+}
+
 /// `init`: the conversation exists.
 #[derive(Debug, Deserialize)]
 pub(super) struct Init<'a> {
