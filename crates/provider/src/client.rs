@@ -211,7 +211,10 @@ impl Client {
         let _ = tokio::time::timeout(patience, reading).await;
         body.truncate(MAX_ERROR_BYTES);
 
-        let complaint = Complaint::of_text(&String::from_utf8_lossy(&body));
+        let body = String::from_utf8_lossy(&body);
+        // Before anything is cut from it: half a key would not be known again.
+        let body = self.endpoint.key.as_ref().map_or_else(|| body.to_string(), |key| key.remove_from(&body));
+        let complaint = Complaint::of_text(&body);
         let status = response.status();
         let moved = response.headers().get(LOCATION).and_then(|place| url.join(place.to_str().ok()?).ok());
         let words = match moved.filter(|_| status.is_redirection()) {
