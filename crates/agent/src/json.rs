@@ -298,6 +298,16 @@ mod tests {
     }
 
     #[test]
+    fn a_type_is_known_at_once_only_where_it_comes_first_and_as_it_is() {
+        assert_eq!(leading_type(r#"{"type":"init","x":1}"#), Some("init"));
+        for other in
+            [r#"{"x":1,"type":"init"}"#, r#"{"type":"in\u0069t"}"#, r#"{"type":"in"#, r#"{"type":7}"#]
+        {
+            assert_eq!(leading_type(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn what_is_of_the_wanted_shape_is_read() {
         let json = r#"{"number":7,"x":[1],"share":0.5,"flag":true,"inner":{"name":"a\nb","y":{}},
             "list":[{"name":"c"},{"\u006eame":"d"}],"raw":{ "z": 1 }}"#;

@@ -125,3 +125,27 @@ impl AcpProtocol {
         call.event(id, &tool, self.denied.contains(id)).map(Action::emit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_line_with_an_update_is_read_in_one_go() {
+        let params = r#""params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}"#;
+        let read =
+            only_update(&format!("{BEGINNING}{params}}}")).and_then(|read| read.update?.session_update);
+        assert_eq!(read.as_deref(), Some("plan"));
+        let others = [
+            format!("{BEGINNING}{params}"),
+            format!("{BEGINNING}{params}}} more"),
+            format!(r#"{BEGINNING}{params},"id":1}}"#),
+            format!(r#"{BEGINNING}{params},"method":"session/other"}}"#),
+            format!(r#"{BEGINNING}"params":[]}}"#),
+            format!(r#"{{"method":"session/other",{params}}}"#),
+        ];
+        for other in others {
+            assert!(only_update(&other).is_none(), "{other}");
+        }
+    }
+}

@@ -365,3 +365,13 @@ const UNINTERESTING: [&str; 70] = [
     "windows/worldWritableWarning",
     "windowsSandbox/setupCompleted",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::UNINTERESTING;
+
+    #[test]
+    fn what_is_not_interesting_is_in_order() {
+        assert!(UNINTERESTING.is_sorted());
+    }
+}
