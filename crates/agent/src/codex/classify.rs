@@ -8,6 +8,7 @@ use serde_json::Value;
 use towline_core::{End, Refusal};
 
 use super::wire::TurnError;
+use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
 use crate::text;
 
@@ -149,6 +150,11 @@ fn refusal(evidence: &Evidence, words: &str) -> Option<Refusal> {
     } else {
         words.contains(IN_USE).then_some(Refusal::InUse)
     }
+}
+
+/// Whether another process has the conversation open.
+pub(super) fn is_in_use(error: &RpcError) -> bool {
+    error.message.contains(IN_USE)
 }
 
 /// The turn failed: its error's name says why, or else the status behind it.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens};
 
-use super::classify::{TurnResult, failed};
+use super::classify::{TurnResult, failed, is_in_use};
 use super::protocol::{CodexProtocol, Reading};
 use super::wire;
 use crate::jsonrpc::{RpcError, notification};
@@ -31,12 +31,23 @@ pub(super) enum Purpose {
     Initialize,
     /// The conversation.
     Thread,
+    /// A copy of the conversation.
+    Fork,
     /// The summary.
     Compact,
     /// The prompt.
     Prompt,
     /// Something the operator wants: whether it took effect is seen in what happens.
     Steer,
+}
+
+/// Which conversation an answer brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The one that was asked for.
+    Asked,
+    /// A copy of that.
+    Copy,
 }
 
 /// A summary that was asked for.
@@ -54,7 +65,11 @@ impl CodexProtocol {
     pub(super) fn on_answer_to(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Reading {
         match (purpose, result) {
             (Purpose::Initialize, Ok(_)) => Ok(self.send_opening()),
-            (Purpose::Thread, Ok(answer)) => self.on_thread(answer),
+            (Purpose::Thread, Ok(answer)) => self.on_thread(answer, Whose::Asked),
+            (Purpose::Fork, Ok(answer)) => self.on_thread(answer, Whose::Copy),
+            (Purpose::Thread, Err(error)) if self.is_to_resume() && is_in_use(&error) => {
+                Ok(self.send_fork(error))
+            }
             (Purpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
             (Purpose::Prompt, Ok(answer)) => {
                 let answer: Option<wire::TurnAnswer> = serde_json::from_str(answer.get()).ok();
@@ -62,7 +77,7 @@ impl CodexProtocol {
                 Ok(Vec::new())
             }
             (Purpose::Compact, Ok(_)) | (Purpose::Steer, _) => Ok(Vec::new()),
-            (Purpose::Initialize | Purpose::Thread | Purpose::Prompt, Err(error)) => {
+            (Purpose::Initialize | Purpose::Thread | Purpose::Fork | Purpose::Prompt, Err(error)) => {
                 Ok(self.on_refused_request(purpose, error))
             }
         }
@@ -72,7 +87,7 @@ impl CodexProtocol {
     fn on_refused_request(&mut self, purpose: Purpose, error: RpcError) -> Vec<Action> {
         let what = match purpose {
             Purpose::Initialize => "to begin",
-            Purpose::Thread => "the conversation",
+            Purpose::Thread | Purpose::Fork => "the conversation",
             Purpose::Compact | Purpose::Prompt | Purpose::Steer => "the prompt",
         };
         self.evidence.refused_request = Some((what, error.message));
@@ -81,12 +96,24 @@ impl CodexProtocol {
 
     fn send_opening(&mut self) -> Vec<Action> {
         let hello = self.write(notification("initialized", Value::Null));
-        let (method, params) = (self.opening.0, std::mem::take(&mut self.opening.1));
+        let (method, params) = self.opening.clone();
         let thread = self.ask_of_agent("thread", Purpose::Thread, method, params);
         hello.into_iter().chain(thread).collect()
     }
 
-    fn on_thread(&mut self, answer: &RawValue) -> Reading {
+    const fn is_to_resume(&self) -> bool {
+        matches!(self.asked, SessionPlan::Resume(_))
+    }
+
+    /// Another process has the conversation open, and nobody else may write to it: a copy of it can be gone on with. That it
+    /// was refused stands until there is one.
+    fn send_fork(&mut self, error: RpcError) -> Vec<Action> {
+        self.evidence.refused_request = Some(("the conversation", error.message));
+        let params = self.opening.1.clone();
+        self.ask_of_agent("fork", Purpose::Fork, "thread/fork", params).into_iter().collect()
+    }
+
+    fn on_thread(&mut self, answer: &RawValue, whose: Whose) -> Reading {
         let Ok(answer) = serde_json::from_str::<wire::ThreadAnswer>(answer.get()) else {
             let error =
                 RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
@@ -99,7 +126,8 @@ impl CodexProtocol {
             SessionPlan::Resume(asked) => Some(asked.clone()),
             SessionPlan::Fresh(_) => None,
         };
-        let resumed = asked.as_ref() == Some(&id);
+        let resumed = asked.as_ref() == Some(&id) || whose == Whose::Copy;
+        self.evidence.refused_request = None;
         self.thread = Some(answer.thread.id);
         self.model = answer.model;
         self.usage.resumed(resumed);
@@ -110,10 +138,17 @@ impl CodexProtocol {
             model: self.model.clone(),
             agent_version: answer.thread.cli_version,
         }))];
-        if let Some(asked) = asked.filter(|_| !resumed) {
-            actions.extend(self.notice(format!(
-                "the agent did not resume session {asked}: it started session {id} instead"
-            )));
+        let told = match asked {
+            Some(asked) if whose == Whose::Copy => Some(format!(
+                "another process has session {asked} open: the agent goes on with a copy of it, session {id}"
+            )),
+            Some(asked) if !resumed => {
+                Some(format!("the agent did not resume session {asked}: it started session {id} instead"))
+            }
+            _ => None,
+        };
+        if let Some(text) = told {
+            actions.extend(self.notice(text));
         }
         for text in std::mem::take(&mut self.unused) {
             actions.extend(self.notice(text));

@@ -140,7 +140,7 @@ mod tests {
         Header {
             version: VERSION,
             id: id.to_owned(),
-            cwd: "/work".into(),
+            cwd: "/project".into(),
             model: "m".to_owned(),
             format: WireFormat::OpenaiChat,
             created: clock::now(),

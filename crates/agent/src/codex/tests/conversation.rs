@@ -70,6 +70,31 @@ fn a_refused_conversation_closes_the_input() {
 }
 
 #[test]
+fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
+    let in_use =
+        r#"{"id":"thread","error":{"code":-32600,"message":"thread old already has an active writer"}}"#;
+    let mut taken = opened(protocol(&settings(), &resume("old")));
+    let asked = written(&feed(&mut *taken, in_use));
+    assert_eq!(
+        (&asked[0]["method"], &asked[0]["params"]["threadId"]),
+        (&json!("thread/fork"), &json!("old"))
+    );
+    let actions = feed(&mut *taken, &THREAD.replace(r#""id":"thread""#, r#""id":"fork""#));
+    let text =
+        "another process has session old open: the agent goes on with a copy of it, session t".to_owned();
+    assert_eq!(events(&actions), [started(true), AgentEvent::Notice { text }]);
+    assert_eq!(written(&actions), [prompt()]);
+
+    // Without a copy, it is as if there had been none to ask for.
+    let mut refused = opened(protocol(&settings(), &resume("old")));
+    feed(&mut *refused, in_use);
+    let no_copy =
+        r#"{"id":"fork","error":{"code":-32600,"message":"thread old already has an active writer"}}"#;
+    assert_eq!(feed(&mut *refused, no_copy), [Action::CloseStdin]);
+    assert_eq!(ended(&mut *refused), End::ResumeRefused { why: Refusal::InUse });
+}
+
+#[test]
 fn a_refused_hello_or_prompt_is_a_crash_that_says_so() {
     let mut hello = protocol(&settings(), &fresh());
     hello.start();

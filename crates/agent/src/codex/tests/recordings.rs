@@ -65,7 +65,7 @@ fn used_by(recording: &Recording) -> Usage {
         let usage = &frame["params"]["tokenUsage"];
         let thread = frame["params"]["threadId"].as_str().expect("a conversation").to_owned();
         let before = totals.insert(thread, usage["total"].clone());
-        let is_repeated = before.is_none() && recording.resumes();
+        let is_repeated = before.is_none() && recording.resumes() && !recording.copies();
         if !is_repeated && before.as_ref() != Some(&usage["total"]) {
             let count = |field: &str| usage["last"][field].as_u64().expect("a count");
             sum += Usage {

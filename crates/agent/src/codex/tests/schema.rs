@@ -213,13 +213,14 @@ fn what_we_ask_for_is_what_the_app_server_knows() {
         ("initialize", "InitializeParams"),
         ("thread/start", "ThreadStartParams"),
         ("thread/resume", "ThreadResumeParams"),
+        ("thread/fork", "ThreadForkParams"),
         ("thread/compact/start", "ThreadCompactStartParams"),
         ("turn/start", "TurnStartParams"),
         ("turn/steer", "TurnSteerParams"),
         ("turn/interrupt", "TurnInterruptParams"),
     ]
     .map(|(method, name)| (method, Schema::load(name)));
-    let mut compared = [0; 7];
+    let mut compared = [0; 8];
     for recording in Recording::all() {
         for line in written(&recording.play().0) {
             let at = schemas.iter().position(|(method, _)| line["method"] == *method);

@@ -124,6 +124,11 @@ impl Recording {
         self.input().into_iter().find(|line| line["id"] == id)
     }
 
+    /// Whether the conversation is a copy, of which no earlier total is told.
+    pub(super) fn copies(&self) -> bool {
+        self.sent("fork").is_some()
+    }
+
     pub(super) fn resumes(&self) -> bool {
         self.sent("thread").is_some_and(|line| line["method"] == "thread/resume")
     }
