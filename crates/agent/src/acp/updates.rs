@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn only_a_whole_line_with_an_update_is_read_in_one_go() {
         let params = r#""params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}"#;
-        let read =
-            only_update(&format!("{BEGINNING}{params}}}")).and_then(|read| read.update?.session_update);
+        let line = format!("{BEGINNING}{params}}}");
+        let read = only_update(&line).and_then(|read| read.update?.session_update);
         assert_eq!(read.as_deref(), Some("plan"));
         let others = [
             format!("{BEGINNING}{params}"),
