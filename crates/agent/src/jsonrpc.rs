@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -135,6 +136,23 @@ impl<Purpose> Peer<Purpose> {
     }
 }
 
+/// The method of a line that begins with it.
+pub(crate) fn leading_method(line: &str) -> Option<&str> {
+    let (method, _) = line.strip_prefix(r#"{"method":""#)?.split_once('"')?;
+    (!method.contains('\\')).then_some(method)
+}
+
+/// The parameters of a line in one go; none when it is no news, or they are of another shape.
+pub(crate) fn params_of_news<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
+    #[derive(Deserialize)]
+    struct News<T> {
+        id: Option<IgnoredAny>,
+        params: T,
+    }
+    let news: News<T> = serde_json::from_str(line).ok()?;
+    news.id.is_none().then_some(news.params)
+}
+
 /// News for the other side.
 pub(crate) fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
@@ -228,6 +246,20 @@ mod tests {
                 parsed(&refusal(request.id, METHOD_NOT_FOUND, "no"))["error"]["code"],
                 METHOD_NOT_FOUND
             );
+        }
+    }
+
+    #[test]
+    fn news_that_begins_with_its_method_is_read_in_one_go() {
+        let line = r#"{"method":"a/b","params":[1],"more":2}"#;
+        assert_eq!((leading_method(line), params_of_news(line)), (Some("a/b"), Some([1])));
+        for other in [r#"{"id":1,"method":"a","params":[1]}"#, r#"{"method":"\u0061","params":[1]}"#] {
+            assert_eq!(leading_method(other), None, "{other}");
+        }
+        for other in
+            [r#"{"method":"a","id":1,"params":[1]}"#, r#"{"method":"a"}"#, r#"{"method":"a","params":[1]"#]
+        {
+            assert_eq!(params_of_news::<[u8; 1]>(other), None, "{other}");
         }
     }
 

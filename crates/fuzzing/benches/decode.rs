@@ -19,8 +19,6 @@ use towline_fuzzing::{conversation, target};
 const BYTES: usize = 64 * 1024 * 1024;
 /// The best of so many runs counts: whatever else the machine does only makes it slower.
 const RUNS: usize = 3;
-/// So many conversations are begun before they are read: few, as in life, so that they are near.
-const AT_ONCE: usize = 16;
 /// What is wanted, in megabytes a second.
 const GOAL: f64 = 200.0;
 /// The seeds of the targets begin with so many bytes that are no output.
@@ -29,13 +27,11 @@ const HEADER: usize = 2;
 const PROTOCOLS: [(&str, Kind); 4] =
     [("claude", Kind::Claude), ("codex", Kind::Codex), ("acp", Kind::Acp), ("gemini", Kind::Gemini)];
 
-/// Where the lines of a conversation are.
-type Lines = Vec<std::ops::Range<usize>>;
-
 /// The output of many conversations, one after the other.
 struct Mix {
     bytes: Vec<u8>,
-    conversations: Vec<Lines>,
+    /// Where the lines of each conversation are.
+    conversations: Vec<Vec<std::ops::Range<usize>>>,
 }
 
 impl Mix {
@@ -55,22 +51,30 @@ impl Mix {
         mix
     }
 
-    fn lines(&self, conversations: &[Lines]) -> impl Iterator<Item = &[u8]> {
-        conversations.iter().flatten().map(|range| &self.bytes[range.clone()])
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.conversations.iter().flatten().map(|range| &self.bytes[range.clone()])
     }
 
-    /// Megabytes a second of one core, the best of some runs. What is prepared for some conversations before they are
-    /// read does not count.
-    fn speed<P>(&self, prepare: impl Fn(&[Lines]) -> P, read: impl Fn(&Self, &[Lines], &mut P)) -> f64 {
-        let some = |lines: &[Lines]| {
-            let mut prepared = prepare(lines);
+    /// Megabytes a second of one core, the best of some runs. What is prepared before each run does not count.
+    fn speed<P>(&self, prepare: impl Fn() -> P, read: impl Fn(&Self, &mut P)) -> f64 {
+        let once = || {
+            let mut prepared = prepare();
             let begun = cpu_time();
-            read(self, lines, &mut prepared);
+            read(self, &mut prepared);
             cpu_time().saturating_sub(begun)
         };
-        let once = || self.conversations.chunks(AT_ONCE).map(some).sum();
         let best = (0..RUNS).map(|_| once()).min().unwrap_or(Duration::MAX);
         self.bytes.len() as f64 / 1e6 / best.as_secs_f64()
+    }
+
+    /// A conversation for each of them, begun and waiting for what the agent writes.
+    fn protocols(&self, kind: Kind) -> Vec<Box<dyn Protocol>> {
+        let begun = |_: &Vec<_>| {
+            let mut protocol = conversation(kind);
+            black_box(protocol.start());
+            protocol
+        };
+        self.conversations.iter().map(begun).collect()
     }
 }
 
@@ -79,19 +83,9 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// A conversation for each of them, begun and waiting for what the agent writes.
-fn begun(kind: Kind, conversations: &[Lines]) -> Vec<Box<dyn Protocol>> {
-    let begun = |_: &Lines| {
-        let mut protocol = conversation(kind);
-        black_box(protocol.start());
-        protocol
-    };
-    conversations.iter().map(begun).collect()
-}
-
-fn as_conversations(mix: &Mix, conversations: &[Lines], protocols: &mut Vec<Box<dyn Protocol>>) {
+fn as_conversations(mix: &Mix, protocols: &mut [Box<dyn Protocol>]) {
     let exit = ProcessEnd { code: Some(0), ..ProcessEnd::default() };
-    for (lines, protocol) in conversations.iter().zip(protocols) {
+    for (lines, protocol) in mix.conversations.iter().zip(protocols) {
         for range in lines {
             black_box(protocol.on_frame(Frame::Line(&mix.bytes[range.clone()])));
         }
@@ -110,14 +104,14 @@ struct Envelope<'a> {
     id: Option<IgnoredAny>,
 }
 
-fn as_envelopes(mix: &Mix, conversations: &[Lines], _: &mut ()) {
-    for line in mix.lines(conversations) {
+fn as_envelopes(mix: &Mix, _: &mut ()) {
+    for line in mix.lines() {
         black_box(serde_json::from_slice::<Envelope<'_>>(line).is_ok());
     }
 }
 
-fn as_values(mix: &Mix, conversations: &[Lines], _: &mut ()) {
-    for line in mix.lines(conversations) {
+fn as_values(mix: &Mix, _: &mut ()) {
+    for line in mix.lines() {
         black_box(serde_json::from_slice::<Value>(line).is_ok());
     }
 }
@@ -132,8 +126,8 @@ fn main() -> std::io::Result<()> {
     for (name, kind) in PROTOCOLS {
         let recordings = target(name).map(|target| (target.seeds)()).unwrap_or_default();
         let mix = Mix::of(&recordings);
-        let ours = mix.speed(|conversations| begun(kind, conversations), as_conversations);
-        let (envelope, value) = (mix.speed(|_| (), as_envelopes), mix.speed(|_| (), as_values));
+        let ours = mix.speed(|| mix.protocols(kind), |mix, protocols| as_conversations(mix, protocols));
+        let (envelope, value) = (mix.speed(|| (), as_envelopes), mix.speed(|| (), as_values));
         writeln!(
             out,
             "| {name} | {ours:.0} | {GOAL:.0} | {envelope:.0} | {value:.0} | {:.2} | {:.2} |",

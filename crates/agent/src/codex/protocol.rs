@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, End, SessionPlan};
@@ -20,7 +21,7 @@ use super::items::Open;
 use super::opening::{Compaction, Purpose, Stage};
 use super::usage::UsageLedger;
 use super::{plan, wire};
-use crate::jsonrpc::{Incoming, Peer};
+use crate::jsonrpc::{Incoming, Peer, leading_method, params_of_news};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
@@ -28,6 +29,9 @@ use crate::unrecognised::Unrecognised;
 
 /// A frame that this version does not understand, by the name to count it under.
 pub(super) struct Unknown(pub(super) String);
+
+/// The end of a turn.
+const TURN_COMPLETED: &str = "turn/completed";
 
 /// What a frame asks for, unless it is not understood.
 pub(super) type Reading = Result<Vec<Action>, Unknown>;
@@ -115,52 +119,60 @@ impl CodexProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
+        // Nearly all lines are news: they are read in one go. The end of a turn counts also when it cannot be read.
+        if let Some(method) = leading_method(line).filter(|method| *method != TURN_COMPLETED)
+            && let Ok(actions) = self.on_news(method, News::Line(line))
+        {
+            return Ok(actions);
+        }
         match self.peer.read(line) {
             Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
             // Answers to what the operator wanted, when the conversation is read again.
             Some(Incoming::StrayAnswer) => Ok(Vec::new()),
             Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method, params }) => self.on_news(method, params),
+            Some(Incoming::Notification { method, params }) => self.on_news(method, News::Params(params)),
             None => {
-                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+                let is_json = serde_json::from_str::<IgnoredAny>(line).is_ok();
                 Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()))
             }
         }
     }
 
-    fn on_news(&mut self, method: &str, params: &RawValue) -> Reading {
+    fn on_news(&mut self, method: &str, params: News<'_>) -> Reading {
         match method {
-            "turn/started" => self.on_turn_started(decode(params, method)?),
-            "turn/completed" => match decode(params, method) {
+            "turn/started" => self.on_turn_started(decode_news(params, method)?),
+            TURN_COMPLETED => match decode_news(params, method) {
                 Ok(news) => self.on_turn_completed(news),
                 // Whatever it says, a turn is over and the process may wait for us.
-                Err(unknown) => self.on_odd_end(unknown, params),
+                Err(unknown) => self.on_odd_end(unknown, params.raw()),
             },
-            "error" => self.on_error(decode(params, method)?),
-            "item/started" => self.on_item_started(&decode(params, method)?),
-            "item/completed" => self.on_item_completed(&decode(params, method)?),
-            "item/agentMessage/delta" => Ok(self.on_delta(decode(params, method)?)),
-            "turn/plan/updated" => Ok(on_plan(decode(params, method)?)),
-            "thread/tokenUsage/updated" => Ok(self.on_usage(&decode(params, method)?)),
-            "account/rateLimits/updated" => Ok(self.on_limits(&decode(params, method)?)),
-            "serverRequest/resolved" => Ok(self.on_resolved(&decode(params, method)?)),
+            "error" => self.on_error(decode_news(params, method)?),
+            "item/started" => self.on_item_started(&decode_news(params, method)?),
+            "item/completed" => self.on_item_completed(&decode_news(params, method)?),
+            "item/agentMessage/delta" => Ok(self.on_delta(decode_news(params, method)?)),
+            "turn/plan/updated" => Ok(on_plan(decode_news(params, method)?)),
+            "thread/tokenUsage/updated" => Ok(self.on_usage(&decode_news(params, method)?)),
+            "account/rateLimits/updated" => Ok(self.on_limits(&decode_news(params, method)?)),
+            "serverRequest/resolved" => Ok(self.on_resolved(&decode_news(params, method)?)),
             "warning" | "guardianWarning" => {
-                let warning: wire::Message = decode(params, method)?;
+                let warning: wire::Message = decode_news(params, method)?;
                 Ok(self.notice(warning.message))
             }
             "configWarning" => {
-                let warning: wire::ConfigWarning = decode(params, method)?;
+                let warning: wire::ConfigWarning = decode_news(params, method)?;
                 Ok(self.notice(warning.summary))
             }
-            "mcpServer/startupStatus/updated" => Ok(self.on_server_status(decode(params, method)?)),
+            "mcpServer/startupStatus/updated" => Ok(self.on_server_status(decode_news(params, method)?)),
             "model/rerouted" => {
-                let news: wire::Rerouted = decode(params, method)?;
+                let news: wire::Rerouted = decode_news(params, method)?;
                 Ok(self.notice(format!(
                     "the provider answers with model {} instead of {}",
                     news.to_model, news.from_model
                 )))
             }
-            _ if UNINTERESTING.binary_search(&method).is_ok() => Ok(Vec::new()),
+            _ if UNINTERESTING.binary_search(&method).is_ok() => {
+                decode_news::<IgnoredAny>(params, method).map(|_| Vec::new())
+            }
             unknown => Err(Unknown(unknown.to_owned())),
         }
     }
@@ -278,6 +290,30 @@ impl Protocol for CodexProtocol {
         let end = classify(&self.evidence);
         let notice = exit.oddity_after(&end).map_or_else(Vec::new, |text| self.notice(text));
         (self.unrecognised.rest().into_iter().chain(notice).collect(), end)
+    }
+}
+
+/// The parameters of news, or the whole line that they are in.
+#[derive(Debug, Clone, Copy)]
+enum News<'a> {
+    Line(&'a str),
+    Params(&'a RawValue),
+}
+
+impl<'a> News<'a> {
+    fn raw(self) -> &'a str {
+        match self {
+            Self::Line(line) => line,
+            Self::Params(params) => params.get(),
+        }
+    }
+}
+
+/// Reads news of a known method; that of an unknown shape is counted under it.
+fn decode_news<'a, T: Deserialize<'a>>(news: News<'a>, method: &str) -> Result<T, Unknown> {
+    match news {
+        News::Line(line) => params_of_news(line).ok_or_else(|| Unknown(method.to_owned())),
+        News::Params(params) => decode(params, method),
     }
 }
 

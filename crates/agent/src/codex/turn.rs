@@ -1,6 +1,5 @@
 //! Turns: their beginning and end, and the failures in between.
 
-use serde_json::value::RawValue;
 use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
 
 use super::classify::{ErrorName, Retries, TurnResult};
@@ -49,8 +48,8 @@ impl CodexProtocol {
     }
 
     /// The end of a turn that cannot be read.
-    pub(super) fn on_odd_end(&mut self, unknown: Unknown, params: &RawValue) -> Reading {
-        let told = self.unknown(unknown.0, params.get());
+    pub(super) fn on_odd_end(&mut self, unknown: Unknown, params: &str) -> Reading {
+        let told = self.unknown(unknown.0, params);
         Ok(told.into_iter().chain(self.close_stdin_in_time()).collect())
     }
 
