@@ -2,13 +2,19 @@
 //! next.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use towline_core::GoalId;
-use towline_engine::{Reply, Request, Wish, ask};
+use towline_engine::{EngineError, Reply, Request, Wish, ask};
 
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::failure::Failure;
 use crate::find::Found;
+
+/// How often a process that has just begun to drive the goal is asked, and how long it is given in between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Who took the wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +28,34 @@ pub(crate) enum Taken {
 /// Passes the wish on, or records it.
 pub(crate) async fn steer(context: &Context, found: Found, wish: Wish) -> Result<Taken, Failure> {
     let goal = found.record.goal.id;
+    let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
+    let mut record = found.record;
+    for _ in 1..TRIES {
+        let state = State { home: home.clone(), store: Arc::clone(&store) };
+        match steer_once(context, Found { state, record }, wish.clone()).await? {
+            Some(taken) => return Ok(taken),
+            None => tokio::time::sleep(PAUSE).await,
+        }
+        record = store.load(goal).await?;
+    }
+    let found = Found { state: State { home, store }, record };
+    steer_once(context, found, wish).await?.ok_or_else(|| EngineError::Busy { goal }.into())
+}
+
+/// Passes the wish on, or records it; neither where a process has just begun to drive the goal and does not listen yet.
+async fn steer_once(context: &Context, found: Found, wish: Wish) -> Result<Option<Taken>, Failure> {
+    let goal = found.record.goal.id;
     if pass_on(&found, wish.clone()).await? {
-        return Ok(Taken::ByDriver);
+        return Ok(Some(Taken::ByDriver));
     }
     let engine = context.engine(found.state, BTreeMap::new())?;
     let recorded = engine.leave_word(goal, wish.into()).await;
     engine.close().await;
-    recorded?;
-    Ok(Taken::Recorded)
+    match recorded {
+        Ok(()) => Ok(Some(Taken::Recorded)),
+        Err(EngineError::Busy { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether somebody drives the goal and has done what was wished.
