@@ -146,8 +146,18 @@ impl Engine {
     /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
     /// operator's wish is the first thing that happens to it.
     pub async fn take_up(&self, goal: GoalId, wish: Option<Event>) -> Result<Handle, EngineError> {
-        let record = self.shared.store.load(goal).await?;
-        self.drive(record, wish).await
+        let mut tries = 0;
+        loop {
+            let record = self.shared.store.load(goal).await?;
+            match self.drive(record, wish.clone()).await {
+                // Whoever only leaves a word has it for a moment.
+                Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(DEATH_PAUSE).await;
+                }
+                driven => return driven,
+            }
+        }
     }
 
     /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
