@@ -54,12 +54,6 @@ impl Client {
         Self { endpoint, timeouts, http: OnceLock::new() }
     }
 
-    /// The endpoint that is asked.
-    #[must_use]
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
     /// Sends `question` and reads the answer, handing on its pieces as they come.
     ///
     /// # Errors

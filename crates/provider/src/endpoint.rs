@@ -15,14 +15,6 @@ pub struct Endpoint {
     pub key: Option<Key>,
 }
 
-impl Endpoint {
-    /// The format's own provider, asked with `key`.
-    #[must_use]
-    pub fn of_provider(format: WireFormat, key: Option<Key>) -> Self {
-        Self { format, base_url: format.default_base_url().to_owned(), key }
-    }
-}
-
 impl WireFormat {
     /// The API of the provider that the format comes from.
     #[must_use]
@@ -70,7 +62,8 @@ mod tests {
     fn a_key_is_never_printed() {
         let key = Key::new(" sk-secret\n");
         assert_eq!(key.reveal(), "sk-secret");
-        let endpoint = Endpoint::of_provider(WireFormat::Gemini, Some(key.clone()));
+        let base_url = WireFormat::Gemini.default_base_url().to_owned();
+        let endpoint = Endpoint { format: WireFormat::Gemini, base_url, key: Some(key.clone()) };
         assert!(!format!("{endpoint:?} {endpoint:#?}").contains("secret"));
         assert_eq!(key.remove_from("no such key: sk-secret."), "no such key: [key].");
         assert_eq!(Key::new("").remove_from("as it is"), "as it is");

@@ -21,4 +21,3 @@ pub use conversation::{
 };
 pub use endpoint::{Endpoint, Key};
 pub use error::{ErrorClass, ProviderError};
-pub use wire::ANTHROPIC_MAX_OUTPUT;

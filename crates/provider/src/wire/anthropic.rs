@@ -10,7 +10,7 @@ use crate::{Answer, Call, CallResult, Item, Native, Question, Said, Stop, Usage,
 
 /// The longest answer of Anthropic's format where the question sets no limit: this API wants one. Every model that is
 /// served today can write as much, and a coding agent's answer that is longer is one gone astray.
-pub const MAX_OUTPUT: u64 = 16_384;
+const MAX_OUTPUT: u64 = 16_384;
 
 /// Writes a question.
 pub(super) fn encode(question: &Question<'_>) -> Posted {

@@ -17,8 +17,6 @@ use serde_json::Value;
 use crate::complaint::Complaint;
 use crate::{Answer, Delta, Question, WireFormat};
 
-pub use anthropic::MAX_OUTPUT as ANTHROPIC_MAX_OUTPUT;
-
 /// What is sent to a provider.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Posted {
