@@ -7,6 +7,7 @@
 pub mod acp;
 mod child;
 pub mod demo;
+mod lock;
 mod mcp;
 pub mod script;
 mod tools;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use towline_provider::{Call, ToolSpec};
 
+use super::AcpSettings;
 use super::rpc::Refusal;
-use super::{AcpSettings, Fetching};
 use crate::mcp::{McpServer, McpServers};
-use crate::tools::{Described, Fetch, Outcome, ToolOptions, Toolbox};
+use crate::tools::{Described, Outcome, ToolOptions, Toolbox};
 
 /// The tools of a session. Dropping it ends what they started.
 pub(super) struct Hands {
@@ -55,10 +55,7 @@ impl Hands {
         servers: Vec<McpServer>,
     ) -> (Self, Vec<String>) {
         let options = ToolOptions {
-            fetch: match settings.fetch {
-                Fetching::Offered => Fetch::On,
-                Fetching::Withheld => Fetch::Off,
-            },
+            fetch: settings.fetch,
             hidden_env: vec![settings.key_variable.clone()],
             dirs: settings.directories.clone(),
         };

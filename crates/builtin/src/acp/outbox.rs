@@ -1,13 +1,14 @@
 //! What we write: one writer for all sessions, and the requests of ours that wait for an answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
 use super::rpc::Refusal;
+use crate::lock::lock;
 
 /// Where messages for the client go in. Cheap to copy.
 #[derive(Debug, Clone)]
@@ -64,7 +65,7 @@ impl Outbox {
     pub(super) async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         let (sender, receiver) = oneshot::channel();
         let id = {
-            let mut asked = self.asked();
+            let mut asked = lock(&self.asked);
             // Those that nobody waits for any more.
             asked.waiting.retain(|_, waiting| !waiting.is_closed());
             asked.last += 1;
@@ -78,7 +79,7 @@ impl Outbox {
 
     /// The client has answered.
     pub(super) fn answered(&self, id: &Value, result: Option<Value>) {
-        let waiting = id.as_str().and_then(|id| self.asked().waiting.remove(id));
+        let waiting = id.as_str().and_then(|id| lock(&self.asked).waiting.remove(id));
         if let Some(waiting) = waiting {
             // Whoever asked may have been cancelled by now.
             let _ = waiting.send(result);
@@ -96,10 +97,6 @@ impl Outbox {
     fn put(&self, line: Value) {
         // A client that reads no more is noticed by the writer, which ends everything.
         let _ = self.pieces.send(Piece::Line(line));
-    }
-
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

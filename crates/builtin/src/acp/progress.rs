@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use towline_provider::Call;
 
 use super::hands::Hands;
-use super::session::lock;
+use crate::lock::lock;
 use crate::tools::Outcome;
 
 /// The shortest time between two pieces of news.

@@ -17,8 +17,9 @@ use super::open::{self, Wanted, Way};
 use super::outbox::{Outbox, write_out};
 use super::record::{Mode, Record};
 use super::rpc::{self, Incoming, Refusal};
-use super::session::{Session, lock};
+use super::session::Session;
 use super::turn::Turn;
+use crate::lock::lock;
 
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -15,6 +15,7 @@ use super::model::Model;
 use super::record::{Mode, Record};
 use super::rpc::Refusal;
 use super::updates;
+use crate::lock::lock;
 use crate::tools::{Described, ToolKind};
 
 /// A session that is open.
@@ -179,9 +180,4 @@ impl Always {
             ToolKind::Other => Self::Tool(call.name.clone()),
         }
     }
-}
-
-/// A panic elsewhere leaves nothing half done here.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use towline_provider::{Key, WireFormat};
 
-use super::Prices;
+use super::{Fetch, Prices};
 
 /// What the built-in agent is started with.
 #[derive(Debug, Clone)]
@@ -29,22 +29,13 @@ pub struct AcpSettings {
     /// What tokens cost, where that is known.
     pub prices: Option<Prices>,
     /// Whether the model may fetch pages of the web.
-    pub fetch: Fetching,
+    pub fetch: Fetch,
     /// Further directories that it may read, as absolute paths.
     pub directories: Vec<PathBuf>,
     /// Where sessions are kept.
     pub sessions: PathBuf,
     /// How long a provider may say nothing before the connection counts as broken.
     pub silence: Duration,
-}
-
-/// Whether the model may fetch pages of the web.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fetching {
-    /// It may.
-    Offered,
-    /// There is no such tool.
-    Withheld,
 }
 
 impl AcpSettings {

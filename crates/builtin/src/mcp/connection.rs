@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::lines::{Line, next_line};
 use super::servers::{McpServer, TOWLINE};
 use crate::child::Group;
+use crate::lock::lock;
 use crate::tools::one_line;
 
 /// The longest message of a server.
@@ -298,11 +299,6 @@ fn refusal(error: &Value) -> Refusal {
     let why = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
     let code = error.get("code").and_then(Value::as_i64);
     Refusal { code, why: one_line(why, 4_000) }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics is done under these locks; what is there is good in any case.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

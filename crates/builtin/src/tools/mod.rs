@@ -22,7 +22,8 @@ mod write;
 use std::path::PathBuf;
 
 pub(crate) use self::output::HeadAndTail;
-pub(crate) use self::toolbox::{Fetch, ToolOptions, Toolbox};
+pub use self::toolbox::Fetch;
+pub(crate) use self::toolbox::{ToolOptions, Toolbox};
 pub(crate) use self::words::one_line;
 
 /// What a call is about to do, for whoever permits it or looks on.

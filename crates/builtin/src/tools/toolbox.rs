@@ -29,7 +29,7 @@ pub(crate) struct ToolOptions {
 
 /// Whether pages of the web may be loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Fetch {
+pub enum Fetch {
     /// There is no such tool.
     #[default]
     Off,

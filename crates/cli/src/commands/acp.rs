@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use towline_builtin::acp::{AcpSettings, Fetching, Key, WireFormat, main};
+use towline_builtin::acp::{AcpSettings, Fetch, Key, WireFormat, main};
 
 use crate::args::{Acp, OpenaiApi, Provider};
 use crate::context::Context;
@@ -40,7 +40,7 @@ fn settings(context: &Context, args: Acp) -> Result<AcpSettings, Failure> {
         max_output: args.max_output,
         max_turns: args.max_turns,
         prices: args.price,
-        fetch: if args.fetch { Fetching::Offered } else { Fetching::Withheld },
+        fetch: if args.fetch { Fetch::On } else { Fetch::Off },
         directories: directories.collect::<Result<_, _>>()?,
         sessions,
         silence: Duration::from_secs(args.silence),

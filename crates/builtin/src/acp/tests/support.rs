@@ -18,7 +18,7 @@ use towline_provider::{
 
 use super::super::model::{MakeModel, Model};
 use super::super::server::serve;
-use super::super::{AcpSettings, Fetching};
+use super::super::{AcpSettings, Fetch};
 
 /// Nothing takes so long.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -152,7 +152,7 @@ impl Place {
             max_output: None,
             max_turns: None,
             prices: None,
-            fetch: Fetching::Withheld,
+            fetch: Fetch::Off,
             directories: Vec::new(),
             sessions: self.sessions(),
             silence: DEADLINE,
