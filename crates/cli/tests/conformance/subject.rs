@@ -1,5 +1,5 @@
 //! What a case needs to know of an agent: how it is set up, which tool calls it understands, and the facts about it. A case
-//! asks for facts and never for a name, so that a further subject is a further file in `subjects` and nothing else.
+//! asks for facts and never for a name, so that a further subject is one more in `subjects` and nothing else.
 
 use std::path::Path;
 
@@ -113,6 +113,16 @@ pub(crate) enum Refusal {
 }
 
 impl Facts {
+    /// It keeps its conversations, tells tokens as they are used, and tells the model of a refusal.
+    pub(crate) const USUAL: Self = Self {
+        conversations: Conversations::AreKept,
+        failed_turn: FailedTurn::IsKept,
+        tells: Unit::Tokens,
+        told: When::WithinTheTurn,
+        refusal: Refusal::IsTold,
+        patience: 3,
+    };
+
     /// Whether its conversations outlive its process.
     pub(crate) fn resumes(&self) -> bool {
         self.conversations == Conversations::AreKept

@@ -6,7 +6,7 @@ use serde_json::json;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
+use crate::subject::{Facts, Subject};
 
 struct Builtin {
     name: &'static str,
@@ -92,13 +92,6 @@ impl Subject for Builtin {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            conversations: Conversations::AreKept,
-            failed_turn: FailedTurn::IsKept,
-            tells: Unit::Tokens,
-            told: When::WithinTheTurn,
-            refusal: Refusal::IsTold,
-            patience: 3,
-        }
+        Facts::USUAL
     }
 }

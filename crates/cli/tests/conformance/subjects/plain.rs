@@ -7,7 +7,7 @@ use std::path::Path;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, Subject, When};
 
 /// Where it keeps its prompts, below the home.
 const PROMPTS: &str = "prompts";
@@ -65,14 +65,8 @@ impl Subject for Plain {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            conversations: Conversations::AreNone,
-            failed_turn: FailedTurn::IsKept,
-            tells: Unit::Dollars,
-            told: When::AtItsEnd,
-            refusal: Refusal::IsTold,
-            patience: 3,
-        }
+        // It tells nothing by itself.
+        Facts { conversations: Conversations::AreNone, told: When::AtItsEnd, ..Facts::USUAL }
     }
 }
 
