@@ -83,17 +83,23 @@ pub(crate) enum Command {
 }
 
 /// Drive an agent until your checks pass.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   towline run \"fix the failing test\" --check \"cargo test\"
   towline run \"make the linter happy\" --check \"npm run lint\" --check \"npm test\" --budget usd=2
   towline run - --check \"make test\" < goal.txt
+  towline run --file goals/login.md        the goal and its settings are in a file
   towline run --goal 1a2b3c4d              go on with a goal that was left")]
 pub(crate) struct Run {
     /// What is to be done, in plain words; `-` reads it from standard input
-    #[arg(required_unless_present = "goal", conflicts_with = "goal")]
+    #[arg(required_unless_present_any = ["goal", "file"], conflicts_with = "goal")]
     pub(crate) prompt: Vec<String>,
+    /// A file with the goal and its settings: TOML, or Markdown whose front matter holds the settings
+    ///
+    /// The flags win over the file, and the file over the configuration. `--check` replaces the file's checks.
+    #[arg(long, value_name = "GOAL.md", conflicts_with = "goal")]
+    pub(crate) file: Option<PathBuf>,
     /// A command that must exit with 0 on a clean checkout of the work; may be given several times
     #[arg(long, value_name = "CMD", conflicts_with = "goal")]
     pub(crate) check: Vec<String>,

@@ -62,17 +62,28 @@ impl Context {
 
     /// Reads the configuration that holds in `directory`, and says what in it has no effect.
     pub(crate) fn configuration(&self, directory: &Path) -> Result<Loaded, Failure> {
+        let loaded = self.configuration_under(directory, None)?;
+        for warning in &loaded.warnings {
+            output::say(format_args!("warning: {warning}"));
+        }
+        Ok(loaded)
+    }
+
+    /// Reads the configuration that holds in `directory`, with one more layer over all others.
+    pub(crate) fn configuration_under(
+        &self,
+        directory: &Path,
+        above: Option<Layer>,
+    ) -> Result<Loaded, Failure> {
         let mut layers = Vec::new();
         for LayerFile { name, text } in self.layer_files(directory) {
             let text = text.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
             layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
         }
         layers.push(Layer::environment(self.environment.clone()));
+        layers.extend(above);
         let mut loaded = towline_config::load(&layers)?;
         loaded.config.set_own_program(&self.program.display().to_string());
-        for warning in &loaded.warnings {
-            output::say(format_args!("warning: {warning}"));
-        }
         Ok(loaded)
     }
 

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use towline_agent::{AgentSettings, Resuming, agent};
-use towline_config::{Config, check_from_command, resolve_agent};
-use towline_core::{AgentName, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceSpec};
+use towline_config::{
+    Config, GoalFile, GoalOrigin, LayerName, check_from_command, goal_agents_layer, resolve_agent,
+};
+use towline_core::{
+    AgentName, Budget, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
+};
 use towline_workspace::{Protect, Repository};
 use uuid::Uuid;
 
@@ -14,10 +19,13 @@ use crate::args::Run;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::prompt::words;
-use crate::{find, output};
+use crate::{find, goal_file, output};
 
 /// How long a title may be.
 const TITLE: usize = 60;
+
+/// Where goals come from that are made here.
+pub(crate) const CHANNEL: &str = "cli";
 
 /// A goal that is ready to be created, and the agents it may use.
 pub(crate) struct Draft {
@@ -27,63 +35,80 @@ pub(crate) struct Draft {
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
 }
 
-/// Makes a goal of the arguments and the configuration, or says what is wrong with them.
+/// Makes a goal of the arguments, its file and the configuration, or says what is wrong with them.
 pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draft, Failure> {
-    let prompt = prompt(&run.prompt)?;
+    let file =
+        run.file.as_deref().map(|path| goal_file::read(context, path)).transpose()?.unwrap_or_default();
+    let prompt = prompt(run, &file)?;
     let config = context.configuration(&context.directory)?.config;
+    let mode = file.workspace.mode.unwrap_or(config.workspace.mode);
+    if mode.is_in_place() {
+        return Err(Failure::usage("this version does not work in place").hint("use `mode = \"worktree\"`"));
+    }
     let repository = Repository::discover(&context.directory)?;
-    let base = base(&repository, &config, run)?;
-    let agents = agents(context, &config, &run.agent)?;
-    let checks = checks(&config, &run.check)?;
-    if run.red_first && checks.is_empty() {
+    let base = base(&repository, &config, run, &file)?;
+    let agents = agents(context, &config, run, &file)?;
+    let checks = checks(&config, &run.check, file.checks)?;
+    let red_first = run.red_first || file.red_first.unwrap_or_default();
+    if red_first && checks.is_empty() {
         return Err(Failure::usage("--red-first needs a check").hint("give one: --check \"cargo test\""));
     }
-    Protect::new(&config.protect)?;
-    let mut budget = config.budget.clone();
-    run.budget.iter().for_each(|change| budget.apply(change));
+    let protect = file.protect.unwrap_or(config.protect);
+    Protect::new(&protect)?;
     let goal = Goal {
         id: GoalId::from_uuid(Uuid::now_v7()),
-        title: title(&prompt),
+        title: file.title.unwrap_or_else(|| title(&prompt)),
         prompt,
         checks,
-        budget,
+        budget: budget(file.budget, config.budget, run),
         agents: agents.iter().map(|(name, _)| name.clone()).collect(),
-        model: run.model.clone(),
-        protect: config.protect,
+        model: run.model.clone().or(file.model),
+        agent_settings: file.agent_settings,
+        protect,
         workspace: WorkspaceSpec {
             repository: repository.root().display().to_string(),
+            mode: WorkspaceMode::Worktree,
             base,
-            setup: config.workspace.setup,
-            copy: config.workspace.copy,
+            setup: file.workspace.setup.unwrap_or(config.workspace.setup),
+            copy: file.workspace.copy.unwrap_or(config.workspace.copy),
         },
-        briefing: config.briefing,
-        red_first: run.red_first,
+        briefing: file.briefing.unwrap_or(config.briefing),
+        red_first,
         accounts: agents
             .iter()
             .filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?)))
             .collect(),
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
-        labels: Vec::new(),
-        metadata: BTreeMap::new(),
-        origin: Origin {
-            channel: "cli".to_owned(),
-            thread: None,
-            by: context.variable("USER").or_else(|| context.variable("LOGNAME")).map(str::to_owned),
-        },
+        labels: file.labels,
+        metadata: file.metadata,
+        origin: origin(context, file.origin),
         created_at: now,
     };
     Ok(Draft { goal, agents: agents.into_iter().collect() })
 }
 
-fn prompt(given: &[String]) -> Result<String, Failure> {
-    words(given, "prompt").map_err(|failure| {
-        failure.hint("say what is to be done: towline run \"fix the failing test\" --check \"cargo test\"")
-    })
+/// The words of the command line, or of the file; not both.
+fn prompt(run: &Run, file: &GoalFile) -> Result<String, Failure> {
+    const EXAMPLE: &str =
+        "say what is to be done: towline run \"fix the failing test\" --check \"cargo test\"";
+    let name = run.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+    match &file.prompt {
+        Some(_) if !run.prompt.is_empty() => {
+            Err(Failure::usage(format!("the prompt is given twice: on the command line and in {name}"))
+                .hint("leave one of them out"))
+        }
+        Some(prompt) => Ok(prompt.clone()),
+        None if run.prompt.is_empty() => {
+            Err(Failure::usage(format!("{name} does not say what is to be done"))
+                .hint("write `prompt = \"…\"` in TOML, or the words below the settings in Markdown"))
+        }
+        None => words(&run.prompt, "prompt").map_err(|failure| failure.hint(EXAMPLE)),
+    }
 }
 
-/// The first line, shortened at a word.
+/// The first line that says something, shortened at a word.
 fn title(prompt: &str) -> String {
-    let line = prompt.lines().next().unwrap_or_default().trim();
+    let line = prompt.lines().next().unwrap_or_default().trim_start_matches('#').trim();
     if line.chars().count() <= TITLE {
         return line.to_owned();
     }
@@ -92,22 +117,36 @@ fn title(prompt: &str) -> String {
     format!("{}…", &cut[..end])
 }
 
+fn budget(own: Budget, config: Budget, run: &Run) -> Budget {
+    let mut budget = own.or(config);
+    run.budget.iter().for_each(|change| budget.apply(change));
+    budget
+}
+
+fn origin(context: &Context, own: GoalOrigin) -> Origin {
+    let user = || context.variable("USER").or_else(|| context.variable("LOGNAME")).map(str::to_owned);
+    Origin {
+        channel: own.channel.unwrap_or_else(|| CHANNEL.to_owned()),
+        thread: own.thread,
+        by: own.by.or_else(user),
+    }
+}
+
 /// The agents in the order they are to be used. Only the first is sure to be needed, so only that one must be
 /// there.
 fn agents(
     context: &Context,
     config: &Config,
-    named: &[String],
+    run: &Run,
+    file: &GoalFile,
 ) -> Result<Vec<(AgentName, AgentSettings)>, Failure> {
-    let names: Vec<String> = match named {
-        [] => config.agents_in_order.iter().map(ToString::to_string).collect(),
-        named => named.to_vec(),
+    let names: Vec<AgentName> = match (run.agent.as_slice(), &file.agents) {
+        ([], Some(named)) => named.iter().map(AgentName::new).collect(),
+        ([], None) => config.agents_in_order.clone(),
+        (named, _) => named.iter().map(AgentName::new).collect(),
     };
-    let mut agents = Vec::new();
-    for name in names {
-        let settings = resolve_agent(config, &name)?.clone();
-        agents.push((AgentName::new(name), settings));
-    }
+    let layer = run.file.clone().map_or(LayerName::StoredGoal, LayerName::Goal);
+    let agents = settings_of(context, &context.directory, config, &names, &file.agent_settings, layer)?;
     let Some((name, first)) = agents.first() else {
         return Err(
             Failure::usage("no agent is configured").hint("add one to `defaults.agents` in towline.toml")
@@ -115,6 +154,26 @@ fn agents(
     };
     must_be_installed(context, name, first)?;
     Ok(agents)
+}
+
+/// The settings of these agents, as the goal wants them.
+fn settings_of(
+    context: &Context,
+    directory: &Path,
+    config: &Config,
+    names: &[AgentName],
+    own: &BTreeMap<String, Value>,
+    layer: LayerName,
+) -> Result<Vec<(AgentName, AgentSettings)>, Failure> {
+    let resolve = |config: &Config| -> Result<Vec<_>, Failure> {
+        names.iter().map(|name| Ok((name.clone(), resolve_agent(config, name.as_str())?.clone()))).collect()
+    };
+    let agents = resolve(config)?;
+    if own.is_empty() {
+        return Ok(agents);
+    }
+    let above = goal_agents_layer(layer, names, own);
+    resolve(&context.configuration_under(directory, Some(above))?.config)
 }
 
 /// How long the agent's conversations are gone on with, if they can be at all.
@@ -133,7 +192,7 @@ fn must_be_installed(context: &Context, name: &AgentName, settings: &AgentSettin
         .hint(find::how_to_get(name.as_str(), settings)))
 }
 
-fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {
+fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for command in commands {
         if command.trim().is_empty() {
@@ -143,7 +202,7 @@ fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {
         checks.push(check_from_command(command, &taken));
     }
     if commands.is_empty() {
-        checks.clone_from(&config.checks);
+        checks = own.unwrap_or_else(|| config.checks.clone());
     }
     for check in &checks {
         towline_check::validate(check).map_err(|error| Failure::usage(error.to_string()))?;
@@ -151,7 +210,7 @@ fn checks(config: &Config, commands: &[String]) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-fn base(repository: &Repository, config: &Config, run: &Run) -> Result<Commit, Failure> {
+fn base(repository: &Repository, config: &Config, run: &Run, file: &GoalFile) -> Result<Commit, Failure> {
     let mut dirty = repository.uncommitted()?;
     if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {
         dirty.remove(at);
@@ -162,7 +221,8 @@ fn base(repository: &Repository, config: &Config, run: &Run) -> Result<Commit, F
     if run.include_dirty {
         return Ok(repository.snapshot_dirty()?);
     }
-    let base = repository.resolve(run.base.as_deref().unwrap_or(&config.workspace.base))?;
+    let named = run.base.as_deref().or(file.workspace.base.as_deref());
+    let base = repository.resolve(named.unwrap_or(&config.workspace.base))?;
     if !dirty.is_empty() {
         let named: Vec<&str> = dirty.iter().take(5).map(String::as_str).collect();
         let more = if dirty.len() > named.len() {
@@ -178,15 +238,14 @@ fn base(repository: &Repository, config: &Config, run: &Run) -> Result<Commit, F
     Ok(base)
 }
 
-/// The agents that an existing goal names, by today's configuration of its repository.
+/// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them.
 pub(crate) fn agents_of(
     context: &Context,
     goal: &Goal,
 ) -> Result<BTreeMap<AgentName, AgentSettings>, Failure> {
-    let config = context.configuration(Path::new(&goal.workspace.repository))?.config;
-    let mut agents = BTreeMap::new();
-    for name in &goal.agents {
-        agents.insert(name.clone(), resolve_agent(&config, name.as_str())?.clone());
-    }
-    Ok(agents)
+    let directory = Path::new(&goal.workspace.repository);
+    let config = context.configuration(directory)?.config;
+    let layer = LayerName::StoredGoal;
+    let agents = settings_of(context, directory, &config, &goal.agents, &goal.agent_settings, layer)?;
+    Ok(agents.into_iter().collect())
 }

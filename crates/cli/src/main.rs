@@ -6,6 +6,7 @@ mod context;
 mod draft;
 mod failure;
 mod find;
+mod goal_file;
 mod inspect;
 mod output;
 mod prompt;

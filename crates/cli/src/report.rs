@@ -172,7 +172,7 @@ impl GoalReport {
             metadata: goal.metadata.clone(),
             labels: goal.labels.clone(),
             workspace: workspace.map(|workspace| workspace.path.clone()),
-            branch: workspace.map(|workspace| workspace.branch.clone()),
+            branch: workspace.and_then(|workspace| workspace.branch.clone()),
             base: goal.workspace.base.to_string(),
             candidate: state.candidate.as_ref().map(ToString::to_string),
             checks_hash: goal.checks_hash(),

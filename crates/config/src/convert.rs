@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Budget, Check, Tokens};
+use towline_core::{AgentName, Budget, Check, Tokens, WorkspaceMode};
 
 use crate::agents::{self, Agents};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
@@ -46,6 +46,8 @@ impl Config {
 /// Where the work happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceConfig {
+    /// Whether the agent has a directory of its own.
+    pub mode: WorkspaceMode,
     /// What the work starts from, as git names it.
     pub base: String,
     /// Commands that make a fresh checkout ready.
@@ -115,7 +117,7 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
     fill_in_agent_defaults(&mut settings);
     let agents = agents::read(&mut settings);
     let agents_in_order = agents::in_order(&mut settings, &agents);
-    let workspace = read_workspace(&mut settings);
+    let workspace = read_workspace(&settings);
     let problems =
         if first_problems.is_empty() { std::mem::take(&mut settings.problems) } else { first_problems };
     let config = Config {
@@ -146,7 +148,7 @@ fn fill_in_agent_defaults(settings: &mut Settings) {
     }
 }
 
-fn read_budget(settings: &Settings) -> Budget {
+pub(crate) fn read_budget(settings: &Settings) -> Budget {
     let count = |axis| settings.get::<u64>(&["budget", axis]);
     Budget {
         turns: count("turns"),
@@ -159,30 +161,37 @@ fn read_budget(settings: &Settings) -> Budget {
     }
 }
 
-fn read_workspace(settings: &mut Settings) -> WorkspaceConfig {
-    const MODE: [&str; 2] = ["workspace", "mode"];
-    if settings.get::<String>(&MODE).as_deref() == Some("in-place")
-        && let Some(place) = settings.place(&MODE).cloned()
-    {
-        let fix = "this version works in worktrees: use `worktree`".to_owned();
-        settings.report("`workspace.mode` cannot be `in-place`".to_owned(), place, fix);
-    }
+fn read_workspace(settings: &Settings) -> WorkspaceConfig {
     WorkspaceConfig {
+        mode: workspace_mode(settings).unwrap_or_default(),
         base: settings.get(&["workspace", "base"]).unwrap_or_default(),
         setup: settings.get(&["workspace", "setup"]).unwrap_or_default(),
         copy: settings.get(&["workspace", "copy"]).unwrap_or_default(),
     }
 }
 
+/// Where the agent is to work, if somebody has said so. Whether that place is in a repository is found out later.
+pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
+    let mode: String = settings.get(&["workspace", "mode"])?;
+    Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Worktree })
+}
+
 /// One warning for each setting without effect. Sorted by key.
 fn warnings(settings: &Settings, agents: Agents) -> Vec<Warning> {
-    let unused = settings.values.iter().filter(|(_, setting)| setting.effect == Effect::NotYet);
     let mut warnings = agents.warnings;
-    warnings.extend(unused.map(|(path, setting)| Warning {
-        key: path.to_string(),
-        place: setting.place.clone(),
-        kind: WarningKind::Unused,
-    }));
+    warnings.extend(unused(settings));
     warnings.sort_by(|one, other| one.key.cmp(&other.key));
     warnings
+}
+
+/// What is set and known, but does nothing in this version.
+pub(crate) fn unused(settings: &Settings) -> Vec<Warning> {
+    let unused = settings.values.iter().filter(|(_, setting)| setting.effect == Effect::NotYet);
+    unused
+        .map(|(path, setting)| Warning {
+            key: path.to_string(),
+            place: setting.place.clone(),
+            kind: WarningKind::Unused,
+        })
+        .collect()
 }

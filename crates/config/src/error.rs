@@ -52,6 +52,8 @@ pub enum WarningKind {
     Unused,
     /// The prompt will be in the arguments of a process.
     VisiblePrompt,
+    /// The prompt is no template that it could fill in.
+    NoTemplate,
 }
 
 impl fmt::Display for Warning {
@@ -64,6 +66,9 @@ impl fmt::Display for Warning {
                 "`{key}` shows the prompt to everybody on this machine who lists processes; \
                  \"stdin\" and \"file\" do not; set in {place}"
             ),
+            WarningKind::NoTemplate => {
+                write!(f, "`{key}` has no effect without `template = true`; set in {place}")
+            }
         }
     }
 }

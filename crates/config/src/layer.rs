@@ -20,15 +20,20 @@ pub enum LayerName {
     Environment,
     /// The command line.
     Flags,
+    /// The file of a goal.
+    Goal(PathBuf),
+    /// What a goal that exists has set for itself when it was created.
+    StoredGoal,
 }
 
 impl fmt::Display for LayerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Defaults => f.write_str("the built-in defaults"),
-            Self::User(path) | Self::Repository(path) => path.display().fmt(f),
+            Self::User(path) | Self::Repository(path) | Self::Goal(path) => path.display().fmt(f),
             Self::Environment => write!(f, "the environment ({ENVIRONMENT_PREFIX}…)"),
             Self::Flags => f.write_str("the command line"),
+            Self::StoredGoal => f.write_str("the goal's own settings"),
         }
     }
 }
@@ -38,6 +43,8 @@ impl fmt::Display for LayerName {
 pub enum LayerContent {
     /// A whole file.
     Toml(String),
+    /// TOML that nobody has written: places in it help nobody.
+    Generated(String),
     /// Single settings. Keys are dotted (`agents.claude.model`); in the environment layer they may be written with
     /// `__` instead of dots and with [`ENVIRONMENT_PREFIX`] in front. A value is TOML if it reads as TOML, and a
     /// plain string if not.
@@ -113,8 +120,8 @@ impl<'a> Origin<'a> {
         Self { layer, text: (*layer != LayerName::Defaults).then_some(text) }
     }
 
-    /// A layer of single settings: a position within a variable helps nobody.
-    pub(crate) const fn of_pairs(layer: &'a LayerName) -> Self {
+    /// A layer of single settings, or one that was made: a position within those helps nobody.
+    pub(crate) const fn without_positions(layer: &'a LayerName) -> Self {
         Self { layer, text: None }
     }
 

@@ -5,7 +5,7 @@
 //! environment or a home directory: layers arrive as values.
 //!
 //! One table of known keys (`schema`) drives everything: what is known, what a value must look like, and which
-//! keys this version does not act on yet. A layer is walked along that table (`settings`), later layers replace
+//! keys this version does not act on yet. The file of a goal (`goal_file`) is read by the same rules. A layer is walked along that table (`settings`), later layers replace
 //! the settings of earlier ones, and what is left is made into a [`Config`] (`convert`).
 
 mod agents;
@@ -15,6 +15,8 @@ mod command_agents;
 mod convert;
 mod error;
 mod gemini_agents;
+mod goal_agents;
+mod goal_file;
 mod layer;
 mod schema;
 mod settings;
@@ -25,4 +27,6 @@ pub use agents::resolve_agent;
 pub use checks::check_from_command;
 pub use convert::{Config, Inspection, Loaded, ShownSetting, WorkspaceConfig, inspect, load};
 pub use error::{ConfigError, Problem, Warning, WarningKind};
+pub use goal_agents::goal_agents_layer;
+pub use goal_file::{GoalFile, GoalOrigin, LONGEST_GOAL_FILE, WorkspaceOverrides, read_goal_file};
 pub use layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Place, Position};

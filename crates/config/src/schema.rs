@@ -1,6 +1,7 @@
-//! The table of known keys: what each looks like, and whether this version acts on it.
+//! The tables of known keys: what each looks like, and whether this version acts on it.
 //!
-//! Reading, merging, suggestions and warnings all follow this table, so that a key exists when it has a line here.
+//! Reading, merging, suggestions and warnings all follow these tables, so that a key exists when it has a line here. A
+//! configuration and the file of a goal have a table each; what they share is one.
 
 use std::fmt;
 
@@ -9,6 +10,9 @@ use crate::suggest::nearest;
 
 /// The kinds of agents that a configuration may name.
 const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "gemini", "command", "script"];
+
+/// What an agent may do beyond its lists.
+const PERMISSIONS: &[&str] = &["bypass", "ask", "deny"];
 
 /// A known key.
 #[derive(Debug)]
@@ -67,6 +71,8 @@ pub(crate) enum Shape {
     Choice(&'static [&'static str]),
     /// `[[checks]]`; the keys of one check are those of the table that begin with this key.
     Checks,
+    /// A table that may hold anything.
+    Free,
 }
 
 impl Shape {
@@ -93,10 +99,31 @@ const fn not_yet(pattern: &'static str, shape: Shape) -> Key {
     Key { pattern, shape, effect: Effect::NotYet }
 }
 
-const KEYS: &[Key] = &[
-    acts("defaults.agents", Shape::List),
-    not_yet("defaults.max_parallel", Shape::Count),
-    acts("defaults.briefing", Shape::Flag),
+/// The keys of one kind of file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema {
+    tables: &'static [&'static [Key]],
+}
+
+impl Schema {
+    /// What the layers of a configuration may say.
+    pub(crate) const CONFIGURATION: Self = Self { tables: &[SHARED, CONFIGURATION] };
+    /// What the file of a goal may say.
+    pub(crate) const GOAL: Self = Self { tables: &[SHARED, GOAL] };
+
+    fn keys(self) -> impl Iterator<Item = &'static Key> {
+        self.tables.iter().copied().flatten()
+    }
+}
+
+impl Default for Schema {
+    fn default() -> Self {
+        Self::CONFIGURATION
+    }
+}
+
+/// What a goal may say as well as a configuration, in the same words.
+const SHARED: &[Key] = &[
     acts("budget.turns", Shape::Count),
     acts("budget.attempts", Shape::Count),
     acts("budget.wall", Shape::Timeout),
@@ -104,7 +131,6 @@ const KEYS: &[Key] = &[
     acts("budget.usd", Shape::Dollars),
     acts("budget.errors", Shape::Count),
     acts("budget.denials", Shape::Count),
-    not_yet("budget.day.usd", Shape::Dollars),
     acts("checks", Shape::Checks),
     acts("checks.name", Shape::Line),
     acts("checks.run", Shape::Line),
@@ -120,10 +146,18 @@ const KEYS: &[Key] = &[
     acts("workspace.base", Shape::Line),
     acts("workspace.setup", Shape::List),
     acts("workspace.copy", Shape::List),
+];
+
+/// What only a configuration may say.
+const CONFIGURATION: &[Key] = &[
+    acts("defaults.agents", Shape::List),
+    not_yet("defaults.max_parallel", Shape::Count),
+    acts("defaults.briefing", Shape::Flag),
+    not_yet("budget.day.usd", Shape::Dollars),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
     acts("agents.*.command", Shape::Command),
     acts("agents.*.model", Shape::Line),
-    acts("agents.*.permission", Shape::Choice(&["bypass", "ask", "deny"])),
+    acts("agents.*.permission", Shape::Choice(PERMISSIONS)),
     acts("agents.*.allow", Shape::List),
     acts("agents.*.deny", Shape::List),
     acts("agents.*.system_append", Shape::Text),
@@ -162,6 +196,33 @@ const KEYS: &[Key] = &[
     acts("prices.*.cache_write", Shape::Dollars),
     not_yet("notify.command", Shape::Line),
     not_yet("notify.webhook", Shape::Line),
+];
+
+/// What only a goal may say. Its settings of agents are those of `[agents.NAME]`, for all agents that it names.
+const GOAL: &[Key] = &[
+    acts("prompt", Shape::Line),
+    acts("title", Shape::Line),
+    acts("agents", Shape::List),
+    acts("model", Shape::Line),
+    acts("permission", Shape::Choice(PERMISSIONS)),
+    acts("allow", Shape::List),
+    acts("deny", Shape::List),
+    acts("system_append", Shape::Text),
+    acts("dirs", Shape::List),
+    acts("max_turns", Shape::SmallCount),
+    acts("mcp.*.command", Shape::Command),
+    acts("args", Shape::List),
+    acts("briefing", Shape::Flag),
+    acts("red_first", Shape::Flag),
+    acts("labels", Shape::List),
+    acts("metadata", Shape::Free),
+    acts("origin.channel", Shape::Line),
+    acts("origin.thread", Shape::Line),
+    acts("origin.by", Shape::Line),
+    acts("template", Shape::Flag),
+    acts("context", Shape::Free),
+    not_yet("after", Shape::List),
+    not_yet("priority", Shape::Count),
 ];
 
 impl Key {
@@ -236,35 +297,38 @@ pub(crate) fn may_be_shown(path: &KeyPath) -> bool {
     !SECRETS.iter().any(|pattern| leads_to(pattern))
 }
 
-/// Looks a path up.
-pub(crate) fn find(path: &KeyPath) -> Found {
-    let depth = path.0.len();
-    match KEYS.iter().filter(|key| key.is_below(path)).min_by_key(|key| key.depth()) {
-        Some(key) if key.depth() == depth => Found::Key(key),
-        Some(_) => Found::Table,
-        None => Found::Unknown,
+impl Schema {
+    /// Looks a path up.
+    pub(crate) fn find(self, path: &KeyPath) -> Found {
+        let depth = path.0.len();
+        match self.keys().filter(|key| key.is_below(path)).min_by_key(|key| key.depth()) {
+            Some(key) if key.depth() == depth => Found::Key(key),
+            Some(_) => Found::Table,
+            None => Found::Unknown,
+        }
     }
-}
 
-/// What to write instead of an unknown path: the nearest name at that level, the same name at another level, or
-/// the list of what there is.
-pub(crate) fn suggestion(unknown: &KeyPath) -> String {
-    let Some((written, parent)) = unknown.0.split_last() else { return String::new() };
-    let parent = KeyPath(parent.to_vec());
-    let mut siblings: Vec<&str> = KEYS
-        .iter()
-        .filter(|key| key.is_below(&parent))
-        .filter_map(|key| key.pattern.split('.').nth(parent.0.len()))
-        .collect();
-    siblings.dedup();
-    if let Some(near) = nearest(written, siblings.iter().copied()) {
-        return question(&parent.join(near).to_string());
+    /// What to write instead of an unknown path: the nearest name at that level, the same name at another level, or
+    /// the list of what there is.
+    pub(crate) fn suggestion(self, unknown: &KeyPath) -> String {
+        let Some((written, parent)) = unknown.0.split_last() else { return String::new() };
+        let parent = KeyPath(parent.to_vec());
+        let below = self.keys().filter(|key| key.is_below(&parent));
+        let mut siblings: Vec<&str> = Vec::new();
+        for name in below.filter_map(|key| key.pattern.split('.').nth(parent.0.len())) {
+            if !siblings.contains(&name) {
+                siblings.push(name);
+            }
+        }
+        if let Some(near) = nearest(written, siblings.iter().copied()) {
+            return question(&parent.join(near).to_string());
+        }
+        let elsewhere = self.keys().find(|key| key.pattern.rsplit('.').next() == Some(written));
+        if let Some(key) = elsewhere {
+            return question(&key.pattern.replace('*', "NAME"));
+        }
+        format!("known keys there: {}", siblings.join(", "))
     }
-    let elsewhere = KEYS.iter().find(|key| key.pattern.rsplit('.').next() == Some(written));
-    if let Some(key) = elsewhere {
-        return question(&key.pattern.replace('*', "NAME"));
-    }
-    format!("known keys there: {}", siblings.join(", "))
 }
 
 fn question(nearest: &str) -> String {
@@ -291,7 +355,7 @@ mod tests {
     #[test]
     fn suggestions_look_at_the_same_level_then_elsewhere_then_list_what_there_is() {
         let suggested = [&["agents", "claude", "modle"][..], &["model"], &["protect", "zzz"], &["turns"]]
-            .map(|path| suggestion(&KeyPath::of(path)));
+            .map(|path| Schema::CONFIGURATION.suggestion(&KeyPath::of(path)));
         assert_eq!(
             suggested,
             [

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::checks;
 use crate::error::Problem;
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
-use crate::schema::{self, Effect, Found, KeyPath, Shape};
+use crate::schema::{Effect, Found, KeyPath, Schema, Shape};
 use crate::value::{self, FromValue, Refused, Value};
 
 /// One setting.
@@ -26,6 +26,8 @@ pub(crate) struct Setting {
 /// All settings of the layers read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// Which keys there are.
+    schema: Schema,
     /// By key.
     pub(crate) values: BTreeMap<KeyPath, Setting>,
     /// Tables, even empty ones: `[agents.x]` names an agent before it says anything about it.
@@ -35,11 +37,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// No settings yet, by these keys.
+    pub(crate) fn with(schema: Schema) -> Self {
+        Self { schema, ..Self::default() }
+    }
+
     /// Reads a layer over those before it.
     pub(crate) fn add(&mut self, layer: &Layer) {
         let first_new = self.problems.len();
         match &layer.content {
-            LayerContent::Toml(text) => self.add_toml(&layer.name, text),
+            LayerContent::Toml(text) => self.add_toml(Origin::of(&layer.name, text), text),
+            LayerContent::Generated(text) => self.add_toml(Origin::without_positions(&layer.name), text),
             LayerContent::Pairs(pairs) => {
                 for (key, text) in pairs {
                     self.add_pair(&layer.name, key, text);
@@ -50,8 +58,7 @@ impl Settings {
         self.problems[first_new..].sort_by_key(|problem| problem.place.position);
     }
 
-    fn add_toml(&mut self, layer: &LayerName, text: &str) {
-        let origin = Origin::of(layer, text);
+    fn add_toml(&mut self, origin: Origin<'_>, text: &str) {
         match DeTable::parse(text) {
             Ok(table) => self.add_table(origin, &KeyPath::default(), table.get_ref()),
             Err(error) => {
@@ -63,14 +70,14 @@ impl Settings {
 
     /// A single setting. Walks down its names first, so that the first wrong one is the one reported.
     fn add_pair(&mut self, layer: &LayerName, key: &str, text: &str) {
-        let origin = Origin::of_pairs(layer);
+        let origin = Origin::without_positions(layer);
         let names = pair_names(layer, key);
         let Some((last, parents)) = names.split_last() else { return };
         let mut path = KeyPath::default();
         for name in parents {
             path = path.join(name);
             let place = origin.place(0..0);
-            match schema::find(&path) {
+            match self.schema.find(&path) {
                 Found::Table => self.tables.insert(path.clone(), place),
                 Found::Key(_) => {
                     let fix = format!("set `{path}` as a whole");
@@ -80,8 +87,15 @@ impl Settings {
             };
         }
         let path = path.join(last);
-        let value = pair_value(&schema::find(&path), text);
+        let value = pair_value(&self.schema.find(&path), text);
         self.add_value(origin, &path, 0..0, &value);
+    }
+
+    /// All that a file says, with what is wrong in the order of its lines.
+    pub(crate) fn add_sorted(&mut self, origin: Origin<'_>, table: &DeTable<'_>) {
+        let first_new = self.problems.len();
+        self.add_table(origin, &KeyPath::default(), table);
+        self.problems[first_new..].sort_by_key(|problem| problem.place.position);
     }
 
     /// All that a table says.
@@ -98,7 +112,7 @@ impl Settings {
         name: Range<usize>,
         value: &Spanned<DeValue<'_>>,
     ) {
-        match (schema::find(path), value.get_ref()) {
+        match (self.schema.find(path), value.get_ref()) {
             (Found::Key(key), _) => {
                 let read = match key.shape {
                     Shape::Checks => checks::read(self, origin, value),
@@ -125,7 +139,7 @@ impl Settings {
     }
 
     fn report_unknown(&mut self, path: &KeyPath, place: Place) {
-        self.report(format!("unknown key `{path}`"), place, schema::suggestion(path));
+        self.report(format!("unknown key `{path}`"), place, self.schema.suggestion(path));
     }
 
     /// Takes note of a value that cannot be taken.

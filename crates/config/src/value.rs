@@ -1,5 +1,6 @@
 //! Reads one value in the shape that its key asks for.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Component, Path};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use globset::Glob;
 use regex::Regex;
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::DeValue;
 use towline_core::{Check, MicroUsd, parse_duration};
@@ -25,9 +27,10 @@ pub(crate) enum Value {
     List(Vec<String>),
     Duration(Duration),
     Checks(Vec<Check>),
+    Free(BTreeMap<String, Json>),
 }
 
-/// As it would be written in a file; of checks, the names.
+/// As it would be written in a file; of checks and of free data, the names.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,6 +42,7 @@ impl fmt::Display for Value {
             Self::List(items) => list_of(items.iter().map(String::as_str)).fmt(f),
             Self::Duration(duration) => quoted(&written(*duration)).fmt(f),
             Self::Checks(checks) => list_of(checks.iter().map(|check| check.name.as_str())).fmt(f),
+            Self::Free(table) => list_of(table.keys().map(String::as_str)).fmt(f),
         }
     }
 }
@@ -109,6 +113,7 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
         Shape::Paths => paths(value).map(Value::List),
         Shape::Choice(words) => choice(value, words).map(Value::Text),
         Shape::Checks => Err(refuse(value, "write each check as a `[[checks]]` table")),
+        Shape::Free => free(value).map(Value::Free),
     }
 }
 
@@ -250,6 +255,31 @@ fn choice(value: &Spanned<DeValue<'_>>, words: &[&str]) -> Result<String, Refuse
     Err(refuse_content(value, one_of + &meant))
 }
 
+fn free(value: &Spanned<DeValue<'_>>) -> Result<BTreeMap<String, Json>, Refused> {
+    let table =
+        value.get_ref().as_table().ok_or_else(|| refuse(value, "write a table of names and values"))?;
+    table.iter().map(|(name, value)| Ok((name.get_ref().to_string(), json(value)?))).collect()
+}
+
+/// Any value, as programs get it. Dates become texts.
+fn json(value: &Spanned<DeValue<'_>>) -> Result<Json, Refused> {
+    const FIX: &str = "write a number that programs can hold, or a string";
+    Ok(match value.get_ref() {
+        DeValue::String(text) => Json::String(text.to_string()),
+        DeValue::Boolean(flag) => Json::Bool(*flag),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(Json::from)
+            .map_err(|_| refuse_content(value, FIX))?,
+        DeValue::Float(number) => {
+            let number = number.as_str().parse().ok().and_then(serde_json::Number::from_f64);
+            number.map(Json::Number).ok_or_else(|| refuse_content(value, FIX))?
+        }
+        DeValue::Datetime(moment) => Json::String(moment.to_string()),
+        DeValue::Array(items) => Json::Array(items.iter().map(json).collect::<Result<_, _>>()?),
+        DeValue::Table(_) => Json::Object(free(value)?.into_iter().collect()),
+    })
+}
+
 /// Takes a value out in the type that the program works with.
 pub(crate) trait FromValue: Sized {
     /// Nothing if the value is of another type.
@@ -278,4 +308,5 @@ from_value! {
     Vec<String>: List,
     Duration: Duration,
     Vec<Check>: Checks,
+    BTreeMap<String, Json>: Free,
 }

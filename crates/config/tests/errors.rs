@@ -212,15 +212,6 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
 }
 
 #[test]
-fn what_this_version_does_not_have_is_refused_with_what_it_has() {
-    assert_messages(&[(
-        "[workspace]\nmode = \"in-place\"",
-        "`workspace.mode` cannot be `in-place` in FILE (line 2, column 1); \
-             this version works in worktrees: use `worktree`",
-    )]);
-}
-
-#[test]
 fn agents_must_say_what_they_are_and_have_a_proper_name() {
     assert_messages(&[
         (

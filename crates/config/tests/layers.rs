@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::{environment, error_of, flags, loaded, repository, repository_name, user};
 use towline_config::{Layer, LayerContent, LayerName, Loaded, load, resolve_agent};
-use towline_core::{Budget, MicroUsd};
+use towline_core::{Budget, MicroUsd, WorkspaceMode};
 
 fn model(loaded: &Loaded) -> Option<&str> {
     loaded.config.agents["claude"].model.as_deref()
@@ -140,7 +140,7 @@ fn wrong_single_settings_are_refused_by_their_layer() {
         (
             flags(&[("", "5")]),
             "unknown key `\"\"` in the command line; \
-             known keys there: defaults, budget, checks, protect, workspace, agents, prices, notify",
+             known keys there: budget, checks, protect, workspace, defaults, agents, prices, notify",
         ),
     ] {
         assert_eq!(error_of(&[layer]), expected);
@@ -154,10 +154,12 @@ fn a_wrong_value_is_an_error_even_if_a_later_layer_replaces_it() {
 }
 
 #[test]
-fn a_later_layer_can_replace_what_this_version_does_not_have() {
-    let below = user("workspace.mode = \"in-place\"");
+fn where_the_agent_works_is_the_last_word_of_the_layers() {
+    let below = || user("workspace.mode = \"in-place\"");
     let above = repository("workspace.mode = \"worktree\"");
-    assert!(load(&[below, above]).is_ok());
+    let modes = [vec![], vec![below()], vec![below(), above]]
+        .map(|layers| load(&layers).unwrap_or_else(|error| panic!("{error}")).config.workspace.mode);
+    assert_eq!(modes, [WorkspaceMode::Worktree, WorkspaceMode::InPlace, WorkspaceMode::Worktree]);
 }
 
 #[test]

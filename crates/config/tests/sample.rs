@@ -10,7 +10,9 @@ use towline_agent::{
     AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Price, Provider,
 };
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
-use towline_core::{AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens};
+use towline_core::{
+    AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens, WorkspaceMode,
+};
 
 const SAMPLE: &str = include_str!("sample.toml");
 
@@ -113,6 +115,7 @@ fn sample_config() -> Config {
         }],
         protect: strings(&["tests/**", "towline.toml"]),
         workspace: WorkspaceConfig {
+            mode: WorkspaceMode::Worktree,
             base: "HEAD".to_owned(),
             setup: strings(&["npm ci"]),
             copy: strings(&[".env"]),
@@ -237,7 +240,12 @@ fn every_key_changes_what_it_is_for() {
             timeout: Duration::from_secs(60),
         }],
         protect: strings(&["a"]),
-        workspace: WorkspaceConfig { base: "main".to_owned(), setup: strings(&["b"]), copy: strings(&["c"]) },
+        workspace: WorkspaceConfig {
+            mode: WorkspaceMode::Worktree,
+            base: "main".to_owned(),
+            setup: strings(&["b"]),
+            copy: strings(&["c"]),
+        },
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
     };
     let loaded = load(&[repository(text)]).expect("loads");
@@ -264,7 +272,12 @@ fn without_any_layer_the_defaults_hold() {
         budget: Budget::default(),
         checks: vec![],
         protect: vec![],
-        workspace: WorkspaceConfig { base: "HEAD".to_owned(), setup: vec![], copy: vec![] },
+        workspace: WorkspaceConfig {
+            mode: WorkspaceMode::Worktree,
+            base: "HEAD".to_owned(),
+            setup: vec![],
+            copy: vec![],
+        },
         agents: default_agents(),
     };
     let of_agents = default_agents().into_keys().flat_map(|name| {

@@ -43,6 +43,31 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// No limit at all.
+    pub const NONE: Self = Self {
+        turns: None,
+        attempts: None,
+        wall: None,
+        tokens: None,
+        usd: None,
+        errors: None,
+        denials: None,
+    };
+
+    /// These limits, and on the other axes those of `below`.
+    #[must_use]
+    pub fn or(self, below: Self) -> Self {
+        Self {
+            turns: self.turns.or(below.turns),
+            attempts: self.attempts.or(below.attempts),
+            wall: self.wall.or(below.wall),
+            tokens: self.tokens.or(below.tokens),
+            usd: self.usd.or(below.usd),
+            errors: self.errors.or(below.errors),
+            denials: self.denials.or(below.denials),
+        }
+    }
+
     /// Applies a change as a retry asks for it. Adding to an axis without a limit leaves it without one.
     pub fn apply(&mut self, change: &BudgetChange) {
         let value = |old: Option<u64>| match change.amount {

@@ -11,7 +11,8 @@ use crate::{
     AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind,
     CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
     MicroUsd, Moved, Origin, Outcome, Phase, QuestionNo, Reply, SessionId, SessionStarted, Source, Stamp,
-    StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding, WorkspaceSpec, step,
+    StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding, WorkspaceMode,
+    WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -34,9 +35,11 @@ pub(crate) fn goal() -> Goal {
         budget: Budget::default(),
         agents: vec![AgentName::new("claude")],
         model: None,
+        agent_settings: BTreeMap::new(),
         protect: vec!["tests/**".into()],
         workspace: WorkspaceSpec {
             repository: "/repository".into(),
+            mode: WorkspaceMode::Worktree,
             base: Commit::new("base"),
             setup: vec![],
             copy: vec![],
@@ -102,7 +105,11 @@ pub(crate) fn green_verdict(tree: &str) -> Event {
 
 /// The workspace that is made for the goal.
 pub(crate) fn workspace() -> WorkspaceBinding {
-    WorkspaceBinding { path: "/workspace".into(), branch: "towline/goal".into(), base: Commit::new("base") }
+    WorkspaceBinding {
+        path: "/workspace".into(),
+        branch: Some("towline/goal".into()),
+        base: Commit::new("base"),
+    }
 }
 
 /// The workspace is ready.

@@ -27,6 +27,10 @@ pub struct Goal {
     pub agents: Vec<AgentName>,
     /// The model to use instead of the agent's own setting.
     pub model: Option<String>,
+    /// What the goal sets for all of its agents instead of what the configuration says, by the keys of
+    /// `[agents.NAME]`. It holds for every attempt, whatever becomes of the configuration.
+    #[serde(default)]
+    pub agent_settings: BTreeMap<String, Value>,
     /// Globs of paths that stay as in the base, whatever the agent does to them.
     pub protect: Vec<String>,
     /// Where the work happens.
@@ -158,14 +162,39 @@ impl Check {
 /// Where the work happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceSpec {
-    /// The repository the goal belongs to.
+    /// The repository the goal belongs to: its top directory, or the folder that is in none.
     pub repository: String,
+    /// Whether the agent has a directory of its own.
+    #[serde(default)]
+    pub mode: WorkspaceMode,
     /// The commit the work starts from.
     pub base: Commit,
     /// Commands that make a fresh checkout ready.
     pub setup: Vec<String>,
     /// Ignored files that a checkout needs.
     pub copy: Vec<String>,
+}
+
+/// Whether the agent has a directory of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceMode {
+    /// It has: a worktree and a branch that were made for the goal.
+    #[default]
+    Worktree,
+    /// It works in the user's own checkout, without a branch. There is nothing to merge, and the directory is never
+    /// Towline's to remove.
+    InPlace,
+    /// It works in a folder of the user's that is in no repository. Base and candidates are in a repository that Towline
+    /// keeps in its state directory.
+    InFolder,
+}
+
+impl WorkspaceMode {
+    /// Whether the agent changes the user's own files.
+    pub const fn is_in_place(self) -> bool {
+        matches!(self, Self::InPlace | Self::InFolder)
+    }
 }
 
 /// Where a goal came from and who sent it, so that answers can go back there.

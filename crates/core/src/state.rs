@@ -207,8 +207,8 @@ impl GoalState {
 pub struct WorkspaceBinding {
     /// The directory.
     pub path: String,
-    /// The branch that is checked out there.
-    pub branch: String,
+    /// The branch that was made for the goal; none when it works in place.
+    pub branch: Option<String>,
     /// The commit it started from.
     pub base: Commit,
 }

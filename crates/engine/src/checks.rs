@@ -119,8 +119,13 @@ pub(crate) async fn changes(goal: Goal, binding: WorkspaceBinding) -> String {
 fn open(goal: &Goal, binding: &WorkspaceBinding) -> Result<(Repository, Workspace), WorkspaceError> {
     let repository = Repository::discover(Path::new(&goal.workspace.repository))?;
     let id = goal.id.to_string();
-    let workspace =
-        Workspace::open(&repository, &id, Path::new(&binding.path), &binding.branch, &binding.base)?;
+    let workspace = Workspace::open(
+        &repository,
+        &id,
+        Path::new(&binding.path),
+        binding.branch.as_deref().unwrap_or_default(),
+        &binding.base,
+    )?;
     Ok((repository, workspace))
 }
 

@@ -78,7 +78,7 @@ async fn prepare(
     };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),
-        branch: workspace.branch().to_owned(),
+        branch: Some(workspace.branch().to_owned()),
         base: goal.workspace.base.clone(),
     };
     Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec(), base_verdict })

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{Budget, Check, CheckKind, CheckResult, Goal, Origin, Verdict, WorkspaceSpec};
+use towline_core::{
+    Budget, Check, CheckKind, CheckResult, Goal, Origin, Verdict, WorkspaceMode, WorkspaceSpec,
+};
 use towline_process::ShimProgram;
 use towline_testkit::scratch::{Home, Project, shim_program};
 use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspacePlan};
@@ -142,9 +144,11 @@ fn goal(repository: &Repository) -> Goal {
         budget: Budget::default(),
         agents: Vec::new(),
         model: None,
+        agent_settings: BTreeMap::new(),
         protect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: repository.root().display().to_string(),
+            mode: WorkspaceMode::Worktree,
             base: repository.resolve("HEAD").unwrap(),
             setup: Vec::new(),
             copy: Vec::new(),

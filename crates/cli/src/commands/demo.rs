@@ -40,18 +40,8 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
         directory: project.clone(),
         program: context.program.clone(),
     };
-    let run = Run {
-        prompt: vec![demo::PROMPT.to_owned()],
-        check: Vec::new(),
-        agent: Vec::new(),
-        model: None,
-        budget: Vec::new(),
-        base: None,
-        include_dirty: false,
-        red_first: true,
-        goal: None,
-        format: args.format,
-    };
+    let run =
+        Run { prompt: vec![demo::PROMPT.to_owned()], red_first: true, format: args.format, ..Run::default() };
     let (record, code) = start(&context, &run).await?;
     if !quiet && record.state.phase == Phase::Done {
         proof(&context, &record);

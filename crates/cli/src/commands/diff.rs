@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
         &repository,
         &record.goal.id.to_string(),
         Path::new(&binding.path),
-        &binding.branch,
+        binding.branch.as_deref().unwrap_or_default(),
         &binding.base,
     )?;
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use towline_core::{Attempt, show_duration};
+use towline_core::{Attempt, Goal, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
 use crate::context::Context;
-use crate::draft::agents_of;
+use crate::draft::{CHANNEL, agents_of};
 use crate::failure::Failure;
 use crate::report::GoalReport;
 use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent};
@@ -27,9 +27,10 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let mut facts =
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
-        facts.push(("branch", workspace.branch.clone()));
+        facts.extend(workspace.branch.clone().map(|branch| ("branch", branch)));
         facts.push(("workspace", workspace.path.clone()));
     }
+    facts.extend(about(&record.goal));
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
@@ -46,6 +47,22 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         output::tell(format_args!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a goal's file says about it.
+fn about(goal: &Goal) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if !goal.labels.is_empty() {
+        facts.push(("labels", goal.labels.join(", ")));
+    }
+    let Origin { channel, thread, by } = &goal.origin;
+    if channel != CHANNEL || thread.is_some() {
+        let words: Vec<&str> =
+            [Some(channel), thread.as_ref(), by.as_ref()].into_iter().flatten().map(String::as_str).collect();
+        facts.push(("origin", words.join(" · ")));
+    }
+    facts.extend(goal.metadata.iter().map(|(name, value)| ("metadata", format!("{name} = {value}"))));
+    facts
 }
 
 fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {

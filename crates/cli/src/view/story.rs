@@ -72,8 +72,8 @@ impl Story {
         self.asking.follow(&envelope.event);
         match &envelope.event {
             Event::Prepared { workspace, warnings, .. } => {
-                let mut lines =
-                    vec![paint.dim(&format!("  workspace {} on {}", workspace.path, workspace.branch))];
+                let branch: String = workspace.branch.iter().map(|branch| format!(" on {branch}")).collect();
+                let mut lines = vec![paint.dim(&format!("  workspace {}{branch}", workspace.path))];
                 lines.extend(
                     warnings.iter().map(|warning| paint.warn(&format!("  warning: {}", brief(warning)))),
                 );

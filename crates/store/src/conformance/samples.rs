@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::{
     AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
-    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, WorkspaceSpec,
+    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, WorkspaceMode,
+    WorkspaceSpec,
 };
 
 use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
@@ -34,9 +35,11 @@ pub(crate) fn goal(number: u64) -> Goal {
         budget: Budget::default(),
         agents: vec![AgentName::new("scripted")],
         model: None,
+        agent_settings: BTreeMap::new(),
         protect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: "repository".to_owned(),
+            mode: WorkspaceMode::Worktree,
             base: Commit::new("0000000000000000000000000000000000000000"),
             setup: Vec::new(),
             copy: Vec::new(),

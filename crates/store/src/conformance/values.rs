@@ -150,7 +150,7 @@ fn rich_state(goal: &Goal) -> GoalState {
         taken_up_at: Some(at(1)),
         workspace: Some(WorkspaceBinding {
             path: "/w".to_owned(),
-            branch: "towline/x".to_owned(),
+            branch: Some("towline/x".to_owned()),
             base: Commit::new("b"),
         }),
         session: Some(binding("s")),

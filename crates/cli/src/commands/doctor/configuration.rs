@@ -141,8 +141,8 @@ fn unreadable(name: &LayerName, error: &std::io::Error) -> Row {
 
 fn path_of(name: &LayerName) -> Option<&Path> {
     match name {
-        LayerName::User(path) | LayerName::Repository(path) => Some(path),
-        LayerName::Defaults | LayerName::Environment | LayerName::Flags => None,
+        LayerName::User(path) | LayerName::Repository(path) | LayerName::Goal(path) => Some(path),
+        LayerName::Defaults | LayerName::Environment | LayerName::Flags | LayerName::StoredGoal => None,
     }
 }
 
@@ -153,5 +153,6 @@ const fn word_for(name: &LayerName) -> &'static str {
         LayerName::Repository(_) => "repository",
         LayerName::Environment => "environment",
         LayerName::Flags => "flags",
+        LayerName::Goal(_) | LayerName::StoredGoal => "goal",
     }
 }

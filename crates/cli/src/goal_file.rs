@@ -1,0 +1,43 @@
+//! Reading the file that a goal is written in. What is in it is `towline-config`'s business.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use towline_config::{GoalFile, LONGEST_GOAL_FILE, read_goal_file};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+/// Reads a goal's file, and says what in it has no effect.
+pub(crate) fn read(context: &Context, path: &Path) -> Result<GoalFile, Failure> {
+    let file = read_goal_file(path, &text(&context.directory.join(path), path)?)?;
+    for warning in &file.warnings {
+        output::say(format_args!("warning: {warning}"));
+    }
+    Ok(file)
+}
+
+fn text(path: &Path, shown: &Path) -> Result<String, Failure> {
+    let failed =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("cannot read {}: {why}", shown.display()));
+    let open = File::open(path).map_err(|error| {
+        let failure = failed(&error);
+        match error.kind() {
+            std::io::ErrorKind::NotFound => failure.hint(
+                "a prompt is given in plain words, without --file: towline run \"fix the failing test\"",
+            ),
+            _ => failure,
+        }
+    })?;
+    let mut bytes = Vec::new();
+    // One byte more than allowed is enough to know that it is too long, however long it is.
+    let read = open.take(LONGEST_GOAL_FILE as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(&error))?;
+    if bytes.len() > LONGEST_GOAL_FILE {
+        return Err(failed(&format_args!("it has more than {LONGEST_GOAL_FILE} bytes"))
+            .hint("keep the goal short, and tell the agent which files to read"));
+    }
+    String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8"))
+}

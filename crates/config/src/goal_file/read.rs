@@ -1,0 +1,240 @@
+//! From the text of a goal's file to what it says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+use toml::de::DeTable;
+use towline_core::{Budget, Check, WorkspaceMode};
+
+use super::format::{LONGEST_GOAL_FILE, Language, take_apart};
+use super::{template, yaml};
+use crate::convert::{read_budget, unused, workspace_mode};
+use crate::error::{ConfigError, Problem, Warning, WarningKind};
+use crate::layer::{LayerName, Origin, Place};
+use crate::schema::{KeyPath, Schema};
+use crate::settings::Settings;
+use crate::value::{FromValue, Value};
+
+/// The settings of agents that a goal may have of its own, besides `mcp`.
+const AGENT_KEYS: [&str; 7] = ["permission", "allow", "deny", "system_append", "dirs", "max_turns", "args"];
+
+/// What a goal's file says. What it does not say is left to the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GoalFile {
+    /// What is to be done, filled in if it is a template; nothing when the file does not say.
+    pub prompt: Option<String>,
+    /// One line for people.
+    pub title: Option<String>,
+    /// The agents, in order, by name.
+    pub agents: Option<Vec<String>>,
+    /// The model.
+    pub model: Option<String>,
+    /// What is set for all of its agents, by the keys of `[agents.NAME]`.
+    pub agent_settings: BTreeMap<String, Json>,
+    /// How it is checked.
+    pub checks: Option<Vec<Check>>,
+    /// The limits that it names; the others are left out.
+    pub budget: Budget,
+    /// Globs of paths that stay as in the base.
+    pub protect: Option<Vec<String>>,
+    /// Where the work happens.
+    pub workspace: WorkspaceOverrides,
+    /// Whether the first prompt explains unattended work.
+    pub briefing: Option<bool>,
+    /// Whether the checks must fail on the base.
+    pub red_first: Option<bool>,
+    /// Free words to find it by.
+    pub labels: Vec<String>,
+    /// Free data for programs.
+    pub metadata: BTreeMap<String, Json>,
+    /// Where it came from.
+    pub origin: GoalOrigin,
+    /// What is set but has no effect.
+    pub warnings: Vec<Warning>,
+}
+
+/// Where the work of a goal happens, as far as its file says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceOverrides {
+    /// Whether the agent has a directory of its own.
+    pub mode: Option<WorkspaceMode>,
+    /// What the work starts from, as git names it.
+    pub base: Option<String>,
+    /// Commands that make a fresh checkout ready.
+    pub setup: Option<Vec<String>>,
+    /// Ignored files that a checkout needs.
+    pub copy: Option<Vec<String>>,
+}
+
+/// Where a goal came from, as far as its file says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GoalOrigin {
+    /// The surface.
+    pub channel: Option<String>,
+    /// The conversation on that surface.
+    pub thread: Option<String>,
+    /// Who.
+    pub by: Option<String>,
+}
+
+/// A goal without a file says nothing.
+impl Default for GoalFile {
+    fn default() -> Self {
+        Self {
+            prompt: None,
+            title: None,
+            agents: None,
+            model: None,
+            agent_settings: BTreeMap::new(),
+            checks: None,
+            budget: Budget::NONE,
+            protect: None,
+            workspace: WorkspaceOverrides::default(),
+            briefing: None,
+            red_first: None,
+            labels: Vec::new(),
+            metadata: BTreeMap::new(),
+            origin: GoalOrigin::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Reads a goal's file, which is called `path`. All that is wrong with it is told at once.
+pub fn read_goal_file(path: &Path, text: &str) -> Result<GoalFile, ConfigError> {
+    let layer = LayerName::Goal(path.to_path_buf());
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let origin = Origin::of(&layer, text);
+    let problem = |what: String, fix: String| {
+        ConfigError::Problems(vec![Problem { what, place: origin.place(0..0), fix }])
+    };
+    if text.len() > LONGEST_GOAL_FILE {
+        let fix = format!(
+            "{LONGEST_GOAL_FILE} are the most: put the rest into files that the agent is told to read"
+        );
+        return Err(problem(format!("{} bytes are too much for a goal", text.len()), fix));
+    }
+    let parts = take_apart(path, text).map_err(|shapeless| problem(shapeless.what, shapeless.fix))?;
+    let mut settings = Settings::with(Schema::GOAL);
+    if let Some((language, text)) = &parts.settings {
+        add(&mut settings, origin, *language, text);
+    }
+    let said =
+        parts.body.map(|body| (text[body.clone()].to_owned(), origin.place(first_line(text, body.start))));
+    convert(settings, said)
+}
+
+/// The first byte that says something, from a byte on.
+fn first_line(text: &str, from: usize) -> std::ops::Range<usize> {
+    let blank = text[from..].len() - text[from..].trim_start().len();
+    from + blank..from + blank
+}
+
+fn add(settings: &mut Settings, origin: Origin<'_>, language: Language, text: &str) {
+    let failed = match language {
+        Language::Toml => match DeTable::parse(text) {
+            Ok(table) => return settings.add_sorted(origin, table.get_ref()),
+            Err(error) => ("invalid TOML", error.span().unwrap_or_default(), error.message().to_owned()),
+        },
+        Language::Yaml => match yaml::parse(text) {
+            Ok(table) => return settings.add_sorted(origin, &table),
+            Err(error) => ("invalid YAML", error.span, error.message),
+        },
+    };
+    let (what, span, fix) = failed;
+    settings.report(what.to_owned(), origin.place(span), fix);
+}
+
+fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<GoalFile, ConfigError> {
+    let has_body = body.is_some();
+    let said = body.or_else(|| Some((settings.get(&["prompt"])?, settings.place(&["prompt"])?.clone())));
+    if has_body && let Some(place) = settings.place(&["prompt"]).cloned() {
+        let fix = "take it out: the text below the settings is the prompt".to_owned();
+        settings.report("`prompt` in front matter".to_owned(), place, fix);
+    }
+    if settings.get::<Vec<String>>(&["agents"]).is_some_and(|agents| agents.is_empty())
+        && let Some(place) = settings.place(&["agents"]).cloned()
+    {
+        settings.report("`agents` is empty".to_owned(), place, "name one, or leave the key out".to_owned());
+    }
+    let mut warnings = unused(&settings);
+    let prompt = said.and_then(|(text, place)| fill_in(&mut settings, &mut warnings, text, place));
+    if !settings.problems.is_empty() {
+        return Err(ConfigError::Problems(settings.problems));
+    }
+    let workspace = |key| ["workspace", key];
+    let origin = |key| settings.get(&["origin", key]);
+    Ok(GoalFile {
+        prompt: prompt.map(|prompt| prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty()),
+        title: settings.get(&["title"]),
+        agents: settings.get(&["agents"]),
+        model: settings.get(&["model"]),
+        agent_settings: agent_settings(&settings),
+        checks: settings.get(&["checks"]),
+        budget: read_budget(&settings),
+        protect: settings.get(&["protect", "paths"]),
+        workspace: WorkspaceOverrides {
+            mode: workspace_mode(&settings),
+            base: settings.get(&workspace("base")),
+            setup: settings.get(&workspace("setup")),
+            copy: settings.get(&workspace("copy")),
+        },
+        briefing: settings.get(&["briefing"]),
+        red_first: settings.get(&["red_first"]),
+        labels: settings.get(&["labels"]).unwrap_or_default(),
+        metadata: settings.get(&["metadata"]).unwrap_or_default(),
+        origin: GoalOrigin { channel: origin("channel"), thread: origin("thread"), by: origin("by") },
+        warnings,
+    })
+}
+
+/// The prompt, filled in if it is a template; what is wrong with that is reported.
+fn fill_in(
+    settings: &mut Settings,
+    warnings: &mut Vec<Warning>,
+    text: String,
+    place: Place,
+) -> Option<String> {
+    if settings.get(&["template"]) != Some(true) {
+        if let Some(place) = settings.place(&["context"]).cloned() {
+            warnings.push(Warning { key: "context".to_owned(), place, kind: WarningKind::NoTemplate });
+        }
+        return Some(text);
+    }
+    let context: BTreeMap<String, Json> = settings.get(&["context"]).unwrap_or_default();
+    match template::render(&text, &context) {
+        Ok(prompt) => Some(prompt),
+        Err(error) => {
+            let what = format!("{} (line {} of the prompt)", error.what, error.line);
+            settings.report(what, place, error.fix);
+            None
+        }
+    }
+}
+
+/// What the goal sets for its agents, as the configuration would have it below `[agents.NAME]`.
+fn agent_settings(settings: &Settings) -> BTreeMap<String, Json> {
+    let set = AGENT_KEYS.into_iter().filter_map(|key| {
+        let value = &settings.values.get(&KeyPath::of(&[key]))?.value;
+        Some((key.to_owned(), as_json(value)?))
+    });
+    let mut set: BTreeMap<String, Json> = set.collect();
+    let servers = settings.names_below(&["mcp"]).into_iter().map(|(server, _)| {
+        let command: Option<Vec<String>> = settings.get(&["mcp", &server, "command"]);
+        // Without its program it is refused together with the agents' own.
+        (server, command.map_or_else(|| json!({}), |command| json!({ "command": command })))
+    });
+    let servers: serde_json::Map<String, Json> = servers.collect();
+    if !servers.is_empty() {
+        set.insert("mcp".to_owned(), Json::Object(servers));
+    }
+    set
+}
+
+fn as_json(value: &Value) -> Option<Json> {
+    String::from_value(value)
+        .map(Json::from)
+        .or_else(|| Vec::<String>::from_value(value).map(Json::from))
+        .or_else(|| u64::from_value(value).map(Json::from))
+}

@@ -1,0 +1,102 @@
+//! Fills a prompt in from the goal's `context`.
+
+use std::collections::BTreeMap;
+
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use serde_json::Value;
+
+use super::format::LONGEST_GOAL_FILE;
+
+/// How many steps a template may take: far more than any prompt needs, and little enough to end at once.
+const STEPS: u64 = 1_000_000;
+
+/// Why a template cannot be filled in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TemplateError {
+    /// What is wrong.
+    pub(crate) what: String,
+    /// What to do about it.
+    pub(crate) fix: String,
+    /// The line of the template, from 1.
+    pub(crate) line: usize,
+}
+
+/// Fills the template in. A variable that the context does not have is an error, never an empty text.
+pub(crate) fn render(template: &str, context: &BTreeMap<String, Value>) -> Result<String, TemplateError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_debug(true);
+    environment.set_fuel(Some(STEPS));
+    let rendered = environment
+        .template_from_str(template)
+        .and_then(|template| template.render(minijinja::value::Serde(context)))
+        .map_err(|error| explain(template, context, &error))?;
+    if rendered.len() > LONGEST_GOAL_FILE {
+        return Err(TemplateError {
+            what: format!("the prompt has {} bytes when it is filled in", rendered.len()),
+            fix: format!("{LONGEST_GOAL_FILE} are the most"),
+            line: 1,
+        });
+    }
+    Ok(rendered)
+}
+
+fn explain(template: &str, context: &BTreeMap<String, Value>, error: &Error) -> TemplateError {
+    let line = error.line().unwrap_or(1);
+    let written = error.range().and_then(|range| template.get(range)).unwrap_or_default().trim();
+    if error.kind() == ErrorKind::UndefinedError && !written.is_empty() {
+        let known: Vec<&str> = context.keys().map(String::as_str).collect();
+        let known =
+            if known.is_empty() { "it is empty".to_owned() } else { format!("it has {}", known.join(", ")) };
+        return TemplateError {
+            what: format!("the prompt's template uses `{written}`, which is not in `context`"),
+            fix: format!("add it to `context` ({known})"),
+            line,
+        };
+    }
+    let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
+    TemplateError {
+        what: format!("the prompt's template cannot be filled in: {}{detail}", error.kind()),
+        fix: "mend it, or leave `template` out if the prompt is none".to_owned(),
+        line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(template: &str) -> Result<String, TemplateError> {
+        let context = json!({"who": "Ada", "files": ["a.rs", "b.rs"], "issue": {"id": 7}});
+        render(template, &serde_json::from_value(context).unwrap())
+    }
+
+    #[test]
+    fn a_template_is_filled_in_from_the_context() {
+        let template =
+            "Fix #{{ issue.id }} for {{ who|upper }}:{% for file in files %} {{ file }}{% endfor %}, <&>";
+        assert_eq!(rendered(template).unwrap(), "Fix #7 for ADA: a.rs b.rs, <&>");
+        assert_eq!(rendered("no template at all\n").unwrap().trim(), "no template at all");
+    }
+
+    #[test]
+    fn a_missing_variable_is_named_with_its_line() {
+        let missing = |what: &str, line| TemplateError {
+            what: format!("the prompt's template uses `{what}`, which is not in `context`"),
+            fix: "add it to `context` (it has files, issue, who)".to_owned(),
+            line,
+        };
+        assert_eq!(rendered("one\ntwo {{ whom }}"), Err(missing("whom", 2)));
+        assert_eq!(rendered("{{ issue.title }}"), Err(missing("issue.title", 1)));
+        assert_eq!(rendered("{% for f in file %}{% endfor %}"), Err(missing("file", 1)));
+    }
+
+    #[test]
+    fn a_broken_and_an_endless_template_are_refused() {
+        assert_eq!(rendered("a\n{{ who").unwrap_err().line, 2);
+        let endless = "{% for a in range(10000) %}{% for b in range(10000) %}x{% endfor %}{% endfor %}";
+        assert!(rendered(endless).unwrap_err().what.contains("fuel"), "{:?}", rendered(endless));
+    }
+}

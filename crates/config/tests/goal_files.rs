@@ -1,0 +1,324 @@
+//! Goals as files: what they say, and what is wrong with them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use towline_config::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
+use towline_core::{Budget, Check, CheckKind, MicroUsd, Tokens, WorkspaceMode};
+
+fn read(name: &str, text: &str) -> GoalFile {
+    read_goal_file(Path::new(name), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What is wrong with a file.
+fn error(name: &str, text: &str) -> String {
+    read_goal_file(Path::new(name), text)
+        .map_or_else(|error| error.to_string(), |file| panic!("no error: {file:#?}"))
+}
+
+fn map(value: Value) -> BTreeMap<String, Value> {
+    serde_json::from_value(value).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn strings(items: &[&str]) -> Vec<String> {
+    items.iter().map(|&item| item.to_owned()).collect()
+}
+
+/// Every key that a goal may have, but for `prompt`.
+const TOML: &str = r#"
+title = "Mend the login"
+agents = ["codex", "claude"]
+model = "opus"
+permission = "ask"
+allow = ["Edit"]
+deny = ["WebFetch"]
+system_append = "Be brief."
+dirs = ["../docs"]
+max_turns = 9
+mcp = { docs = { command = ["docs-mcp", "-v"] } }
+args = ["--fast"]
+briefing = false
+red_first = true
+labels = ["login", "urgent"]
+template = true
+after = ["1a2b3c4d"]
+priority = 3
+
+[context]
+who = "Ada"
+
+[metadata]
+ticket = 7
+when = 2026-11-15
+
+[origin]
+channel = "chat"
+thread = "t-1"
+by = "ada"
+
+[[checks]]
+name = "tests"
+run = "cargo test"
+timeout = "5m"
+
+[budget]
+turns = 1
+attempts = 2
+wall = "3h"
+tokens = 4
+usd = 0.5
+errors = 6
+denials = 7
+
+[protect]
+paths = ["tests/**"]
+
+[workspace]
+mode = "in-place"
+base = "main"
+setup = ["npm ci"]
+copy = [".env"]
+"#;
+
+const YAML: &str = r#"
+title: Mend the login
+agents: [codex, claude]
+model: opus
+permission: ask
+allow:
+  - Edit
+deny: [WebFetch]
+system_append: Be brief.
+dirs: ["../docs"]
+max_turns: 9
+mcp:
+  docs:
+    command: [docs-mcp, -v]
+args: [--fast]
+briefing: false
+red_first: true
+labels: [login, urgent]
+template: true
+after: [1a2b3c4d]
+priority: 3
+context: {who: Ada}
+metadata: {ticket: 7, when: 2026-11-15}
+origin: {channel: chat, thread: t-1, by: ada}
+checks:
+  - name: tests
+    run: cargo test
+    timeout: 5m
+budget: {turns: 1, attempts: 2, wall: 3h, tokens: 4, usd: 0.5, errors: 6, denials: 7}
+protect:
+  paths: ["tests/**"]
+workspace:
+  mode: in-place
+  base: main
+  setup: [npm ci]
+  copy: [.env]
+"#;
+
+fn expected() -> GoalFile {
+    GoalFile {
+        prompt: Some("Help Ada.\n\n{# kept out #}Soon.".replace("{# kept out #}", "")),
+        title: Some("Mend the login".to_owned()),
+        agents: Some(strings(&["codex", "claude"])),
+        model: Some("opus".to_owned()),
+        agent_settings: map(json!({
+            "permission": "ask", "allow": ["Edit"], "deny": ["WebFetch"], "system_append": "Be brief.",
+            "dirs": ["../docs"], "max_turns": 9, "mcp": {"docs": {"command": ["docs-mcp", "-v"]}}, "args": ["--fast"],
+        })),
+        checks: Some(vec![Check {
+            name: "tests".to_owned(),
+            kind: CheckKind::Command { run: "cargo test".to_owned(), stdout: None },
+            timeout: Duration::from_secs(300),
+        }]),
+        budget: Budget {
+            turns: Some(1),
+            attempts: Some(2),
+            wall: Some(Duration::from_secs(3 * 3600)),
+            tokens: Some(Tokens(4)),
+            usd: Some(MicroUsd(500_000)),
+            errors: Some(6),
+            denials: Some(7),
+        },
+        protect: Some(strings(&["tests/**"])),
+        workspace: WorkspaceOverrides {
+            mode: Some(WorkspaceMode::InPlace),
+            base: Some("main".to_owned()),
+            setup: Some(strings(&["npm ci"])),
+            copy: Some(strings(&[".env"])),
+        },
+        briefing: Some(false),
+        red_first: Some(true),
+        labels: strings(&["login", "urgent"]),
+        metadata: map(json!({"ticket": 7, "when": "2026-11-15"})),
+        origin: GoalOrigin {
+            channel: Some("chat".to_owned()),
+            thread: Some("t-1".to_owned()),
+            by: Some("ada".to_owned()),
+        },
+        warnings: Vec::new(),
+    }
+}
+
+const BODY: &str = "\nHelp {{ who }}.\n\n{# kept out #}Soon.\n";
+
+#[test]
+fn all_three_ways_to_write_a_goal_say_the_same() {
+    let toml = read("goal.toml", &format!("prompt = '''{BODY}'''\n{TOML}"));
+    let toml_front_matter = read("goal.md", &format!("+++{TOML}+++\n{BODY}"));
+    let yaml_front_matter = read("goal.md", &format!("---{YAML}---\n{BODY}"));
+    for mut file in [toml, toml_front_matter, yaml_front_matter] {
+        let warned: Vec<String> = file.warnings.iter().map(|warning| warning.key.clone()).collect();
+        assert_eq!(warned, ["after", "priority"]);
+        file.warnings.clear();
+        assert_eq!(file, expected());
+    }
+}
+
+#[test]
+fn markdown_without_front_matter_is_only_a_prompt() {
+    let text = "# Mend the login\n\nIt fails for {{ nobody }}.\n";
+    let only = GoalFile { prompt: Some(text.trim().to_owned()), ..GoalFile::default() };
+    assert_eq!(read("goal.md", text), only);
+    assert_eq!(
+        read("goal.txt", &format!("\u{feff}{}", text.replace('\n', "\r\n"))).prompt.unwrap().lines().count(),
+        3
+    );
+    assert_eq!(read("goal.md", "---\n---\n \n"), GoalFile::default());
+    assert_eq!(read("goal.toml", "model = \"opus\"").prompt, None);
+}
+
+#[test]
+fn a_context_without_a_template_and_what_has_no_effect_yet_are_warned_about_by_name() {
+    let file = read("goal.md", "+++\npriority = 1\n[context]\na = 1\n+++\nDo {{ a }}.\n");
+    let warnings: Vec<String> = file.warnings.iter().map(ToString::to_string).collect();
+    let expected = [
+        "`priority` is not used by this version; set in goal.md (line 2, column 1)",
+        "`context` has no effect without `template = true`; set in goal.md (line 3, column 2)",
+    ];
+    assert_eq!(warnings, expected);
+    assert_eq!(file.prompt.unwrap(), "Do {{ a }}.");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_its_fix() {
+    for (name, text, expected) in [
+        (
+            "g.toml",
+            "prompt = \"x\"\nmodle = \"opus\"\n",
+            "unknown key `modle` in g.toml (line 2, column 1); did you mean `model`?",
+        ),
+        (
+            "g.md",
+            "---\nmodel: opus\nlables: [a]\n---\nDo it.\n",
+            "unknown key `lables` in g.md (line 3, column 1); did you mean `labels`?",
+        ),
+        (
+            "g.md",
+            "+++\nmodel = 'ä'\n  budget.usdd = 1\n+++\nDo it.\n",
+            "unknown key `budget.usdd` in g.md (line 3, column 10); did you mean `budget.usd`?",
+        ),
+        (
+            "g.md",
+            "---\ncheck: cargo test\n---\nDo it.\n",
+            "unknown key `check` in g.md (line 2, column 1); did you mean `checks`?",
+        ),
+        (
+            "g.md",
+            "---\nchecks:\n  - run: x\n    tiemout: 5m\n---\nDo it.\n",
+            "unknown key `checks.tiemout` in g.md (line 4, column 5); did you mean `checks.timeout`?",
+        ),
+        (
+            "g.md",
+            "---\nusd: 5\n---\nDo it.\n",
+            "unknown key `usd` in g.md (line 2, column 1); did you mean `budget.usd`?",
+        ),
+        (
+            "g.md",
+            "---\nbudget:\n  day: {usd: 5}\n---\nDo it.\n",
+            "unknown key `budget.day` in g.md (line 3, column 3); known keys there: turns, attempts, wall, tokens, usd, errors, \
+             denials",
+        ),
+        (
+            "g.md",
+            "---\nmax_turns: lots\n---\nDo it.\n",
+            "`max_turns` cannot be a string in g.md (line 2, column 12); write a whole number from 0 to 4294967295, such as `10`",
+        ),
+        (
+            "g.md",
+            "---\nred_first: yes\n---\nDo it.\n",
+            "`red_first` cannot be a string in g.md (line 2, column 12); write `true` or `false`",
+        ),
+        (
+            "g.md",
+            "---\npermission: sure\n---\nDo it.\n",
+            "`permission` cannot be `sure` in g.md (line 2, column 13); use one of bypass, ask, deny",
+        ),
+        (
+            "g.md",
+            "---\nagents: []\n---\nDo it.\n",
+            "`agents` is empty in g.md (line 2, column 1); name one, or leave the key out",
+        ),
+        (
+            "g.md",
+            "---\nprompt: Do that.\n---\nDo it.\n",
+            "`prompt` in front matter in g.md (line 2, column 1); take it out: the text below the settings is the prompt",
+        ),
+        (
+            "g.md",
+            "---\nmodel: opus\n",
+            "the front matter that begins with `---` does not end in g.md (line 1, column 1); add a line `---` after \
+             the settings; if it is none, begin the file with an empty line",
+        ),
+        (
+            "g.yaml",
+            "prompt: x",
+            "a goal cannot be written as `.yaml` in g.yaml (line 1, column 1); write it as TOML (`.toml`), or as \
+             Markdown (`.md`) with its settings between `---` lines",
+        ),
+        (
+            "g.md",
+            "---\ntemplate: true\ncontext: {who: Ada}\n---\n\nHelp\n{{ whom }}.\n",
+            "the prompt's template uses `whom`, which is not in `context` (line 3 of the prompt) in g.md (line 6, column 1); \
+             add it to `context` (it has who)",
+        ),
+        (
+            "g.md",
+            "---\nmetadata: {far: 99999999999999999999}\n---\nDo it.\n",
+            "`metadata` cannot be `99999999999999999999` in g.md (line 2, column 17); \
+             write a number that programs can hold, or a string",
+        ),
+    ] {
+        assert_eq!(error(name, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_neither_toml_nor_yaml_is_refused_where_it_stops_to_be() {
+    for (text, expected) in [
+        ("---\nmodel: [\n---\nDo it.\n", "invalid YAML in g.md (line 3, column 1); "),
+        (
+            "---\nmodel: x\nmodel: y\n---\nDo it.\n",
+            "invalid YAML in g.md (line 3, column 1); `model` is set twice",
+        ),
+        ("+++\nmodel = \n+++\nDo it.\n", "invalid TOML in g.md (line 2, column "),
+    ] {
+        assert!(error("g.md", text).starts_with(expected), "{}", error("g.md", text));
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_from_the_top() {
+    let text = "+++\nzzz = 1\nmodel = 1\nallow = 1\n+++\nDo it.";
+    assert_eq!(error("g.md", text).lines().count(), 3);
+    let long = "x".repeat(2 * 1024 * 1024);
+    assert!(
+        error("g.md", &long).starts_with("2097152 bytes are too much for a goal in g.md"),
+        "{}",
+        error("g.md", &long)
+    );
+}
