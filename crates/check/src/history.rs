@@ -1,6 +1,6 @@
 //! The checks that only git can answer: whether paths were left alone, and whether the work was committed.
 
-use towline_core::Commit;
+use towline_core::{Commit, WorkspaceSpec};
 use towline_workspace::{Candidate, Protect, Repository, WorkspaceError};
 
 use crate::evidence;
@@ -22,16 +22,22 @@ pub(crate) fn untouched(
     Ok(Finding::not_met(problem).with_evidence(evidence::listed(changes.iter().map(ToString::to_string))))
 }
 
-/// Whether the agent committed: there is a commit on top of the base, and nothing that is in no commit.
+/// Whether the agent committed: there is a commit on top of the base, and nothing that is in no commit. Whoever works in
+/// place commits on top of what was committed before.
 pub(crate) fn committed(
     repository: &Repository,
-    base: &Commit,
+    place: &WorkspaceSpec,
     candidate: &Candidate,
 ) -> Result<Finding, WorkspaceError> {
     let mut problems = Vec::new();
+    let below = match place.mode.is_in_place() {
+        true => repository.committed_base(&place.base)?,
+        false => place.base.clone(),
+    };
+    let base = &place.base;
     if candidate.head == *base {
         problems.push("there is no new commit".to_owned());
-    } else if !repository.is_on_top(&candidate.head, base)? {
+    } else if !repository.is_on_top(&candidate.head, &below)? {
         problems.push(format!(
             "the workspace is on commit {}, which is not on top of the base {}",
             candidate.head, base

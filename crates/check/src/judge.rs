@@ -65,8 +65,8 @@ impl Bench<'_> {
             }
             CheckKind::Committed => {
                 let repository = self.run.repository.clone();
-                let (base, candidate) = (self.run.goal.workspace.base.clone(), self.run.candidate.clone());
-                look(check.timeout, stop, move || Ok(history::committed(&repository, &base, &candidate)?))
+                let (place, candidate) = (self.run.goal.workspace.clone(), self.run.candidate.clone());
+                look(check.timeout, stop, move || Ok(history::committed(&repository, &place, &candidate)?))
                     .await?
             }
         };

@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use towline_builtin::acp::Prices;
 use towline_core::BudgetChange;
 
+use crate::commands::restore::Restore;
+
 /// Takes coding agents to done, and proves it.
 #[derive(Debug, Parser)]
 #[command(name = "towline", version, after_help = EXIT_CODES)]
@@ -50,6 +52,11 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Show what a goal changed
     Diff(Diff),
+    /// Put your files back as they were before a goal worked on them in place
+    ///
+    /// All of them, or those at the paths that are named; ignored files are in no snapshot and stay. Your commits, branches
+    /// and index stay, too. What the goal left is kept, and can be looked at with `towline diff`.
+    Restore(Restore),
     /// List what agents ask and nobody has answered yet
     Questions(Questions),
     /// Answer what an agent asks
@@ -113,11 +120,20 @@ pub(crate) struct Run {
     #[arg(long, value_name = "AXIS=VALUE", conflicts_with = "goal")]
     pub(crate) budget: Vec<BudgetChange>,
     /// The commit that the work starts from [default: HEAD]
-    #[arg(long, value_name = "REF", conflicts_with_all = ["goal", "include_dirty"])]
+    #[arg(long, value_name = "REF", conflicts_with_all = ["goal", "include_dirty", "in_place"])]
     pub(crate) base: Option<String>,
-    /// Start from your uncommitted changes, too
+    /// Start from your uncommitted changes, too: modified, staged, deleted and untracked files, not ignored ones
     #[arg(long, conflicts_with = "goal")]
     pub(crate) include_dirty: bool,
+    /// Let the agent work in your own directory instead of a worktree; it need not be in a git repository
+    ///
+    /// Nothing keeps the agent and you apart then: your files are changed right away. What was there before is kept, and
+    /// `towline restore ID` puts it back.
+    #[arg(long, conflicts_with = "goal")]
+    pub(crate) in_place: bool,
+    /// Take a snapshot of your files even if they are more than 20,000 or 1 GiB
+    #[arg(long, conflicts_with = "goal")]
+    pub(crate) allow_large: bool,
     /// Demand that the checks fail before any work, so that a check that cannot fail is caught first
     #[arg(long, conflicts_with = "goal")]
     pub(crate) red_first: bool,

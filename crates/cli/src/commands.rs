@@ -12,6 +12,7 @@ pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod mcp;
 pub(crate) mod questions;
+pub(crate) mod restore;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod script;

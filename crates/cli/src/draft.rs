@@ -18,8 +18,9 @@ use uuid::Uuid;
 use crate::args::Run;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::in_place::Beginning;
 use crate::prompt::words;
-use crate::{find, goal_file, output};
+use crate::{find, goal_file, in_place, output};
 
 /// How long a title may be.
 const TITLE: usize = 60;
@@ -36,17 +37,11 @@ pub(crate) struct Draft {
 }
 
 /// Makes a goal of the arguments, its file and the configuration, or says what is wrong with them.
-pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draft, Failure> {
+pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draft, Failure> {
     let file =
         run.file.as_deref().map(|path| goal_file::read(context, path)).transpose()?.unwrap_or_default();
     let prompt = prompt(run, &file)?;
     let config = context.configuration(&context.directory)?.config;
-    let mode = file.workspace.mode.unwrap_or(config.workspace.mode);
-    if mode.is_in_place() {
-        return Err(Failure::usage("this version does not work in place").hint("use `mode = \"worktree\"`"));
-    }
-    let repository = Repository::discover(&context.directory)?;
-    let base = base(&repository, &config, run, &file)?;
     let agents = agents(context, &config, run, &file)?;
     let checks = checks(&config, &run.check, file.checks)?;
     let red_first = run.red_first || file.red_first.unwrap_or_default();
@@ -55,8 +50,17 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
     }
     let protect = file.protect.unwrap_or(config.protect);
     Protect::new(&protect)?;
+    let id = GoalId::from_uuid(Uuid::now_v7());
+    let mode = file.workspace.mode.unwrap_or(config.workspace.mode);
+    let base = run.base.clone().or(file.workspace.base);
+    // Last of all looks, because it may leave something in a repository, if only an object that nobody refers to.
+    let beginning = if run.in_place || mode.is_in_place() {
+        in_place::begin(context, run, base.as_deref(), id, &checks).await?
+    } else {
+        beginning(context, run, base.as_deref().unwrap_or(&config.workspace.base))?
+    };
     let goal = Goal {
-        id: GoalId::from_uuid(Uuid::now_v7()),
+        id,
         title: file.title.unwrap_or_else(|| title(&prompt)),
         prompt,
         checks,
@@ -66,9 +70,9 @@ pub(crate) fn draft(context: &Context, run: &Run, now: Timestamp) -> Result<Draf
         agent_settings: file.agent_settings,
         protect,
         workspace: WorkspaceSpec {
-            repository: repository.root().display().to_string(),
-            mode: WorkspaceMode::Worktree,
-            base,
+            repository: beginning.repository,
+            mode: beginning.mode,
+            base: beginning.base,
             setup: file.workspace.setup.unwrap_or(config.workspace.setup),
             copy: file.workspace.copy.unwrap_or(config.workspace.copy),
         },
@@ -210,32 +214,46 @@ fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Resu
     Ok(checks)
 }
 
-fn base(repository: &Repository, config: &Config, run: &Run, file: &GoalFile) -> Result<Commit, Failure> {
+/// Where a goal with a worktree of its own begins.
+fn beginning(context: &Context, run: &Run, named: &str) -> Result<Beginning, Failure> {
+    let repository = Repository::discover(&context.directory)?;
+    let base = base(&repository, run, named)?;
+    Ok(Beginning { repository: repository.root().display().to_string(), mode: WorkspaceMode::Worktree, base })
+}
+
+/// The commit that the work starts from. Uncommitted changes are named when they are no part of it.
+fn base(repository: &Repository, run: &Run, named: &str) -> Result<Commit, Failure> {
     let mut dirty = repository.uncommitted()?;
+    // Whoever writes a goal down does not mean it as a part of the work.
+    let own_file = run.file.as_ref().and_then(|file| file.canonicalize().ok());
+    dirty.retain(|path| own_file.as_ref().is_none_or(|file| *file != repository.root().join(path)));
     if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {
         dirty.remove(at);
-        output::say(format_args!(
-            "note: towline.toml is not committed; it holds for this run, but the agent does not see it"
-        ));
+        if !run.include_dirty {
+            output::say(format_args!(
+                "note: towline.toml is not committed; it holds for this run, but the agent does not see it"
+            ));
+        }
     }
     if run.include_dirty {
-        return Ok(repository.snapshot_dirty()?);
+        let before = repository.snapshot_dirty(in_place::consent(run))?;
+        before.warnings.iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
+        return Ok(before.base);
     }
-    let named = run.base.as_deref().or(file.workspace.base.as_deref());
-    let base = repository.resolve(named.unwrap_or(&config.workspace.base))?;
+    let base = repository.resolve(named)?;
     if !dirty.is_empty() {
-        let named: Vec<&str> = dirty.iter().take(5).map(String::as_str).collect();
-        let more = if dirty.len() > named.len() {
-            format!(" and {} more", dirty.len() - named.len())
-        } else {
-            String::new()
-        };
         output::say(format_args!(
-            "note: uncommitted changes are not part of the work: {}{more}\n      (--include-dirty starts from them)",
-            named.join(", ")
+            "note: uncommitted changes are not part of the work: {}\n      (--include-dirty starts from them)",
+            few(&dirty)
         ));
     }
     Ok(base)
+}
+
+/// The first names of a list.
+fn few(names: &[String]) -> String {
+    let named = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { format!("{named} and {} more", names.len() - 5) } else { named }
 }
 
 /// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them.

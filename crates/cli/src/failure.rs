@@ -84,6 +84,9 @@ impl From<WorkspaceError> for Failure {
             | WorkspaceError::Locked { .. }
             | WorkspaceError::TimedOut { .. }
             | WorkspaceError::Git { .. } => Self::internal(error.to_string()),
+            WorkspaceError::TooLarge { .. } => {
+                Self::usage(error.to_string()).hint("to take it all the same: --allow-large")
+            }
             error => Self::usage(error.to_string()),
         }
     }
@@ -119,9 +122,9 @@ impl From<EngineError> for Failure {
                     )),
                 }
             }
-            error @ (EngineError::Busy { .. } | EngineError::Illegal { .. }) => {
-                Self::usage(error.to_string())
-            }
+            error @ (EngineError::Busy { .. }
+            | EngineError::Illegal { .. }
+            | EngineError::PlaceTaken { .. }) => Self::usage(error.to_string()),
             error => Self::internal(error.to_string()),
         }
     }

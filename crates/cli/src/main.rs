@@ -7,6 +7,7 @@ mod draft;
 mod failure;
 mod find;
 mod goal_file;
+mod in_place;
 mod inspect;
 mod output;
 mod prompt;
@@ -64,6 +65,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Tell(tell) => commands::tell::run(&context, tell).await,
             Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
+            Command::Restore(restore) => commands::restore::run(&context, restore).await,
             Command::Mcp => commands::mcp::run(&context).await,
             Command::Script(script) => commands::script::run(script),
             Command::Acp(acp) => commands::acp::run(&context, acp),

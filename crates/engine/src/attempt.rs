@@ -272,7 +272,7 @@ impl<'a> Conversation<'a> {
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
-                left_work(goal, workspace.clone(), job.launch.attempt, checked).await
+                left_work(&self.shared.home, goal, workspace.clone(), job.launch.attempt, checked).await
             }
             _ => Work::Nothing,
         };
@@ -281,7 +281,7 @@ impl<'a> Conversation<'a> {
         // Another agent can only know by this what was done.
         let changes = match &job.workspace {
             Some(workspace) if job.goal.agents.len() > 1 => {
-                changes(job.goal.clone(), workspace.clone()).await
+                changes(&self.shared.home, job.goal.clone(), workspace.clone()).await
             }
             _ => String::new(),
         };

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{AttemptNo, Event, Goal, Verdict, Work, WorkspaceBinding};
-use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspaceError};
+use towline_workspace::{Candidate, Protect, Repository, WorkspaceError};
 
 use crate::engine::Shared;
+use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
+use crate::place::workspace_of;
 use crate::prepare::stopped;
 
 /// How much of a list of changes is handed over.
@@ -26,7 +28,7 @@ pub(crate) async fn run(
 ) {
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
-        let (repository, candidate) = candidate(goal.clone(), workspace, attempt).await?;
+        let (repository, candidate) = candidate(&shared.home, goal.clone(), workspace, attempt).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
@@ -84,12 +86,13 @@ pub(crate) async fn judge(
 /// What an attempt left that no verdict speaks about. Where that cannot be told, nothing: its work is kept, and the
 /// next attempt goes on with it.
 pub(crate) async fn left_work(
+    home: &Home,
     goal: Goal,
     workspace: WorkspaceBinding,
     attempt: AttemptNo,
     checked: Option<String>,
 ) -> Work {
-    let Ok((repository, candidate)) = candidate(goal.clone(), workspace, attempt).await else {
+    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, attempt).await else {
         return Work::Nothing;
     };
     let base = goal.workspace.base;
@@ -104,9 +107,10 @@ pub(crate) async fn left_work(
 }
 
 /// What is changed in the workspace, in short; nothing where that cannot be told.
-pub(crate) async fn changes(goal: Goal, binding: WorkspaceBinding) -> String {
+pub(crate) async fn changes(home: &Home, goal: Goal, binding: WorkspaceBinding) -> String {
+    let home = home.clone();
     let stat = tokio::task::spawn_blocking(move || {
-        let (_, workspace) = open(&goal, &binding)?;
+        let (_, workspace) = workspace_of(&home, &goal, &binding)?;
         workspace.diff_stat(None)
     });
     let stat = stat.await.ok().and_then(Result::ok).map(|stat| stat.to_string()).unwrap_or_default();
@@ -116,26 +120,15 @@ pub(crate) async fn changes(goal: Goal, binding: WorkspaceBinding) -> String {
     }
 }
 
-fn open(goal: &Goal, binding: &WorkspaceBinding) -> Result<(Repository, Workspace), WorkspaceError> {
-    let repository = Repository::discover(Path::new(&goal.workspace.repository))?;
-    let id = goal.id.to_string();
-    let workspace = Workspace::open(
-        &repository,
-        &id,
-        Path::new(&binding.path),
-        binding.branch.as_deref().unwrap_or_default(),
-        &binding.base,
-    )?;
-    Ok((repository, workspace))
-}
-
 async fn candidate(
+    home: &Home,
     goal: Goal,
     binding: WorkspaceBinding,
     attempt: AttemptNo,
 ) -> Result<(Repository, Candidate), CheckError> {
+    let home = home.clone();
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
-        let (repository, workspace) = open(&goal, &binding)?;
+        let (repository, workspace) = workspace_of(&home, &goal, &binding)?;
         let protect = Protect::new(&goal.protect)?;
         let candidate = workspace.candidate(attempt.get(), &protect)?;
         Ok((repository, candidate))

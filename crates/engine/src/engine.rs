@@ -1,6 +1,7 @@
 //! The engine: starts goals, takes up those that were left, and knows which it drives.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::error::EngineError;
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
+use crate::place::{Turn, must_be_alone};
 use crate::presence::{Presence, is_dead};
 use crate::sweep;
 use crate::token::Secret;
@@ -130,6 +132,7 @@ impl Engine {
 
     /// Records a new goal and begins to drive it.
     pub async fn start(&self, goal: Goal) -> Result<Handle, EngineError> {
+        let turn = self.take_turn(&goal).await?;
         let now = self.shared.clock.now();
         let created = NewEvent {
             at: now,
@@ -140,7 +143,7 @@ impl Engine {
             event: Event::Created,
         };
         let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
-        self.drive(record, None).await
+        self.drive(record, None, turn).await
     }
 
     /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
@@ -149,7 +152,8 @@ impl Engine {
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
-            match self.drive(record, wish.clone()).await {
+            let turn = self.take_turn(&record.goal).await?;
+            match self.drive(record, wish.clone(), turn).await {
                 // Whoever only leaves a word has it for a moment.
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
@@ -178,9 +182,27 @@ impl Engine {
         self.shared.tasks.wait().await;
     }
 
-    async fn drive(&self, record: GoalRecord, wish: Option<Event>) -> Result<Handle, EngineError> {
+    /// Where a goal works in place, waits until it can begin there, and fails when somebody else is there.
+    async fn take_turn(&self, goal: &Goal) -> Result<Option<Turn>, EngineError> {
+        if !goal.workspace.mode.is_in_place() {
+            return Ok(None);
+        }
+        let turn = Turn::take(&self.shared.home).await?;
+        let folder = Path::new(&goal.workspace.repository);
+        must_be_alone(&self.shared.home, self.shared.store.as_ref(), goal.id, folder).await?;
+        Ok(Some(turn))
+    }
+
+    async fn drive(
+        &self,
+        record: GoalRecord,
+        wish: Option<Event>,
+        turn: Option<Turn>,
+    ) -> Result<Handle, EngineError> {
         refuse(&record, wish.as_ref(), self.shared.clock.now())?;
         let lease = self.claim(&record).await?;
+        // From here on the lease says that somebody is there.
+        drop(turn);
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
         let goal = record.goal.id;

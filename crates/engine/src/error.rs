@@ -26,6 +26,16 @@ pub enum EngineError {
         /// The goal.
         goal: GoalId,
     },
+    /// Another goal is at work in the same directory.
+    #[error(
+        "goal {goal} is at work in {folder}, and there can be only one at a time; wait for it (`towline logs -f {goal}`) or end it (`towline cancel {goal}`)"
+    )]
+    PlaceTaken {
+        /// The directory of the other goal.
+        folder: String,
+        /// The other goal.
+        goal: String,
+    },
     /// The state directory cannot be used.
     #[error("cannot {action} {}: {source}", path.display())]
     Home {

@@ -60,6 +60,16 @@ impl Home {
         self.root.join("workspaces").join(goal.to_string())
     }
 
+    /// The history of a goal that works in a folder without git.
+    pub fn history(&self, goal: GoalId) -> PathBuf {
+        self.root.join("workspaces").join(format!("{goal}.git"))
+    }
+
+    /// The file whose lock is the right to begin work in place.
+    pub(crate) fn in_place_lock(&self) -> PathBuf {
+        self.root.join("in-place.lock")
+    }
+
     /// Where the candidates of all goals are checked out, by goal.
     pub(crate) fn verifications(&self) -> PathBuf {
         self.root.join("verify")

@@ -1,16 +1,16 @@
 //! Makes a goal's workspace and runs the setup in it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
 use towline_core::{Event, Goal, WorkspaceBinding};
-use towline_workspace::{Repository, WorkspaceError, WorkspacePlan};
+use towline_workspace::{Workspace, WorkspaceError, WorkspacePlan};
 
 use crate::checks::judge;
 use crate::engine::Shared;
 use crate::news::{Newsline, StopLevel};
+use crate::place::repository_of;
 
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
@@ -57,19 +57,33 @@ async fn prepare(
         base: goal.workspace.base.clone(),
         copy: goal.workspace.copy.clone(),
     };
-    let repository = goal.workspace.repository.clone();
+    let (home, of) = (shared.home.clone(), goal.clone());
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
-        let repository = Repository::discover(Path::new(&repository))?;
+        let repository = repository_of(&home, &of)?;
         let base = repository.as_candidate(&plan.base)?;
-        let workspace = towline_workspace::create(&repository, &plan)?;
+        let workspace = if of.workspace.mode.is_in_place() {
+            Workspace::in_place(&repository, &plan.goal, &plan.base)?
+        } else {
+            towline_workspace::create(&repository, &plan)?
+        };
         Ok((repository, base, workspace))
     });
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
-    let logs = shared.home.setup_logs(goal.id);
-    let commands = &goal.workspace.setup;
-    let setup_stop = stopped(stop.clone());
-    towline_check::setup(commands, workspace.path(), &logs, &shared.shim, &shared.environment, setup_stop)
+    // The user's own directory is as ready as they want it to be.
+    if !goal.workspace.mode.is_in_place() {
+        let logs = shared.home.setup_logs(goal.id);
+        let commands = &goal.workspace.setup;
+        let setup_stop = stopped(stop.clone());
+        towline_check::setup(
+            commands,
+            workspace.path(),
+            &logs,
+            &shared.shim,
+            &shared.environment,
+            setup_stop,
+        )
         .await?;
+    }
     let base_verdict = if goal.red_first {
         let logs = shared.home.base_checks(goal.id);
         Some(judge(shared, goal, (&repository, &base), &logs, line, stop).await?)
@@ -78,7 +92,7 @@ async fn prepare(
     };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),
-        branch: Some(workspace.branch().to_owned()),
+        branch: workspace.branch().map(str::to_owned),
         base: goal.workspace.base.clone(),
     };
     Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec(), base_verdict })

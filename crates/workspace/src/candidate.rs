@@ -42,6 +42,12 @@ impl Workspace {
         let mut uncommitted: Vec<String> = changed.iter().map(|path| shown(path)).collect();
         uncommitted.retain(|path| !restored.contains(path));
         warnings.extend(snapshot.warnings);
+        if self.is_in_place() && !restored.is_empty() {
+            warnings.push(format!(
+                "protected paths are judged as they were, but stay changed in your files: {}",
+                restored.join(", ")
+            ));
+        }
 
         let repo = self.repository();
         let tree = snapshot.index.write_tree()?;

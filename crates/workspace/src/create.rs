@@ -177,7 +177,7 @@ impl Maker<'_> {
 
     fn workspace(self, linked: Linked, warnings: Vec<String>) -> Workspace {
         let WorkspacePlan { goal, branch, base, .. } = self.plan;
-        Workspace::from_parts(self.repo, goal, branch, base, linked, warnings)
+        Workspace::from_parts(self.repo, goal, Some(branch), base, linked, warnings)
     }
 
     fn taken(&self, what: &str) -> WorkspaceError {

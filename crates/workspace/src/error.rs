@@ -11,7 +11,7 @@ pub enum WorkspaceError {
     /// The directory is in no git repository.
     #[error(
         "{} is not inside a git repository; run `git init` there and make a first commit, \
-         or start from a directory that is in one",
+         start from a directory that is in one, or have the agent work right there with --in-place",
         path.display()
     )]
     NotARepository {
@@ -201,6 +201,44 @@ pub enum WorkspaceError {
         /// What is missing.
         what: String,
     },
+    /// Paths that were neither there before a goal nor are there now.
+    #[error("not all of these were in {} before, or are now: {paths}; name paths from its top, as a diff does", root.display())]
+    NoSuchPath {
+        /// What was named.
+        paths: String,
+        /// The directory.
+        root: PathBuf,
+    },
+    /// Only what was made for a goal is removed with it.
+    #[error("{} is your own directory, and stays; remove it yourself if you want to", path.display())]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A merge is not finished.
+    #[error(
+        "a merge in {} is not finished: {} {} conflicts; finish it and commit, or undo it (`git merge --abort`)",
+        root.display(), few(paths), if paths.len() == 1 { "has" } else { "have" }
+    )]
+    Unmerged {
+        /// The repository's working tree.
+        root: PathBuf,
+        /// The paths with conflicts.
+        paths: Vec<String>,
+    },
+    /// There is more than a snapshot should take in.
+    #[error(
+        "{} holds too much for a snapshot: more than 20,000 files or 1 GiB that git does not ignore \
+         (the largest: {largest}, {megabytes} MiB); add what is no part of the work to .gitignore", path.display()
+    )]
+    TooLarge {
+        /// The directory.
+        path: PathBuf,
+        /// The largest file that was seen.
+        largest: String,
+        /// Its size.
+        megabytes: u64,
+    },
     /// A workspace with work in it that is in no commit is never removed.
     #[error("the workspace {} has uncommitted work; commit it or discard it there, then remove it again", path.display())]
     Dirty {
@@ -215,6 +253,12 @@ impl WorkspaceError {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }
+}
+
+/// The first names of a list.
+fn few(paths: &[String]) -> String {
+    let named = paths.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if paths.len() > 5 { format!("{named} and {} more", paths.len() - 5) } else { named }
 }
 
 fn suggestion(similar: &[String]) -> String {

@@ -74,6 +74,11 @@ impl PrivateIndex {
         self.git.command("write-tree").line()
     }
 
+    /// Makes it the index at `path`, in the place of what is there.
+    pub(crate) fn install(&self, path: &Path) -> Result<(), WorkspaceError> {
+        fs::rename(self.directory.join("index"), path).map_err(WorkspaceError::io("write", path))
+    }
+
     /// Takes paths out of the index.
     pub(crate) fn forget<'a>(&self, paths: impl IntoIterator<Item = &'a [u8]>) -> Result<(), WorkspaceError> {
         self.update(&["--force-remove"], paths)

@@ -7,13 +7,26 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::embedded::Nested;
+use crate::embedded::{self, Nested};
 use crate::git::{Git, records, shown};
+use crate::measure::measure;
 use crate::private_index;
-use crate::{Candidate, WorkspaceError};
+use crate::{Before, Candidate, Consent, WorkspaceError};
 
 /// How many similar names an error about an unknown base offers.
 const SUGGESTIONS: usize = 3;
+
+/// The message of a commit that holds what was in no commit when a goal began.
+pub(crate) const SNAPSHOT_MESSAGE: &str = "towline: uncommitted changes at the goal's start";
+
+/// Whose repository it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The user's, with all their work in it.
+    User,
+    /// One of our own, for a folder that is in none.
+    Towline,
+}
 
 /// A git repository with a working tree.
 #[derive(Debug, Clone)]
@@ -21,6 +34,7 @@ pub struct Repository {
     root: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
+    owner: Owner,
 }
 
 impl Repository {
@@ -43,7 +57,16 @@ impl Repository {
             }
             other => other?,
         };
-        Ok(Self { root, git_dir: ask("--git-dir")?, common_dir: ask("--git-common-dir")? })
+        Ok(Self::from_parts(root, ask("--git-dir")?, ask("--git-common-dir")?, Owner::User))
+    }
+
+    pub(crate) const fn from_parts(
+        root: PathBuf,
+        git_dir: PathBuf,
+        common_dir: PathBuf,
+        owner: Owner,
+    ) -> Self {
+        Self { root, git_dir, common_dir, owner }
     }
 
     /// The top of the working tree.
@@ -88,15 +111,29 @@ impl Repository {
     /// A commit of HEAD and everything in the working tree that is not ignored, made without touching index
     /// or files. HEAD itself when there is nothing to add. Repositories inside the repository are left out:
     /// they are the user's own affair.
-    pub fn snapshot_dirty(&self) -> Result<Commit, WorkspaceError> {
+    pub fn snapshot_dirty(&self, consent: Consent) -> Result<Before, WorkspaceError> {
+        self.refuse_conflicts()?;
         let head = self.resolve("HEAD")?;
         let git = self.git();
+        measure(&self.root, &embedded::untracked(&git)?.files, consent)?;
         let snapshot = private_index::snapshot(self, &git, &self.git_dir, &head, &head, Nested::LeftOut)?;
         let tree = snapshot.index.write_tree()?;
-        if tree == self.tree_of(&head)? {
-            return Ok(head);
+        let is_head = tree == self.tree_of(&head)?;
+        let base = if is_head { head } else { self.commit_tree(&tree, &head, SNAPSHOT_MESSAGE)? };
+        Ok(Before { base, warnings: snapshot.warnings })
+    }
+
+    /// Fails when a merge is not finished: files with conflict marks in them are nothing to start from.
+    pub(crate) fn refuse_conflicts(&self) -> Result<(), WorkspaceError> {
+        let listing = self.git().command("ls-files").args(["--unmerged", "-z"]).run()?;
+        // Each record is `mode hash stage<tab>path`, up to three for a path.
+        let paths = records(&listing).filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));
+        let mut paths: Vec<String> = paths.map(shown).collect();
+        paths.dedup();
+        if paths.is_empty() {
+            return Ok(());
         }
-        self.commit_tree(&tree, &head, "towline: uncommitted changes at the goal's start")
+        Err(WorkspaceError::Unmerged { root: self.root.clone(), paths })
     }
 
     /// A commit as it is, to be judged like an agent's work.
@@ -125,6 +162,16 @@ impl Repository {
     /// Git in the user's working tree.
     pub(crate) fn git(&self) -> Git {
         Git::at(&self.git_dir, &self.root)
+    }
+
+    /// Git's directory about the working tree.
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Whose it is.
+    pub(crate) const fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// Where git keeps its records of linked worktrees.

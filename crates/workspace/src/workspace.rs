@@ -20,7 +20,8 @@ use crate::{Repository, WorkspaceError};
 pub struct Workspace {
     repository: Repository,
     goal: String,
-    branch: String,
+    /// None when the directory is the user's own.
+    branch: Option<String>,
     base: Commit,
     linked: Linked,
     warnings: Vec<String>,
@@ -44,13 +45,13 @@ impl Workspace {
             return Err(broken("git has no record of it"));
         };
         repository.require(base)?;
-        Ok(Self::from_parts(repository, goal, branch, base, linked, Vec::new()))
+        Ok(Self::from_parts(repository, goal, Some(branch), base, linked, Vec::new()))
     }
 
     pub(crate) fn from_parts(
         repository: &Repository,
         goal: &str,
-        branch: &str,
+        branch: Option<&str>,
         base: &Commit,
         linked: Linked,
         warnings: Vec<String>,
@@ -59,7 +60,7 @@ impl Workspace {
         Self {
             repository,
             goal: goal.to_owned(),
-            branch: branch.to_owned(),
+            branch: branch.map(str::to_owned),
             base: base.clone(),
             linked,
             warnings,
@@ -71,9 +72,9 @@ impl Workspace {
         &self.linked.path
     }
 
-    /// The branch that was made for the goal. The agent may have switched to another one.
-    pub fn branch(&self) -> &str {
-        &self.branch
+    /// The branch that was made for the goal; none when it works in place. The agent may have switched to another one.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
     }
 
     /// The commit the goal started from.
@@ -97,8 +98,12 @@ impl Workspace {
     }
 
     /// Removes the worktree's files, ignored ones too, and git's record of it. The branch stays, and a
-    /// private ref keeps the commit it was on. Fails when something that is not ignored is in no commit.
+    /// private ref keeps the commit it was on. Fails when something that is not ignored is in no commit, and always when
+    /// the directory is the user's own.
     pub fn remove(self) -> Result<(), WorkspaceError> {
+        if self.is_in_place() {
+            return Err(WorkspaceError::NotOurs { path: self.linked.path });
+        }
         let (head, _) = self.parent()?;
         let tree = self.snapshot(&head)?.index.write_tree()?;
         if tree != self.repository.tree_of(&head)? {
@@ -114,6 +119,9 @@ impl Workspace {
 
     /// The commit that new work is on top of, and what is odd about the worktree.
     pub(crate) fn parent(&self) -> Result<(Commit, Vec<String>), WorkspaceError> {
+        if self.is_in_place() {
+            return Ok((self.parent_in_place()?, Vec::new()));
+        }
         let mut warnings = Vec::new();
         if !self.is_linked_from_inside() {
             warnings.push(
@@ -132,6 +140,18 @@ impl Workspace {
             }
         };
         Ok((head, warnings))
+    }
+
+    /// In the user's own directory, HEAD is where the user has it. While nobody has committed anything new, the work is on
+    /// top of the base, which may hold more.
+    fn parent_in_place(&self) -> Result<Commit, WorkspaceError> {
+        let before = self.repository.committed_base(&self.base)?;
+        Ok(self.head()?.filter(|head| *head != before).unwrap_or_else(|| self.base.clone()))
+    }
+
+    /// Whether the directory is the user's own.
+    pub(crate) const fn is_in_place(&self) -> bool {
+        self.branch.is_none()
     }
 
     /// Everything in the worktree that is not ignored.

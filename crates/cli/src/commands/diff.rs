@@ -1,10 +1,9 @@
 //! `towline diff`: what a goal changed.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use towline_core::Phase;
-use towline_workspace::{Repository, Workspace};
+use towline_engine::workspace_of;
 
 use crate::args::Diff;
 use crate::context::Context;
@@ -13,18 +12,12 @@ use crate::{find, output};
 
 /// Prints the change: the proven candidate's when the goal is done, else what is in the workspace now.
 pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failure> {
-    let record = find::goal(context, &args.id).await?.record;
+    let found = find::goal(context, &args.id).await?;
+    let record = &found.record;
     let Some(binding) = &record.state.workspace else {
         return Err(Failure::not_found(format!("goal {} has no workspace yet", record.goal.id.short())));
     };
-    let repository = Repository::discover(Path::new(&record.goal.workspace.repository))?;
-    let workspace = Workspace::open(
-        &repository,
-        &record.goal.id.to_string(),
-        Path::new(&binding.path),
-        binding.branch.as_deref().unwrap_or_default(),
-        &binding.base,
-    )?;
+    let (_, workspace) = workspace_of(&found.state.home, &record.goal, binding)?;
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
     if args.stat {
         output::tell(workspace.diff_stat(proven)?);

@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
-    let draft = draft(context, args, SystemClock.now())?;
+    let draft = draft(context, args, SystemClock.now()).await?;
     let state = context.state()?;
     if !args.format.json && !args.format.events {
         let title = output::brief(&draft.goal.title);

@@ -28,7 +28,8 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
         facts.extend(workspace.branch.clone().map(|branch| ("branch", branch)));
-        facts.push(("workspace", workspace.path.clone()));
+        let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
+        facts.push(("workspace", format!("{}{mode}", workspace.path)));
     }
     facts.extend(about(&record.goal));
     facts.extend(

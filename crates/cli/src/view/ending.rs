@@ -132,6 +132,10 @@ pub(crate) fn next_steps(
     if let Some(workspace) = &record.state.workspace {
         steps.push(("see the change".to_owned(), format!("towline diff {id}")));
         match (&record.state.phase, &record.state.candidate) {
+            _ if record.goal.workspace.mode.is_in_place() => {
+                steps.push(("the work is in".to_owned(), workspace.path.clone()));
+                steps.push(("undo it".to_owned(), format!("towline restore {id}")));
+            }
             (Phase::Done, Some(candidate)) => {
                 steps.push(("take it".to_owned(), format!("git merge {}", candidate.short())));
             }

@@ -71,7 +71,7 @@ fn a_stored_workspace_opens_again_and_gives_the_same_candidate() {
     let plan = project.plan();
     let opened = Workspace::open(&project.repository(), GOAL, &plan.path, BRANCH, &plan.base).unwrap();
 
-    assert_eq!((opened.path(), opened.branch(), opened.base()), (workspace.path(), BRANCH, &plan.base));
+    assert_eq!((opened.path(), opened.branch(), opened.base()), (workspace.path(), Some(BRANCH), &plan.base));
     assert_eq!(opened.candidate(1, &Protect::nothing()).unwrap(), first);
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use towline_workspace::{Protect, Repository, WorkspaceError, verification};
+use towline_workspace::{Consent, Protect, Repository, WorkspaceError, verification};
 
 use crate::support::{Project, State, git, write};
 
@@ -52,7 +52,7 @@ fn use_everything(project: &Project) {
     verification(&project.repository(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
     write(&project.root, "dirty", "x");
     assert_eq!(project.repository().uncommitted().unwrap(), ["dirty"]);
-    assert_ne!(project.repository().snapshot_dirty().unwrap(), project.head());
+    assert_ne!(project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base, project.head());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use towline_workspace::{Candidate, Commit, Repository, WorkspaceError};
+use towline_workspace::{Candidate, Commit, Consent, Repository, WorkspaceError};
 
 use crate::support::{Project, State, commit_all, expected, git, strings, write};
 
@@ -79,7 +79,7 @@ fn a_repository_without_commits_says_how_to_make_one() {
         assert!(matches!(&error, WorkspaceError::NoCommits { root } if *root == project.root), "{error:?}");
         assert!(error.to_string().contains("git commit"), "{error}");
     }
-    let error = project.repository().snapshot_dirty().unwrap_err();
+    let error = project.repository().snapshot_dirty(Consent::WithinBounds).unwrap_err();
     assert!(matches!(error, WorkspaceError::NoCommits { .. }), "{error:?}");
 }
 
@@ -116,7 +116,7 @@ fn looking_for_uncommitted_paths_does_not_refresh_the_users_index() {
 #[test]
 fn a_snapshot_of_a_clean_tree_is_head() {
     let project = Project::new();
-    assert_eq!(project.repository().snapshot_dirty().unwrap(), project.head());
+    assert_eq!(project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base, project.head());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_snapshot_holds_every_change_and_leaves_the_checkout_alone() {
     write(&clone, "file", "not the user's\n");
     let before = State::of(&project.root);
 
-    let snapshot = project.repository().snapshot_dirty().unwrap();
+    let snapshot = project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base;
 
     assert_eq!(State::of(&project.root), before);
     assert_eq!(

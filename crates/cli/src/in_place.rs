@@ -1,0 +1,119 @@
+//! Beginning a goal in the user's own directory: what is refused, what is kept, and what is said about it first.
+
+use std::path::{Path, PathBuf};
+
+use towline_core::{Check, CheckKind, Commit, GoalId, WorkspaceMode};
+use towline_engine::must_be_alone;
+use towline_workspace::{Before, Consent, Repository, WorkspaceError};
+
+use crate::args::Run;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+/// Where a goal begins.
+pub(crate) struct Beginning {
+    /// The top of the repository, or the folder that is in none.
+    pub(crate) repository: String,
+    /// Which of the two.
+    pub(crate) mode: WorkspaceMode,
+    /// What is there.
+    pub(crate) base: Commit,
+}
+
+/// Whether the person who asks wants a snapshot of any size.
+pub(crate) const fn consent(run: &Run) -> Consent {
+    if run.allow_large { Consent::AnySize } else { Consent::WithinBounds }
+}
+
+/// Has a goal begin in the current directory as it is now: in its repository, or without one. Says what that means.
+pub(crate) async fn begin(
+    context: &Context,
+    run: &Run,
+    base: Option<&str>,
+    goal: GoalId,
+    checks: &[Check],
+) -> Result<Beginning, Failure> {
+    if let Some(base) = base {
+        return Err(Failure::usage(format!("work in place begins with what is there, not with `{base}`"))
+            .hint("leave the base out, or work in a worktree (`mode = \"worktree\"`)"));
+    }
+    let repository = match Repository::discover(&context.directory) {
+        Ok(repository) => Some(repository),
+        Err(WorkspaceError::NotARepository { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let folder = repository.as_ref().map_or(context.directory.as_path(), Repository::root);
+    let folder = folder.canonicalize().map_err(|error| {
+        Failure::usage(format!("the directory {} cannot be used: {error}", folder.display()))
+    })?;
+    refuse_wide(context, &folder)?;
+    if let Some(state) = context.existing_state()? {
+        must_be_alone(&state.home, state.store.as_ref(), goal, &folder).await?;
+    }
+    let (kept, mode) = match repository {
+        Some(repository) => (repository.keep_before(consent(run))?, WorkspaceMode::InPlace),
+        None => {
+            refuse_committed(checks)?;
+            (keep_folder(context, run, goal, &folder)?, WorkspaceMode::InFolder)
+        }
+    };
+    let beginning = Beginning { repository: folder.display().to_string(), mode, base: kept.base };
+    warn(goal, &beginning);
+    kept.warnings.iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
+    Ok(beginning)
+}
+
+/// Keeps a folder that is in no repository, in one of Towline's own. Nothing is left of that when it fails.
+fn keep_folder(context: &Context, run: &Run, goal: GoalId, folder: &Path) -> Result<Before, Failure> {
+    let history = context.home()?.history(goal);
+    let kept = Repository::create_own(folder, &history).and_then(|own| own.keep_before(consent(run)));
+    kept.map_err(|error| {
+        // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
+        let _ = std::fs::remove_dir_all(&history);
+        error.into()
+    })
+}
+
+fn warn(goal: GoalId, beginning: &Beginning) {
+    let (folder, id) = (&beginning.repository, goal.short());
+    let lost = match beginning.mode {
+        WorkspaceMode::InFolder => {
+            "This folder is in no git repository: what is there now is kept by Towline alone. Ignored files are not kept."
+        }
+        _ => "There is no worktree, no branch and nothing to merge. Ignored files are not kept.",
+    };
+    output::say(format_args!(
+        "warning: the agent works in place: it changes your files in {folder} right away.\n         {lost}\n         \
+         To see what it changed: towline diff {id}\n         To put everything back as it is now: towline restore {id}"
+    ));
+}
+
+/// Nobody means their whole home, or more than that.
+fn refuse_wide(context: &Context, folder: &Path) -> Result<(), Failure> {
+    let within = |path: Option<PathBuf>| {
+        path.and_then(|path| path.canonicalize().ok()).is_some_and(|path| path.starts_with(folder))
+    };
+    let what = if folder.parent().is_none() {
+        "the whole file system"
+    } else if within(context.variable("HOME").map(PathBuf::from)) {
+        "your home directory"
+    } else if within(context.home_path().ok()) {
+        "Towline's own state"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!("{} is too wide to work in place: it holds {what}", folder.display()))
+        .hint("go to the folder of the project first"))
+}
+
+fn refuse_committed(checks: &[Check]) -> Result<(), Failure> {
+    let Some(check) = checks.iter().find(|check| check.kind == CheckKind::Committed) else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!(
+        "the check `{}` wants commits, and this folder is in no git repository",
+        check.name
+    ))
+    .hint("run `git init` and make a first commit, or leave the check out"))
+}

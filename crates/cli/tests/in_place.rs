@@ -1,0 +1,244 @@
+//! Working in the user's own directory, with git and without.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, Ran, finish, of_attempts};
+use towline_testkit::hostile;
+use towline_testkit::scratch::wait_for;
+
+/// Needs two attempts, and breaks what is protected in both.
+const TWO_ATTEMPTS: &str = r"
+echo broken > tests/t
+if [ -e half ]; then echo fixed > bug; fi
+touch half
+";
+
+/// Says that it is there, and goes on when it is let.
+const WAITS: &str = r"
+touch started
+while [ ! -e go ]; do sleep 0.05; done
+echo fixed > bug
+";
+
+/// A desk with a folder that is in no repository.
+struct Bench {
+    desk: Desk,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn new(agent: &str) -> Self {
+        let desk = Desk::with_script(|dir| hostile::doing(dir, agent));
+        let folder = desk.home.path().join("work");
+        for (name, text) in [("bug", "broken\n"), ("tests/t", "whole\n"), ("deep/file", "deep\n")] {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        }
+        Self { desk, folder }
+    }
+
+    fn start_in(&self, folder: &Path, args: &[&str]) -> Child {
+        self.desk.command(args).current_dir(folder).spawn().expect("towline starts")
+    }
+
+    fn towline(&self, args: &[&str]) -> Ran {
+        finish(self.start_in(&self.folder, args))
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.join(name)).unwrap_or_else(|error| error.to_string())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    fn wait_until_started(&self) {
+        wait_for(LIMIT, "the agent to be at work", || self.has("started"));
+    }
+
+    fn refused(&self, folder: &Path, args: &[&str], wanted: &[&str]) {
+        let ran = finish(self.start_in(folder, args));
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        for text in wanted {
+            assert!(ran.stderr.contains(text), "{args:?}: no {text:?} in {}", ran.stderr);
+        }
+    }
+}
+
+const RUN: [&str; 6] = ["run", "mend it", "--in-place", "--check", "grep -q fixed bug", "--json"];
+
+fn id_of(report: &Value) -> String {
+    report["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_it_was() {
+    let bench = Bench::new(TWO_ATTEMPTS);
+    std::fs::write(bench.folder.join("towline.toml"), "[protect]\npaths = [\"tests/**\"]\n")
+        .expect("written");
+    let ran = bench.towline(&RUN);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    let id = id_of(&report);
+    for text in ["changes your files in", "in no git repository", "towline restore"] {
+        assert!(ran.stderr.contains(text), "no {text:?} in {}", ran.stderr);
+    }
+    let met: Vec<Value> =
+        of_attempts(&report, "verdict").iter().map(|verdict| verdict["checks"][0]["met"].clone()).collect();
+    assert_eq!(met, [json!(false), json!(true)]);
+    assert_eq!(report["attempts"][1]["verdict"]["restored"], json!(["tests/t"]));
+    assert_eq!(
+        [&report["branch"], &report["workspace"]],
+        [&Value::Null, &json!(bench.folder.canonicalize().expect("a path"))]
+    );
+    assert_eq!(
+        (bench.read("bug"), bench.read("tests/t"), bench.has(".git")),
+        ("fixed\n".into(), "broken\n".into(), false)
+    );
+
+    let diff = bench.towline(&["diff", &id]).stdout;
+    assert!(diff.contains("+fixed") && !diff.contains("tests/t"), "{diff}");
+    let shown = bench.towline(&["show", &id]).stdout;
+    for text in ["(in place)", "✓ done", "towline restore"] {
+        assert!(shown.contains(text), "no {text:?} in {shown}");
+    }
+    assert!(!shown.contains("git merge") && !shown.contains("branch"), "{shown}");
+    let told = bench.towline(&["logs", &id]).stdout;
+    assert!(told.contains("stay changed in your files: tests/t"), "{told}");
+
+    let restored = bench.towline(&["restore", &id, "tests/t"]);
+    assert_eq!(
+        (restored.code, bench.read("tests/t"), bench.read("bug")),
+        (Some(0), "whole\n".into(), "fixed\n".into())
+    );
+    let restored = bench.towline(&["restore", &id]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let now = (bench.read("bug"), bench.read("tests/t"), bench.read("deep/file"), bench.has("half"));
+    assert_eq!(now, ("broken\n".into(), "whole\n".into(), "deep\n".into(), false));
+}
+
+#[test]
+fn in_a_repository_there_is_no_worktree_and_no_branch_and_what_was_dirty_is_the_base() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > bug"));
+    desk.project.write("bug", "broken\n");
+    desk.project.commit("a bug");
+    desk.project.write("mine", "not committed\n");
+    let head = desk.project.git(["rev-parse", "HEAD"]);
+    let ran = desk.towline([
+        "run",
+        "mend it",
+        "--in-place",
+        "--check",
+        "grep -q fixed bug && test -e mine",
+        "--red-first",
+        "--json",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("no worktree, no branch and nothing to merge"), "{}", ran.stderr);
+    let report = ran.json();
+    assert_eq!(desk.project.read("bug"), "fixed\n");
+    let base = report["base"].as_str().expect("a base");
+    assert_eq!(desk.project.git(["rev-parse", &format!("{base}^")]), head);
+    assert_eq!(desk.project.git(["show", &format!("{base}:mine")]), "not committed");
+    assert_eq!(desk.project.git(["worktree", "list"]).lines().count(), 1);
+    assert_eq!(desk.project.git(["branch", "--list"]), "* main");
+    assert_eq!(desk.project.git(["status", "--porcelain"]), " M bug\n?? mine");
+    let stat = desk.towline(["diff", &id_of(&report), "--stat"]).stdout;
+    assert_eq!(stat, "bug +1 -1\n1 files, +1 -1\n");
+    assert_eq!(desk.towline(["restore", &id_of(&report)]).code, Some(0));
+    assert_eq!(desk.project.git(["status", "--porcelain"]), "?? mine");
+}
+
+#[test]
+fn the_configuration_and_a_goals_file_say_where_the_agent_works() {
+    let bench = Bench::new("echo fixed > bug");
+    let check = "[[checks]]\nrun = \"grep -q fixed bug\"\n";
+    std::fs::write(bench.folder.join("towline.toml"), format!("{check}[workspace]\nmode = \"in-place\"\n"))
+        .expect("written");
+    assert_eq!(bench.towline(&["run", "mend it"]).code, Some(0));
+    assert_eq!(bench.read("bug"), "fixed\n");
+    std::fs::write(bench.folder.join("towline.toml"), check).expect("written");
+    std::fs::write(bench.folder.join("bug"), "broken\n").expect("written");
+    std::fs::write(bench.folder.join("goal.md"), "---\nworkspace: {mode: in-place}\n---\nMend it.\n")
+        .expect("written");
+    assert_eq!(bench.towline(&["run", "--file", "goal.md"]).code, Some(0));
+    assert_eq!(bench.read("bug"), "fixed\n");
+}
+
+#[test]
+fn what_would_be_too_wide_or_makes_no_sense_is_refused() {
+    let bench = Bench::new("true");
+    let home = bench.desk.home.path();
+    bench.refused(&home, &RUN, &["too wide to work in place", "your home directory"]);
+    bench.refused(Path::new("/"), &RUN, &["too wide to work in place", "the whole file system"]);
+    bench.refused(&bench.folder, &["run", "x"], &["git init", "--in-place"]);
+    bench.refused(&bench.folder, &["run", "x", "--in-place", "--base", "HEAD"], &["--base", "--in-place"]);
+    std::fs::write(bench.folder.join("goal.md"), "---\nworkspace: {mode: in-place, base: main}\n---\nx\n")
+        .expect("written");
+    bench.refused(&bench.folder, &["run", "--file", "goal.md"], &["not with `main`"]);
+    std::fs::write(bench.folder.join("towline.toml"), "[[checks]]\ncommitted = true\n").expect("written");
+    bench.refused(&bench.folder, &["run", "x", "--in-place"], &["wants commits", "git init"]);
+    std::fs::remove_file(bench.folder.join("towline.toml")).expect("removed");
+    let huge = std::fs::File::create(bench.folder.join("disk.img")).expect("a file");
+    huge.set_len(64 << 30).expect("a long file");
+    bench.refused(&bench.folder, &RUN, &["disk.img", ".gitignore", "--allow-large"]);
+    let kept = std::fs::read_dir(bench.desk.home.towline().join("workspaces")).map(Iterator::count);
+    assert_eq!(kept.unwrap_or_default(), 0, "something was left of what was refused");
+    let goals = bench.towline(&["ls", "--json"]);
+    assert_eq!(goals.json(), json!([]), "{goals:?}");
+}
+
+#[test]
+fn only_one_goal_at_a_time_is_at_work_in_a_folder() {
+    let bench = Bench::new(WAITS);
+    let first = bench.start_in(&bench.folder, &RUN);
+    bench.wait_until_started();
+    let id = bench.desk.only_goal();
+    let short = bench.desk.towline(["ls"]).stdout;
+    bench.refused(&bench.folder, &RUN, &["is at work in", "towline cancel"]);
+    bench.refused(&bench.folder.join("deep"), &RUN, &["is at work in", "towline cancel"]);
+    bench.refused(&bench.folder, &["restore", &id], &["is at work on these files"]);
+    std::fs::write(bench.folder.join("go"), "").expect("written");
+    assert_eq!(finish(first).code, Some(0), "{short}");
+    assert_eq!(bench.towline(&["ls", "--json"]).json().as_array().map(Vec::len), Some(1));
+    assert_eq!(bench.towline(&RUN).code, Some(0));
+}
+
+#[test]
+fn a_crash_frees_the_folder_when_the_agent_is_gone_and_the_goal_is_taken_up_in_place() {
+    let bench = Bench::new(WAITS);
+    let mut first = bench.start_in(&bench.folder, &RUN);
+    bench.wait_until_started();
+    let id = bench.desk.only_goal();
+    first.kill().expect("killed");
+    first.wait().expect("gone");
+    // Its agent lives on under its shim: two agents would be in one folder.
+    bench.refused(&bench.folder, &RUN, &["is at work in"]);
+    std::fs::write(bench.folder.join("go"), "").expect("written");
+    let again = bench.towline(&["run", "--goal", &id, "--json"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let report = again.json();
+    assert_eq!((of_attempts(&report, "n"), bench.read("bug")), (vec![json!(1)], "fixed\n".into()));
+    assert_eq!(bench.towline(&RUN).code, Some(0));
+}
+
+#[test]
+fn a_retry_goes_on_in_place() {
+    let bench = Bench::new(TWO_ATTEMPTS);
+    let ran = bench.towline(&[&RUN[..], &["--budget", "attempts=1"]].concat());
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let id = id_of(&ran.json());
+    let again =
+        finish(bench.start_in(&bench.desk.home.path(), &["retry", &id, "--budget", "attempts=+1", "--json"]));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(again.json()["base"], ran.json()["base"]);
+    assert_eq!(bench.read("bug"), "fixed\n");
+}

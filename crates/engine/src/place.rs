@@ -1,0 +1,107 @@
+//! Where a goal's work happens: the repository that holds it, and who else is at work in the same directory.
+//!
+//! Goals with a worktree are alone in it. Those that work in place share the user's directory with whoever else does, so
+//! only one of them may be at work there: the one whose lease somebody living holds, or whose agent still runs.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
+use towline_process::{ExitRecord, shim_process};
+use towline_store::{GoalRecord, Store};
+use towline_workspace::{Repository, Workspace, WorkspaceError};
+
+use crate::error::EngineError;
+use crate::home::Home;
+use crate::presence::is_dead;
+
+/// How often, and with what pause, a turn is asked for that somebody else has. Nobody needs it for longer than a moment.
+const TURN_TRIES: u32 = 200;
+const TURN_PAUSE: Duration = Duration::from_millis(50);
+
+/// The repository that holds a goal's base and candidates.
+pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceError> {
+    let folder = Path::new(&goal.workspace.repository);
+    match goal.workspace.mode {
+        WorkspaceMode::Worktree | WorkspaceMode::InPlace => Repository::discover(folder),
+        WorkspaceMode::InFolder => Repository::open_own(folder, &home.history(goal.id)),
+    }
+}
+
+/// The directory that a goal's agent works in, once it is prepared.
+pub fn workspace_of(
+    home: &Home,
+    goal: &Goal,
+    binding: &WorkspaceBinding,
+) -> Result<(Repository, Workspace), WorkspaceError> {
+    let repository = repository_of(home, goal)?;
+    let id = goal.id.to_string();
+    let workspace = match &binding.branch {
+        Some(branch) => Workspace::open(&repository, &id, Path::new(&binding.path), branch, &binding.base)?,
+        None => Workspace::in_place(&repository, &id, &binding.base)?,
+    };
+    Ok((repository, workspace))
+}
+
+/// The right to begin work in place, for a moment: whoever has it looks whether somebody else is there and takes the lease
+/// of a goal of their own, and nobody does the same meanwhile.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _lock: File,
+}
+
+impl Turn {
+    /// Waits for it, for a bounded time. The system gives it back when its holder dies.
+    pub(crate) async fn take(home: &Home) -> Result<Self, EngineError> {
+        let path = home.in_place_lock();
+        let failed = |source: io::Error| EngineError::Home { action: "lock", path: path.clone(), source };
+        let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+        for _ in 0..TURN_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _lock: file }),
+                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(TURN_PAUSE).await,
+                Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+        Err(failed(io::Error::from(io::ErrorKind::TimedOut)))
+    }
+}
+
+/// Fails when another goal is at work in this directory, above it or below it.
+pub async fn must_be_alone(
+    home: &Home,
+    store: &dyn Store,
+    goal: GoalId,
+    here: &Path,
+) -> Result<(), EngineError> {
+    let others = store.list().await?;
+    let other = others.iter().filter(|other| other.goal.id != goal).find(|other| {
+        let there = Path::new(&other.goal.workspace.repository);
+        other.goal.workspace.mode.is_in_place()
+            && (here.starts_with(there) || there.starts_with(here))
+            && is_at_work(home, other)
+    });
+    match other {
+        Some(other) => Err(EngineError::PlaceTaken {
+            folder: other.goal.workspace.repository.clone(),
+            goal: other.goal.id.short(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Whether somebody drives the goal, or its agent runs on without them.
+pub fn is_at_work(home: &Home, record: &GoalRecord) -> bool {
+    let engines = home.engines();
+    if record.lease.as_ref().is_some_and(|lease| !is_dead(&engines, &lease.worker)) {
+        return true;
+    }
+    record.state.last_attempt().is_some_and(|attempt| {
+        let dir = home.attempt(record.goal.id, attempt.n);
+        !matches!(ExitRecord::read(&dir), Ok(Some(_)))
+            && shim_process(&dir).ok().flatten().is_some_and(|shim| shim.is_running())
+    })
+}

@@ -1,0 +1,232 @@
+//! Working in the user's own directory, with git and without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use towline_workspace::{
+    Commit, Consent, Protect, Repository, Workspace, WorkspaceError, discard_verification, verification,
+};
+
+use crate::support::{GOAL, Project, State, expected, files_below, git, names_below, strings, write};
+
+/// A folder without git, and the place of its history.
+struct Folder {
+    scratch: TempDir,
+    root: PathBuf,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap().join("folder");
+        write(&root, "src/a", "one\n");
+        write(&root, "src/b", "two\n");
+        write(&root, "tests/t", "whole\n");
+        write(&root, ".gitignore", "*.log\n");
+        write(&root, "out.log", "ignored\n");
+        Self { scratch, root }
+    }
+
+    fn history(&self) -> PathBuf {
+        self.scratch.path().canonicalize().unwrap().join("state/goal.git")
+    }
+
+    fn begin(&self) -> Workspace {
+        let repository = Repository::create_own(&self.root, &self.history()).unwrap();
+        let before = repository.keep_before(Consent::WithinBounds).unwrap();
+        Workspace::in_place(&repository, GOAL, &before.base).unwrap()
+    }
+
+    fn files_of(&self, commit: &Commit) -> Vec<String> {
+        let list = git(&self.history(), ["ls-tree", "-r", "--name-only", commit.as_str()]);
+        list.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Work that changes, adds, deletes and touches what is protected.
+fn work_in(root: &Path) {
+    write(root, "src/a", "changed\n");
+    write(root, "src/new/c", "added\n");
+    fs::remove_file(root.join("src/b")).unwrap();
+    write(root, "tests/t", "broken\n");
+    write(root, "more.log", "ignored\n");
+}
+
+#[test]
+fn a_folder_without_git_has_a_base_candidates_diffs_and_checkouts_all_the_same() {
+    let folder = Folder::new();
+    let before = files_below(&folder.root);
+    let workspace = folder.begin();
+    assert_eq!(files_below(&folder.root), before);
+    assert!(!folder.root.join(".git").exists());
+    assert_eq!((workspace.path(), workspace.branch()), (folder.root.as_path(), None));
+    assert_eq!(folder.files_of(workspace.base()), [".gitignore", "src/a", "src/b", "tests/t"]);
+
+    work_in(&folder.root);
+    let protect = Protect::new(&strings(&["tests/**"])).unwrap();
+    let candidate = workspace.candidate(1, &protect).unwrap();
+    assert_eq!(folder.files_of(&candidate.commit), [".gitignore", "src/a", "src/new/c", "tests/t"]);
+    assert_eq!(candidate.restored, ["tests/t"]);
+    assert_eq!(
+        candidate.warnings,
+        ["protected paths are judged as they were, but stay changed in your files: tests/t"]
+    );
+    assert_eq!(workspace.candidate(1, &protect).unwrap(), candidate);
+    let changed: Vec<String> =
+        workspace.diff_stat(None).unwrap().files.into_iter().map(|file| file.path).collect();
+    assert_eq!(changed, ["src/a", "src/b", "src/new/c", "tests/t"]);
+    assert!(workspace.diff(Some(&candidate.commit)).unwrap().contains("+changed"));
+
+    let repository = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    let place = folder.root.parent().unwrap().join("verify");
+    let checkout =
+        verification(&repository, &place, &candidate.commit, &strings(&["out.log"]), &folder.root).unwrap();
+    assert_eq!(names_below(checkout.path()), [".gitignore", "out.log", "src/a", "src/new/c", "tests/t"]);
+    assert_eq!(fs::read_to_string(place.join("tests/t")).unwrap(), "whole\n");
+    drop(checkout);
+    discard_verification(&repository, &place).unwrap();
+    assert!(!place.exists());
+}
+
+#[test]
+fn what_was_there_before_comes_back_byte_for_byte() {
+    let folder = Folder::new();
+    let before = files_below(&folder.root);
+    let workspace = folder.begin();
+    work_in(&folder.root);
+    let worked = files_below(&folder.root);
+
+    let opened = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    let opened = Workspace::in_place(&opened, GOAL, workspace.base()).unwrap();
+    opened.restore(&strings(&["tests"])).unwrap();
+    assert_eq!(fs::read_to_string(folder.root.join("tests/t")).unwrap(), "whole\n");
+    assert_eq!(fs::read_to_string(folder.root.join("src/a")).unwrap(), "changed\n");
+
+    for path in ["nowhere", "../outside"] {
+        let error = opened.restore(&strings(&[path])).unwrap_err();
+        assert!(matches!(&error, WorkspaceError::NoSuchPath { paths, .. } if paths == path), "{error:?}");
+    }
+    write(&folder.root, "tests/t", "broken\n");
+    let replaced = opened.restore(&[]).unwrap();
+    let mut now = files_below(&folder.root);
+    // What is ignored is in no snapshot, and stays.
+    assert!(now.remove(Path::new("more.log")).is_some());
+    assert_eq!(now, before);
+    assert_eq!(folder.files_of(&replaced), [".gitignore", "src/a", "src/new/c", "tests/t"]);
+    assert!(worked.contains_key(Path::new("src/new/c")));
+}
+
+#[test]
+fn beginning_in_a_folder_can_be_repeated_after_it_was_cut_off() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.history().join("refs")).unwrap();
+    let first = folder.begin();
+    let again = folder.begin();
+    assert_eq!(folder.files_of(first.base()), folder.files_of(again.base()));
+}
+
+#[test]
+fn in_a_repository_the_dirty_state_is_the_base_and_nothing_of_the_user_is_touched() {
+    let project = Project::new();
+    write(&project.root, "src/lib.rs", "mine\n");
+    write(&project.root, "staged.rs", "mine\n");
+    git(&project.root, ["add", "staged.rs"]);
+    let clone = project.root.join("vendor/clone");
+    fs::create_dir_all(&clone).unwrap();
+    git(&clone, ["init", "-q"]);
+    write(&clone, "file", "of a clone\n");
+    let state = State::of(&project.root);
+    let before = project.repository().keep_before(Consent::WithinBounds).unwrap();
+    let workspace = Workspace::in_place(&project.repository(), GOAL, &before.base).unwrap();
+    assert_eq!(State::of(&project.root), state);
+    let base = expected(&[
+        (".gitignore", "100644 *.log\n.env\ntarget/\n"),
+        ("src/lib.rs", "100644 mine\n"),
+        ("staged.rs", "100644 mine\n"),
+        ("tests/a.rs", "100644 assert a\n"),
+        ("tests/b.rs", "100644 assert b\n"),
+        ("vendor/clone/file", "100644 of a clone\n"),
+    ]);
+    assert_eq!(project.files_of(&before.base), base);
+
+    write(&project.root, "src/lib.rs", "theirs\n");
+    fs::remove_file(project.root.join("tests/b.rs")).unwrap();
+    let state = State::of(&project.root);
+    let protect = Protect::new(&strings(&["tests/**"])).unwrap();
+    let candidate = workspace.candidate(1, &protect).unwrap();
+    assert_eq!(State::of(&project.root), state);
+    assert_eq!(candidate.head, before.base);
+    let mut with_work = base;
+    with_work.insert("src/lib.rs".to_owned(), "100644 theirs\n".to_owned());
+    assert_eq!(project.files_of(&candidate.commit), with_work);
+    assert_eq!(
+        (candidate.restored, candidate.uncommitted),
+        (strings(&["tests/b.rs"]), strings(&["src/lib.rs"]))
+    );
+    assert_eq!(git(&project.root, ["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
+}
+
+#[test]
+fn commits_of_the_agent_in_place_are_seen_and_restoring_leaves_them_alone() {
+    let project = Project::new();
+    write(&project.root, "mine.rs", "mine\n");
+    let start = project.head();
+    let before = project.repository().keep_before(Consent::WithinBounds).unwrap().base;
+    assert_eq!(project.repository().committed_base(&before).unwrap(), start);
+    assert_eq!(project.repository().committed_base(&start).unwrap(), start);
+    let workspace = Workspace::in_place(&project.repository(), GOAL, &before).unwrap();
+    write(&project.root, "src/lib.rs", "theirs\n");
+    let commit = crate::support::commit_all(&project.root, "theirs");
+    let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
+    assert_eq!((&candidate.head, &candidate.commit), (&commit, &commit));
+
+    let index = fs::read(project.root.join(".git/index")).unwrap();
+    workspace.restore(&[]).unwrap();
+    assert_eq!(project.head(), commit);
+    assert_eq!(fs::read(project.root.join(".git/index")).unwrap(), index);
+    assert_eq!(git(&project.root, ["diff", "--stat", before.as_str(), "--", "src", "tests", "mine.rs"]), "");
+}
+
+#[test]
+fn a_directory_of_the_user_is_never_removed() {
+    let folder = Folder::new();
+    let before = files_below(&folder.root);
+    let error = folder.begin().remove().unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NotOurs { path } if *path == folder.root), "{error:?}");
+    assert_eq!(files_below(&folder.root), before);
+}
+
+#[test]
+fn a_folder_with_too_many_files_is_refused_unless_somebody_wants_it_so() {
+    let folder = Folder::new();
+    fs::create_dir(folder.root.join("many")).unwrap();
+    for number in 0..20_001 {
+        fs::File::create(folder.root.join(format!("many/{number}"))).unwrap();
+    }
+    let repository = Repository::create_own(&folder.root, &folder.history()).unwrap();
+    let error = repository.keep_before(Consent::WithinBounds).unwrap_err();
+    assert!(matches!(error, WorkspaceError::TooLarge { .. }), "{error:?}");
+    assert!(error.to_string().contains(".gitignore"), "{error}");
+    assert!(repository.keep_before(Consent::AnySize).is_ok());
+    write(&folder.root, ".gitignore", "many/\n");
+    assert!(repository.keep_before(Consent::WithinBounds).is_ok());
+}
+
+#[test]
+fn a_folder_or_a_history_that_is_gone_is_named() {
+    let folder = Folder::new();
+    let base = folder.begin().base().clone();
+    fs::rename(folder.history(), folder.root.parent().unwrap().join("moved")).unwrap();
+    let error = Repository::open_own(&folder.root, &folder.history()).unwrap_err();
+    assert!(error.to_string().contains("goal.git is gone"), "{error}");
+    fs::rename(folder.root.parent().unwrap().join("moved"), folder.history()).unwrap();
+    let repository = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    fs::remove_dir_all(&folder.root).unwrap();
+    for error in [
+        Workspace::in_place(&repository, GOAL, &base).unwrap_err(),
+        Repository::open_own(&folder.root, &folder.history()).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("the directory is gone"), "{error}");
+    }
+}
