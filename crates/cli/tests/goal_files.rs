@@ -192,6 +192,14 @@ fn what_a_goal_sets_for_its_agents_holds_after_a_retry_whatever_the_configuratio
 }
 
 #[test]
+fn a_file_can_demand_that_its_checks_fail_first() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    desk.project.write("goal.toml", "prompt = \"x\"\nred_first = true\n[[checks]]\nrun = \"true\"\n");
+    let ran = desk.towline(["run", "--file", "goal.toml", "--json"]);
+    assert_eq!((ran.code, ran.json()["attempts"].clone()), (Some(3), json!([])), "{ran:?}");
+}
+
+#[test]
 fn the_agents_of_a_file_are_used_in_its_order() {
     let desk = Desk::with_script(hostile::well_behaved);
     desk.project.write("goal.toml", "prompt = \"x\"\nagents = [\"nobody\"]\n");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use towline_config::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
 use towline_core::{Budget, Check, CheckKind, MicroUsd, Tokens, WorkspaceMode};
@@ -321,4 +322,21 @@ fn everything_that_is_wrong_is_told_at_once_from_the_top() {
         "{}",
         error("g.md", &long)
     );
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_file_says_it_is_read_or_each_problem_names_it(
+        name in prop::sample::select(vec!["g.md", "g.toml", "g"]),
+        fence in prop::sample::select(vec!["---", "+++", ""]),
+        settings in "([a-z_]{1,9}[.]?[ ]?[:=][ ]?[\"'\\[{&*!|>-]?[a-z0-9.{}\\]]{0,9}\n[ -]{0,4}){0,6}",
+        anything in any::<String>(),
+        body in "([{%} a-z\n]{0,9}){0,4}",
+    ) {
+        for text in [format!("{fence}\n{settings}\n{fence}\n{body}"), format!("{fence}\ntemplate{settings}{anything}"), anything.clone()] {
+            if let Err(error) = read_goal_file(Path::new(name), &text) {
+                prop_assert!(error.to_string().contains(&format!(" in {name} (line ")), "{error}");
+            }
+        }
+    }
 }
