@@ -19,7 +19,8 @@ The project's own chores.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents
+  setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents, and a
+                   pytest (agents/requirements.txt) into target/python
   test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
                    build, tests. ARGS go to the test runner (nextest if there, else cargo test)
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
@@ -103,6 +104,8 @@ struct Places {
     root: PathBuf,
     /// Where the agent CLIs are installed.
     agents: PathBuf,
+    /// The virtual environment with pytest in it. The tests look for it beside the agent CLIs.
+    python: PathBuf,
 }
 
 impl Places {
@@ -118,7 +121,8 @@ impl Places {
             .context("`cargo metadata` printed something that is not JSON")?;
         let target =
             metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-        Ok(Self { root, agents: Path::new(target).join("agents") })
+        let target = Path::new(target);
+        Ok(Self { root, agents: target.join("agents"), python: target.join("python") })
     }
 }
 

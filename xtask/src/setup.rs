@@ -1,7 +1,10 @@
-//! Installs what the tests need and is not in the repository: the agent CLIs, pinned by `agents/package-lock.json`.
+//! Installs what the tests need and is not in the repository: the agent CLIs, pinned by `agents/package-lock.json`, and
+//! (`python`) a pytest.
 //!
 //! The install scripts of the packages are not run: the native binaries are in their platform packages. Npm installs the
 //! packages of this platform only, so the binary that is there is the right one.
+
+mod python;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,8 +28,13 @@ const CLIS: [(&str, &str); 4] = [
     ("opencode", "node_modules/opencode-*/bin/opencode"),
 ];
 
-/// Makes sure that the pinned agent CLIs are installed; does nothing when they are.
+/// Makes sure that everything is installed; does nothing when it is.
 pub(crate) fn install(places: &Places) -> Result<()> {
+    install_agents(places)?;
+    python::install(places)
+}
+
+fn install_agents(places: &Places) -> Result<()> {
     let source = places.root.join("agents");
     let lock = read(&source.join(LOCK))?;
     fs::create_dir_all(&places.agents)

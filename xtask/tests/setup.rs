@@ -1,4 +1,4 @@
-//! `cargo xtask setup` and the command line, with an npm that only pretends.
+//! `cargo xtask setup` and the command line, with an npm and a Python that only pretend.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -21,6 +21,14 @@ do
 done
 "#;
 
+/// Makes a virtual environment whose Python writes down how it was asked to install, and does.
+const PRETENDING_PYTHON: &str = r#"#!/bin/sh
+[ "$1 $2 $3" = "-m venv --clear" ] || exit 0
+mkdir -p "$4/bin"
+printf '#!/bin/sh\necho "$*" >> "%s/pip.log"\n: > "%s/bin/pytest"\n' "$4" "$4" > "$4/bin/python"
+chmod 755 "$4/bin/python"
+"#;
+
 /// A machine with the programs in `bin` and an empty target folder.
 struct Machine {
     folder: PathBuf,
@@ -31,7 +39,7 @@ impl Machine {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("bin")).expect("created");
         let machine = Self { folder };
-        for program in ["sh", "git", "mkdir"] {
+        for program in ["sh", "git", "mkdir", "chmod"] {
             let path = std::env::var_os("PATH").expect("a PATH");
             let found =
                 std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
@@ -44,13 +52,17 @@ impl Machine {
     /// Written by a child: a file that is open for writing here may leak into the child of another test's thread,
     /// and starting it then fails with "text file busy".
     #[expect(clippy::disallowed_methods, reason = "the child that writes the script is started here")]
-    fn with_npm(self, script: &str) -> Self {
+    fn with(self, program: &str, script: &str) -> Self {
         let write = r#"printf '%s' "$1" > "$2" && chmod 755 "$2""#;
-        let npm = self.folder.join("bin/npm");
+        let path = self.folder.join("bin").join(program);
         let status =
-            Command::new("sh").args(["-c", write, "sh", script]).arg(npm).status().expect("sh starts");
+            Command::new("sh").args(["-c", write, "sh", script]).arg(path).status().expect("sh starts");
         assert!(status.success(), "{status}");
         self
+    }
+
+    fn with_npm(self, script: &str) -> Self {
+        self.with("npm", script)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
@@ -68,6 +80,10 @@ impl Machine {
 
     fn agents(&self) -> PathBuf {
         self.folder.join("target/agents")
+    }
+
+    fn python(&self) -> PathBuf {
+        self.folder.join("target/python")
     }
 
     /// What npm was asked to do, apart from telling its version.
@@ -91,7 +107,7 @@ fn error_of(output: &Output) -> String {
 
 #[test]
 fn agents_are_installed_once_and_again_when_the_lock_or_the_binary_changes() {
-    let machine = Machine::new("installs").with_npm(PRETENDING_NPM);
+    let machine = Machine::new("installs").with_npm(PRETENDING_NPM).with("python3", PRETENDING_PYTHON);
     let install = "ci --no-audit --no-fund --ignore-scripts";
     let setup = || {
         let output = machine.xtask(&["setup"]);
@@ -120,6 +136,31 @@ fn agents_are_installed_once_and_again_when_the_lock_or_the_binary_changes() {
 fn a_machine_without_npm_is_told_what_to_install() {
     let error = error_of(&Machine::new("no-npm").xtask(&["setup"]));
     assert_eq!(error, "error: `npm` was not found, and the tests need it: install Node 20+ and npm\n");
+}
+
+#[test]
+fn pytest_is_installed_once_and_again_when_the_requirements_or_the_program_change() {
+    let machine = Machine::new("pytest").with_npm(PRETENDING_NPM).with("python3", PRETENDING_PYTHON);
+    let setup = || {
+        let output = machine.xtask(&["setup"]);
+        assert!(output.status.success(), "{output:?}");
+        fs::read_to_string(machine.python().join("pip.log")).expect("a log").lines().count()
+    };
+    assert_eq!([setup(), setup()], [1, 1]);
+    let asked = fs::read_to_string(machine.python().join("pip.log")).expect("a log");
+    assert!(asked.contains("--require-hashes") && asked.contains("agents/requirements.txt"), "{asked}");
+    fs::write(machine.python().join("installed-requirements.txt"), "others").expect("written");
+    assert_eq!([setup(), setup()], [2, 2]);
+    fs::remove_file(machine.python().join("bin/pytest")).expect("removed");
+    assert_eq!([setup(), setup()], [3, 3]);
+}
+
+#[test]
+fn a_machine_without_python_is_told_what_to_install() {
+    let error = error_of(&Machine::new("no-python").with_npm(PRETENDING_NPM).xtask(&["setup"]));
+    let told = "error: `python3` was not found, and the tests need it: install Python 3.11+ with venv \
+                (Debian: apt-get install python3-venv)\n";
+    assert!(error.ends_with(told), "{error}");
 }
 
 #[test]

@@ -35,6 +35,11 @@ pub(crate) enum Command {
     Run(Run),
     /// Watch a failing sample project being fixed, with nothing but this program and git
     Demo(Demo),
+    /// Write a towline.toml that fits this project and the agents that are installed
+    ///
+    /// Looks for what the project is built and tested with (cargo, npm and its kin, pytest, go, make) and writes a
+    /// commented file at the top of the repository. Starts no agent and changes nothing else.
+    Init(crate::commands::init::Init),
     /// Show everything about a goal
     Show(Show),
     /// List goals, the newest first

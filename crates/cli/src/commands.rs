@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod foreground;
+pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod mcp;

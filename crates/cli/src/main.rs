@@ -54,6 +54,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         match args.command {
             Command::Run(run) => commands::run::run(&context, run).await,
             Command::Demo(demo) => commands::demo::run(&context, demo).await,
+            Command::Init(init) => commands::init::run(&context, &init),
             Command::Show(show) => commands::show::run(&context, show).await,
             Command::Ls(ls) => commands::ls::run(&context, ls).await,
             Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,

@@ -39,6 +39,17 @@ impl AgentCli {
     }
 }
 
+/// The folder with `python3` and `pytest` in it, for the beginning of a `PATH`. It is beside the agent CLIs.
+///
+/// # Panics
+/// When pytest is not installed.
+#[must_use]
+pub fn pytest_folder() -> PathBuf {
+    let mut folders = agents_folders().into_iter().map(|agents| agents.with_file_name("python").join("bin"));
+    let found = folders.find(|folder| folder.join("pytest").is_file());
+    found.unwrap_or_else(|| panic!("the pinned pytest is not installed: run `cargo xtask setup`"))
+}
+
 fn agents_folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(AGENTS_DIR) {
         return vec![folder.into()];

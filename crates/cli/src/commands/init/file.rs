@@ -1,0 +1,149 @@
+//! The text of a `towline.toml`: what is planned, and in comments what else there is to say.
+
+use super::plan::{Command, Plan};
+
+/// What the file says about agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Agents {
+    /// These are installed, in order of preference.
+    Installed(Vec<String>),
+    /// The user's own configuration names some, and goes on to do so.
+    OfTheUser(Vec<String>),
+    /// None is installed.
+    None,
+}
+
+/// The whole text.
+pub(super) fn text(plan: &Plan, agents: &Agents) -> String {
+    let parts = [
+        HEADER.to_owned(),
+        agents_part(agents),
+        checks_part(plan),
+        protect_part(plan),
+        workspace_part(plan),
+        BUDGET.to_owned(),
+        permission_part(agents),
+    ];
+    parts.join("\n")
+}
+
+const HEADER: &str = "\
+# How Towline works in this repository: what `towline run` need not be told each time.
+# What stands behind a `#` is a default or an example. `towline doctor` shows what is in force.
+";
+
+const BUDGET: &str = "\
+# What a goal may spend. Reaching a limit ends it and keeps its work; `towline retry` goes on with more.
+[budget]
+attempts = 6
+usd = 5.0
+# tokens = 2_000_000   # for agents that tell no price
+# wall = \"8h\"          # waiting for a provider's limit counts, too
+";
+
+fn agents_part(agents: &Agents) -> String {
+    let list = match agents {
+        Agents::Installed(names) => format!("agents = {}", list(names)),
+        Agents::OfTheUser(names) => {
+            format!("# agents = {}   # as your own configuration has it", list(names))
+        }
+        Agents::None => {
+            "# agents = [\"claude\"]   # none was found here; `towline init` said how to get one".to_owned()
+        }
+    };
+    format!(
+        "[defaults]\n# In order of preference: the next one takes over when one is limited, signed out or down.\n{list}\n"
+    )
+}
+
+fn checks_part(plan: &Plan) -> String {
+    let mut text = "\
+# What must hold before a goal is done. Towline runs each of these itself, by `sh -c` at the top of a clean checkout
+# of the work; the agent is told what failed.
+"
+    .to_owned();
+    if plan.checks.is_empty() {
+        text.push_str("# Nothing to run was found. Without a check a goal can end as unproven at best.\n");
+        let example = Command { name: "tests".to_owned(), run: "./test.sh".to_owned() };
+        text.push_str(&commented(&check(&example)));
+    }
+    let checks: Vec<String> = plan.checks.iter().map(check).collect();
+    text.push_str(&checks.join("\n"));
+    if !checks.is_empty() {
+        text.push_str("# timeout = \"30m\"\n");
+    }
+    if !plan.suggestions.is_empty() {
+        text.push_str("\n# Could be checked, too. Take the `#` off where it passes today.\n");
+        let suggestions: Vec<String> =
+            plan.suggestions.iter().map(|suggestion| commented(&check(suggestion))).collect();
+        text.push_str(&suggestions.join("#\n"));
+    }
+    text
+}
+
+fn check(command: &Command) -> String {
+    format!("[[checks]]\nname = {}\nrun = {}\n", quoted(&command.name), quoted(&command.run))
+}
+
+fn protect_part(plan: &Plan) -> String {
+    format!(
+        "\
+# Whatever an agent does to these, they are judged and merged as they were: it cannot pass by changing a test.
+# For goals that are to write tests, take the folders with tests out.
+[protect]
+paths = {}
+",
+        list(&plan.protect)
+    )
+}
+
+fn workspace_part(plan: &Plan) -> String {
+    let setup = line("setup", &plan.setup, "[\"make deps\"]");
+    let copy = line("copy", &plan.copy, "[\".env\"]");
+    format!(
+        "\
+[workspace]
+# Commands that make a clean checkout ready, the agent's and each one that is checked.
+{setup}
+# Ignored files of yours that both need.
+{copy}
+"
+    )
+}
+
+fn line(key: &str, items: &[String], example: &str) -> String {
+    if items.is_empty() { format!("# {key} = {example}") } else { format!("{key} = {}", list(items)) }
+}
+
+fn permission_part(agents: &Agents) -> String {
+    let name = match agents {
+        Agents::Installed(names) | Agents::OfTheUser(names) => names.first().map_or("claude", String::as_str),
+        Agents::None => "claude",
+    };
+    let example = format!(
+        "\
+[agents.{name}]
+permission = \"ask\"    # asks you about all that `allow` does not name; \"deny\" refuses it
+allow = [\"Edit\", \"Write\", \"Bash(git *)\"]
+deny = [\"WebFetch\"]
+"
+    );
+    format!(
+        "\
+# An agent may do all that you may, outside of its worktree, too, unless you restrict it:
+{}",
+        commented(&example)
+    )
+}
+
+fn commented(text: &str) -> String {
+    text.lines().map(|line| format!("# {line}\n")).collect()
+}
+
+fn list(items: &[String]) -> String {
+    toml::Value::from(items.to_vec()).to_string()
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

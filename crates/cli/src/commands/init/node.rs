@@ -1,0 +1,177 @@
+//! Projects with a `package.json`: which manager, which scripts, and what a clean checkout needs first.
+
+use serde_json::{Map, Value};
+
+use super::plan::Planned;
+use super::tree::{Tree, above};
+
+/// What npm writes into the script `test` of a project that has none.
+const PLACEHOLDER: &str = "no test specified";
+
+/// Test runners that wait for changes instead of ending, unless they are told that nobody watches.
+const WATCHERS: [&str; 3] = ["react-scripts", "vitest", "watch"];
+
+/// Scripts worth checking where they pass, most telling first.
+const FURTHER: [&str; 5] = ["typecheck", "type-check", "check", "lint", "build"];
+
+/// The program that installs packages and runs scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manager {
+    Npm,
+    Pnpm,
+    /// Yarn up to 1.
+    Yarn,
+    /// Yarn from 2.
+    Berry,
+    Bun,
+}
+
+impl Manager {
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pnpm => "pnpm",
+            Self::Yarn | Self::Berry => "yarn",
+            Self::Bun => "bun",
+        }
+    }
+
+    /// Installs exactly what the lock file says.
+    const fn install_locked(self) -> &'static str {
+        match self {
+            Self::Npm => "npm ci",
+            Self::Pnpm => "pnpm install --frozen-lockfile",
+            Self::Yarn => "yarn install --frozen-lockfile",
+            Self::Berry => "yarn install --immutable",
+            Self::Bun => "bun install --frozen-lockfile",
+        }
+    }
+
+    /// Installs without leaving a lock file that would become part of the work.
+    const fn install_unlocked(self) -> &'static str {
+        match self {
+            Self::Npm => "npm install --no-package-lock",
+            Self::Pnpm => "pnpm install --no-lockfile",
+            Self::Yarn => "yarn install --no-lockfile",
+            Self::Berry => "yarn install",
+            Self::Bun => "bun install --no-save",
+        }
+    }
+
+    fn run(self, script: &str) -> String {
+        match (self, script) {
+            (Self::Bun, script) => format!("bun run {script}"),
+            (manager, "test") => format!("{} test", manager.program()),
+            (manager, script) => format!("{} run {script}", manager.program()),
+        }
+    }
+}
+
+/// A package.
+struct Package {
+    json: Map<String, Value>,
+    /// The manager whose lock file lies beside it.
+    locked_by: Option<Manager>,
+    /// The manager that it asks for.
+    wanted: Option<Manager>,
+    has_workspaces: bool,
+}
+
+impl Package {
+    fn read(tree: &Tree, folder: &str) -> Option<Self> {
+        let json: Map<String, Value> = serde_json::from_str(tree.text(folder, "package.json")?).ok()?;
+        let wanted = json.get("packageManager").and_then(Value::as_str).and_then(wanted);
+        let yarn = match wanted {
+            Some(Manager::Berry) => Manager::Berry,
+            _ if tree.has(folder, ".yarnrc.yml") => Manager::Berry,
+            _ => Manager::Yarn,
+        };
+        let locks = [
+            ("package-lock.json", Manager::Npm),
+            ("npm-shrinkwrap.json", Manager::Npm),
+            ("pnpm-lock.yaml", Manager::Pnpm),
+            ("yarn.lock", yarn),
+            ("bun.lock", Manager::Bun),
+            ("bun.lockb", Manager::Bun),
+        ];
+        let locked_by =
+            locks.into_iter().find(|(lock, _)| tree.has(folder, lock)).map(|(_, manager)| manager);
+        let has_workspaces = json.contains_key("workspaces") || tree.has(folder, "pnpm-workspace.yaml");
+        Some(Self { json, locked_by, wanted, has_workspaces })
+    }
+
+    fn manager(&self) -> Manager {
+        self.locked_by.or(self.wanted).unwrap_or(Manager::Npm)
+    }
+
+    fn script(&self, name: &str) -> Option<&str> {
+        self.json.get("scripts")?.get(name)?.as_str()
+    }
+
+    fn has_dependencies(&self) -> bool {
+        let kinds = ["dependencies", "devDependencies", "optionalDependencies"];
+        let some =
+            |kind: &str| self.json.get(kind).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+        kinds.into_iter().any(some)
+    }
+
+    /// The command that tests it, if it has a real one.
+    fn test(&self, manager: Manager) -> Option<String> {
+        let script = self.script("test").filter(|script| !script.contains(PLACEHOLDER))?;
+        let run = manager.run("test");
+        let watches = WATCHERS.iter().any(|watcher| script.contains(watcher));
+        Some(if watches { format!("CI=true {run}") } else { run })
+    }
+
+    /// What else it can check.
+    fn further(&self, manager: Manager) -> Vec<(String, String)> {
+        let there = FURTHER.into_iter().filter(|name| self.script(name).is_some());
+        there.map(|name| (name.to_owned(), manager.run(name))).collect()
+    }
+}
+
+fn wanted(name: &str) -> Option<Manager> {
+    let (program, version) = name.split_once('@').unwrap_or((name, ""));
+    match program {
+        "npm" => Some(Manager::Npm),
+        "pnpm" => Some(Manager::Pnpm),
+        "yarn" if version.starts_with("1.") => Some(Manager::Yarn),
+        "yarn" => Some(Manager::Berry),
+        "bun" => Some(Manager::Bun),
+        _ => None,
+    }
+}
+
+/// What a folder with a `package.json` is checked by.
+pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
+    let package = Package::read(tree, folder)?;
+    let workspace = workspace_above(tree, folder, &package);
+    // What belongs to a workspace is installed with it, by its manager.
+    let manager = workspace.as_ref().map_or_else(|| package.manager(), Package::manager);
+    if workspace.as_ref().is_some_and(|above| above.test(manager).is_some()) {
+        return None;
+    }
+    let mut planned = Planned::of(folder, manager.program());
+    if workspace.is_none() && (package.has_dependencies() || package.has_workspaces) {
+        let install =
+            if package.locked_by.is_some() { manager.install_locked() } else { manager.install_unlocked() };
+        planned.setup.push(install.to_owned());
+    }
+    let mut further = package.further(manager);
+    match package.test(manager) {
+        Some(run) => planned.checks.push((format!("{} test", manager.program()), run)),
+        // Without tests, the next best thing that can fail. In a workspace the tests of its members are better.
+        None if workspace.is_none() && !package.has_workspaces && !further.is_empty() => {
+            planned.checks.push(further.remove(0));
+        }
+        None => {}
+    }
+    planned.suggestions = further;
+    Some(planned)
+}
+
+/// The package above this folder whose workspace it is part of. A package with a lock file of its own is not.
+fn workspace_above(tree: &Tree, folder: &str, package: &Package) -> Option<Package> {
+    let read = |above| Package::read(tree, above).filter(|above| above.has_workspaces);
+    above(folder).filter(|_| package.locked_by.is_none()).find_map(read)
+}

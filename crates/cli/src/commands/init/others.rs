@@ -1,0 +1,64 @@
+//! Projects of cargo, go and make.
+
+use toml::Table;
+
+use super::plan::Planned;
+use super::tree::{Tree, above};
+
+/// What a folder with a `Cargo.toml` is checked by. A member of a workspace is tested with that.
+pub(super) fn cargo(tree: &Tree, folder: &str) -> Option<Planned> {
+    let manifest = cargo_manifest(tree, folder)?;
+    let is_workspace = manifest.contains_key("workspace");
+    if !is_workspace && is_member(tree, folder) {
+        return None;
+    }
+    let all = if is_workspace { " --workspace" } else { "" };
+    let mut planned = Planned::of(folder, "cargo");
+    planned.checks.push(("cargo test".to_owned(), format!("cargo test{all}")));
+    let clippy = format!("cargo clippy{all} --all-targets -- -D warnings");
+    planned.suggestions.push(("clippy".to_owned(), clippy));
+    planned.suggestions.push(("format".to_owned(), "cargo fmt --all --check".to_owned()));
+    Some(planned)
+}
+
+fn cargo_manifest(tree: &Tree, folder: &str) -> Option<Table> {
+    tree.text(folder, "Cargo.toml").map(|text| text.parse().unwrap_or_default())
+}
+
+/// Whether a workspace above the folder has it, and does not say otherwise.
+fn is_member(tree: &Tree, folder: &str) -> bool {
+    let workspace = |above| Some((above, cargo_manifest(tree, above)?.remove("workspace")?));
+    let Some((above, workspace)) = above(folder).find_map(workspace) else { return false };
+    let from_there = folder.strip_prefix(above).unwrap_or(folder).trim_start_matches('/');
+    let excluded = workspace.get("exclude").and_then(|list| list.as_array());
+    !excluded.is_some_and(|list| list.iter().any(|path| path.as_str() == Some(from_there)))
+}
+
+/// What a Go module is checked by.
+pub(super) fn go(tree: &Tree, folder: &str) -> Option<Planned> {
+    tree.text(folder, "go.mod")?;
+    let mut planned = Planned::of(folder, "go");
+    planned.checks.push(("go test".to_owned(), "go test ./...".to_owned()));
+    planned.suggestions.push(("go vet".to_owned(), "go vet ./...".to_owned()));
+    Some(planned)
+}
+
+/// What a folder with a makefile is checked by, if that has a target for it.
+pub(super) fn make(tree: &Tree, folder: &str) -> Option<Planned> {
+    // In the order in which make itself looks for them.
+    let text =
+        ["GNUmakefile", "makefile", "Makefile"].into_iter().find_map(|name| tree.text(folder, name))?;
+    let target =
+        ["test", "check"].into_iter().find(|wanted| targets(text).any(|target| target == *wanted))?;
+    let mut planned = Planned::of(folder, "make");
+    planned.checks.push((format!("make {target}"), format!("make {target}")));
+    Some(planned)
+}
+
+/// The targets of a makefile's rules.
+fn targets(text: &str) -> impl Iterator<Item = &str> {
+    let rules = text.lines().filter(|line| !line.starts_with(['\t', '#', ' ']));
+    let rules =
+        rules.filter_map(|line| line.split_once(':')).filter(|(_, rest)| !rest.starts_with(['=', ':']));
+    rules.flat_map(|(targets, _)| targets.split_whitespace())
+}

@@ -1,0 +1,293 @@
+//! What is planned for which project, and that every file that is written down can be read.
+
+use towline_config::{Layer, LayerContent, LayerName, load};
+use towline_core::CheckKind;
+
+use super::file::{Agents, text};
+use super::plan::{Plan, plan};
+use super::tree::Tree;
+
+fn runs(plan: &Plan) -> Vec<&str> {
+    plan.checks.iter().map(|check| check.run.as_str()).collect()
+}
+
+fn planned(files: &[(&str, &str)]) -> Plan {
+    plan(&Tree::of(files))
+}
+
+/// A `package.json` with this script as its `test`, and a dependency.
+fn package(test: &str) -> String {
+    serde_json::json!({"scripts": {"test": test}, "dependencies": {"left-pad": "1"}}).to_string()
+}
+
+#[track_caller]
+fn assert_planned(files: &[(&str, &str)], checks: &[&str], setup: &[&str]) {
+    let plan = planned(files);
+    assert_eq!(
+        (runs(&plan), plan.setup.iter().map(String::as_str).collect()),
+        (checks.to_vec(), setup.to_vec())
+    );
+}
+
+#[test]
+fn each_tool_is_known_by_its_files() {
+    let jest = package("jest");
+    let table: &[(&[(&str, &str)], &[&str])] = &[
+        (&[("Cargo.toml", "[package]")], &["cargo test"]),
+        (&[("Cargo.toml", "[workspace]\nmembers = []")], &["cargo test --workspace"]),
+        (&[("Cargo.toml", "this is no TOML")], &["cargo test"]),
+        (&[("package.json", &jest)], &["npm test"]),
+        (&[("package.json", "{}")], &[]),
+        (&[("package.json", "no JSON")], &[]),
+        (&[("go.mod", "module m")], &["go test ./..."]),
+        (&[("Makefile", "CC := gcc\nall: main\n\ntest: all\n\t./t")], &["make test"]),
+        (&[("makefile", "build check:\n\techo test: 1")], &["make check"]),
+        (&[("Makefile", "test := 1\nx:\n\ttest: no\n# test: no")], &[]),
+        (&[("pytest.ini", "")], &["python3 -m pytest"]),
+        (&[("test_sum.py", "")], &["python3 -m pytest"]),
+        (&[("tests/unit/sum_test.py", "")], &["python3 -m pytest"]),
+        (&[("scripts/test_of_something.py", "")], &[]),
+        (&[("setup.py", "")], &[]),
+        (&[("README.md", "")], &[]),
+    ];
+    for (files, checks) in table {
+        assert_eq!(runs(&planned(files)), *checks, "{files:?}");
+    }
+}
+
+#[test]
+fn the_placeholder_of_npm_is_no_test_and_another_script_may_take_its_place() {
+    let placeholder = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
+    assert_planned(&[("package.json", placeholder)], &[], &[]);
+    let scripts = r#"{"scripts": {"test": "no test specified", "build": "b", "lint": "l", "start": "s"}}"#;
+    let plan = planned(&[("package.json", scripts)]);
+    assert_eq!(runs(&plan), ["npm run lint"]);
+    let suggested: Vec<&str> = plan.suggestions.iter().map(|check| check.run.as_str()).collect();
+    assert_eq!(suggested, ["npm run build"]);
+}
+
+#[test]
+fn a_test_runner_that_waits_for_changes_is_told_that_nobody_watches() {
+    for script in ["vitest", "jest --watch", "react-scripts test"] {
+        assert_eq!(runs(&planned(&[("package.json", &package(script))])), ["CI=true npm test"]);
+    }
+}
+
+#[test]
+fn packages_are_installed_by_the_manager_that_left_its_lock() {
+    let json = package("jest");
+    let yarn =
+        r#"{"packageManager": "yarn@4.5.0", "scripts": {"test": "jest"}, "devDependencies": {"a": "1"}}"#;
+    let classic = yarn.replace("4.5.0", "1.22.22");
+    let bare = r#"{"scripts": {"test": "node --test"}}"#;
+    let table: &[(&str, &str, &[&str], &[&str])] = &[
+        (&json, "package-lock.json", &["npm test"], &["npm ci"]),
+        (&json, "npm-shrinkwrap.json", &["npm test"], &["npm ci"]),
+        (&json, "pnpm-lock.yaml", &["pnpm test"], &["pnpm install --frozen-lockfile"]),
+        (&json, "yarn.lock", &["yarn test"], &["yarn install --frozen-lockfile"]),
+        (yarn, "yarn.lock", &["yarn test"], &["yarn install --immutable"]),
+        (&classic, "yarn.lock", &["yarn test"], &["yarn install --frozen-lockfile"]),
+        (&json, "bun.lock", &["bun run test"], &["bun install --frozen-lockfile"]),
+        (&json, "README.md", &["npm test"], &["npm install --no-package-lock"]),
+        (&classic, "README.md", &["yarn test"], &["yarn install --no-lockfile"]),
+        (bare, "package-lock.json", &["npm test"], &[]),
+    ];
+    for (json, lock, checks, setup) in table {
+        assert_planned(&[("package.json", json), (lock, "")], checks, setup);
+    }
+}
+
+#[test]
+fn pytest_is_started_by_what_the_project_shows() {
+    let uses = "[project.optional-dependencies]\ndev = [\"pytest\"]\n";
+    let poetry = "[tool.poetry.group.dev.dependencies]\npytest = \"8\"\n";
+    let table: &[(&[(&str, &str)], &[&str], &[&str])] = &[
+        (&[("pyproject.toml", uses)], &["python3 -m pytest"], &[]),
+        (&[("pyproject.toml", uses), ("src/app/main.py", "")], &["PYTHONPATH=src python3 -m pytest"], &[]),
+        (&[("pyproject.toml", uses), ("uv.lock", "")], &["uv run pytest"], &[]),
+        (&[("pyproject.toml", poetry)], &["poetry run pytest"], &["poetry install --no-interaction"]),
+        (&[("pyproject.toml", uses), ("pdm.lock", "")], &["pdm run pytest"], &["pdm install"]),
+        (&[("Pipfile", "pytest = \"*\"")], &["pipenv run pytest"], &["pipenv install --dev"]),
+        (&[("requirements-dev.txt", "pytest==8\n")], &["python3 -m pytest"], &[]),
+        (&[("pyproject.toml", "[project]\n"), ("src/app.py", "")], &[], &[]),
+    ];
+    for (files, checks, setup) in table {
+        assert_planned(files, checks, setup);
+    }
+}
+
+#[test]
+fn the_virtual_environment_of_the_users_checkout_is_used_where_there_is_one() {
+    let mut tree = Tree::of(&[("api/pyproject.toml", "pytest"), ("api/src/a.py", "")]);
+    tree.add_ignored("api/.venv/bin/pytest");
+    let own = r#"$(dirname "$(git rev-parse --path-format=absolute --git-common-dir)")"#;
+    let expected = format!("cd api && PYTHONPATH=src \"{own}/api/.venv/bin/python\" -m pytest");
+    assert_eq!(runs(&plan(&tree)), [expected]);
+}
+
+#[test]
+fn a_workspace_stands_for_its_members_and_others_stand_for_themselves() {
+    let member = package("jest");
+    let root = r#"{"workspaces": ["packages/*"]}"#;
+    let files = [
+        ("package.json", root),
+        ("package-lock.json", ""),
+        ("packages/a/package.json", &member),
+        ("packages/b/package.json", &package("no test specified")),
+        ("site/package.json", &member),
+        ("site/yarn.lock", ""),
+    ];
+    let checks = ["cd packages/a && npm test", "cd site && yarn test"];
+    assert_planned(&files, &checks, &["npm ci", "cd site && yarn install --frozen-lockfile"]);
+    let mut with_test = files;
+    let root = r#"{"workspaces": ["packages/*"], "scripts": {"test": "turbo test"}}"#;
+    with_test[0].1 = root;
+    assert_planned(&with_test[..4], &["npm test"], &["npm ci"]);
+
+    let cargo = [
+        ("Cargo.toml", "[workspace]\nexclude = [\"tools/odd\"]"),
+        ("crates/a/Cargo.toml", "[package]"),
+        ("tools/odd/Cargo.toml", "[package]"),
+        ("fuzz/Cargo.toml", "[workspace]"),
+        ("tests/fixture/Cargo.toml", "[package]"),
+        ("a/b/c/Cargo.toml", "[package]"),
+    ];
+    assert_planned(&cargo, &["cargo test --workspace", "cd tools/odd && cargo test"], &[]);
+
+    let python =
+        [("pytest.ini", ""), ("api/requirements.txt", "pytest"), ("web/uv.lock", ""), ("web/pytest.ini", "")];
+    assert_planned(&python, &["python3 -m pytest", "cd web && uv run pytest"], &[]);
+}
+
+#[test]
+fn several_tools_have_a_check_each_under_its_own_name() {
+    let plan = planned(&[
+        ("backend/Cargo.toml", "[package]"),
+        ("web app/package.json", &package("node --test")),
+        ("web app/package-lock.json", ""),
+        ("svc/go.mod", ""),
+    ]);
+    let checks: Vec<(&str, &str)> =
+        plan.checks.iter().map(|check| (check.name.as_str(), check.run.as_str())).collect();
+    let expected = [
+        ("backend: cargo test", "cd backend && cargo test"),
+        ("svc: go test", "cd svc && go test ./..."),
+        ("web app: npm test", "cd 'web app' && npm test"),
+    ];
+    assert_eq!((checks, plan.setup), (expected.to_vec(), vec!["cd 'web app' && npm ci".to_owned()]));
+    let names: Vec<String> = planned(&[("go.mod", "")]).checks.into_iter().map(|check| check.name).collect();
+    assert_eq!(names, ["tests"]);
+}
+
+#[test]
+fn a_makefile_is_asked_where_nothing_else_is_and_then_for_the_whole_project() {
+    let plan = planned(&[("Makefile", "test:\n"), ("Cargo.toml", "[package]")]);
+    assert_eq!(runs(&plan), ["cargo test"]);
+    assert!(plan.suggestions.iter().any(|check| check.run == "make test"), "{plan:?}");
+    let plan =
+        planned(&[("Makefile", "test:\n"), ("api/go.mod", ""), ("web/package.json", &package("jest"))]);
+    assert_eq!(runs(&plan), ["make test"]);
+    assert_eq!(plan.setup, ["cd web && npm install --no-package-lock"]);
+    assert!(plan.suggestions.iter().any(|check| check.run == "cd api && go test ./..."), "{plan:?}");
+}
+
+#[test]
+fn folders_with_nothing_but_tests_are_protected_and_ignored_environments_copied() {
+    let mut tree = Tree::of(&[
+        ("Cargo.toml", "[package]"),
+        ("tests/a.rs", ""),
+        ("web/package.json", &package("jest")),
+        ("web/__tests__/a.js", ""),
+        ("src/tests/a.rs", ""),
+        (".env.example", ""),
+        ("web/.env", ""),
+    ]);
+    tree.add_ignored(".env");
+    let plan = plan(&tree);
+    assert_eq!(plan.protect, ["tests/**", "web/__tests__/**", "towline.toml", ".gitattributes"]);
+    assert_eq!(plan.copy, [".env"]);
+}
+
+#[test]
+fn a_long_list_of_checks_ends() {
+    let files: Vec<(String, String)> = (0..40).map(|n| (format!("m{n:02}/go.mod"), String::new())).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let plan = planned(&files);
+    assert_eq!((plan.checks.len(), plan.suggestions.len()), (12, 12));
+    assert_eq!(plan.suggestions[0].run, "cd m12 && go test ./...");
+}
+
+/// Takes the marks off all lines that would be settings without them.
+fn uncommented(text: &str) -> String {
+    let is_setting = |line: &str| {
+        line.starts_with("[[checks]]") || line.starts_with("name = ") || line.starts_with("run = ")
+    };
+    let line = |line: &str| match line.strip_prefix("# ") {
+        Some(setting) if is_setting(setting) => format!("{setting}\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn every_file_says_what_was_planned_without_an_error_or_a_warning() {
+    let npm = package("say \"hi\" && node --test");
+    let parts: [&[(&str, &str)]; 6] = [
+        &[("Cargo.toml", "[workspace]"), ("tests/a.rs", "")],
+        &[("package.json", &npm), ("package-lock.json", "")],
+        &[("pyproject.toml", "[tool.pytest]\n[tool.ruff]"), ("src/it's/a.py", "")],
+        &[("go.mod", "")],
+        &[("Makefile", "test:")],
+        &[("it's \"odd\"/package.json", &npm), ("it's \"odd\"/test/a.js", "")],
+    ];
+    let strings = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect::<Vec<_>>();
+    let choices = [
+        Agents::Installed(strings(&["claude", "codex", "gemini", "opencode"])),
+        Agents::OfTheUser(strings(&["mine"])),
+        Agents::None,
+    ];
+    for chosen in 0..1_u32 << parts.len() {
+        for ignored in [&[][..], &[".env", ".venv/bin/pytest"]] {
+            let mut tree = Tree::default();
+            let files =
+                (0..).zip(parts).filter(|(bit, _)| chosen & (1 << bit) != 0).flat_map(|(_, files)| files);
+            files.for_each(|(path, text)| tree.add(*path, *text));
+            ignored.iter().for_each(|path| tree.add_ignored(*path));
+            let plan = plan(&tree);
+            choices.iter().for_each(|agents| assert_file_says(&plan, agents));
+        }
+    }
+}
+
+fn assert_file_says(plan: &Plan, agents: &Agents) {
+    let written = text(plan, agents);
+    let read = |text: String| {
+        let name = LayerName::Repository("towline.toml".into());
+        let loaded = load(&[Layer { name, content: LayerContent::Toml(text.clone()) }]);
+        let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(loaded.warnings, [], "{text}");
+        loaded.config
+    };
+    let config = read(written.clone());
+    let commands = |checks: &[towline_core::Check]| {
+        let run = |check: &towline_core::Check| match &check.kind {
+            CheckKind::Command { run, .. } => (check.name.clone(), run.clone()),
+            other => panic!("{other:?}"),
+        };
+        checks.iter().map(run).collect::<Vec<_>>()
+    };
+    let planned = |checks: &[super::Command]| {
+        checks.iter().map(|check| (check.name.clone(), check.run.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(commands(&config.checks), planned(&plan.checks), "{written}");
+    assert_eq!((config.workspace.setup, config.workspace.copy), (plan.setup.clone(), plan.copy.clone()));
+    assert_eq!(config.protect, plan.protect);
+    let names: Vec<String> = config.agents_in_order.iter().map(ToString::to_string).collect();
+    match agents {
+        Agents::Installed(expected) => assert_eq!(&names, expected),
+        Agents::OfTheUser(_) | Agents::None => assert_eq!(names, ["claude"]),
+    }
+    let all = read(uncommented(&written)).checks;
+    let suggested = planned(&plan.suggestions);
+    assert!(suggested.iter().all(|check| commands(&all).contains(check)), "{suggested:?}\n{written}");
+}

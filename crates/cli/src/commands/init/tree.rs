@@ -1,0 +1,134 @@
+//! A project's files as `init` sees them: names, and the text of those that say how the project is built and tested.
+//!
+//! A plain value, so that everything that is concluded from it can be tested without a disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Files whose text is read. Of all others the name is enough.
+pub(super) const MANIFESTS: [&str; 15] = [
+    "Cargo.toml",
+    "GNUmakefile",
+    "Makefile",
+    "Pipfile",
+    "go.mod",
+    "makefile",
+    "package.json",
+    "pnpm-workspace.yaml",
+    "pyproject.toml",
+    "pytest.ini",
+    "requirements-dev.txt",
+    "requirements.txt",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+];
+
+/// Folders that hold tests and nothing else.
+pub(super) const TEST_FOLDERS: [&str; 6] = ["tests", "test", "__tests__", "spec", "e2e", "integration_tests"];
+
+/// Folders in which a manifest says nothing about how the project is tested.
+const ASIDE: [&str; 12] = [
+    "bench",
+    "benches",
+    "build",
+    "dist",
+    "example",
+    "examples",
+    "fixtures",
+    "fuzz",
+    "node_modules",
+    "target",
+    "third_party",
+    "vendor",
+];
+
+/// How deep below the root a folder may be that is looked at by itself, as in `packages/web`.
+pub(super) const DEEPEST: usize = 2;
+
+/// The files of a project that git does not ignore, by their path from its root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tree {
+    files: BTreeMap<String, String>,
+    /// Files that git ignores and that a checkout may need all the same.
+    ignored: BTreeSet<String>,
+}
+
+impl Tree {
+    /// Adds a file with its text, which is empty where only its name counts.
+    pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.files.insert(path.into(), text.into());
+    }
+
+    /// Adds a file that is there and that git ignores.
+    pub(super) fn add_ignored(&mut self, path: impl Into<String>) {
+        self.ignored.insert(path.into());
+    }
+
+    /// The text of a file in a folder.
+    pub(super) fn text(&self, folder: &str, name: &str) -> Option<&str> {
+        self.files.get(&join(folder, name)).map(String::as_str)
+    }
+
+    /// Whether there is such a file in a folder.
+    pub(super) fn has(&self, folder: &str, name: &str) -> bool {
+        self.files.contains_key(&join(folder, name))
+    }
+
+    /// Whether there is a file in a folder that git ignores.
+    pub(super) fn has_ignored(&self, folder: &str, name: &str) -> bool {
+        self.ignored.contains(&join(folder, name))
+    }
+
+    /// The files below a folder, by their path from there.
+    pub(super) fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = &'a str> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        self.files.keys().filter_map(move |path| path.strip_prefix(&prefix))
+    }
+
+    /// The root, and then the folders that have a manifest, by their path.
+    pub(super) fn folders(&self) -> Vec<String> {
+        let of_manifest = |path: &String| {
+            let (folder, name) = path.rsplit_once('/')?;
+            (MANIFESTS.contains(&name) && counts(folder)).then(|| folder.to_owned())
+        };
+        let below: BTreeSet<String> = self.files.keys().filter_map(of_manifest).collect();
+        std::iter::once(String::new()).chain(below).collect()
+    }
+}
+
+/// Whether pytest would take a file of this name for tests.
+pub(super) fn is_python_test(name: &str) -> bool {
+    name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+}
+
+/// Whether a folder is looked at by itself.
+fn counts(folder: &str) -> bool {
+    let names = || folder.split('/').filter(|name| !name.is_empty());
+    let is_aside =
+        |name: &str| name.starts_with('.') || ASIDE.contains(&name) || TEST_FOLDERS.contains(&name);
+    names().count() <= DEEPEST && !names().any(is_aside)
+}
+
+/// The folders above a folder, the nearest first and the root last.
+pub(super) fn above(folder: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(folder), |folder| up(folder)).skip(1)
+}
+
+fn up(folder: &str) -> Option<&str> {
+    if folder.is_empty() { None } else { Some(folder.rsplit_once('/').map_or("", |(above, _)| above)) }
+}
+
+/// A path of two parts, of which the first may be the root.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+#[cfg(test)]
+impl Tree {
+    /// A tree of these files.
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let mut tree = Self::default();
+        files.iter().for_each(|(path, text)| tree.add(*path, *text));
+        tree
+    }
+}
