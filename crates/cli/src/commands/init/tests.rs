@@ -7,6 +7,9 @@ use super::file::{Agents, text};
 use super::plan::{Plan, plan};
 use super::tree::Tree;
 
+type Files<'a> = &'a [(&'a str, &'a str)];
+type Commands<'a> = &'a [&'a str];
+
 fn runs(plan: &Plan) -> Vec<&str> {
     plan.checks.iter().map(|check| check.run.as_str()).collect()
 }
@@ -32,7 +35,7 @@ fn assert_planned(files: &[(&str, &str)], checks: &[&str], setup: &[&str]) {
 #[test]
 fn each_tool_is_known_by_its_files() {
     let jest = package("jest");
-    let table: &[(&[(&str, &str)], &[&str])] = &[
+    let table: &[(Files, Commands)] = &[
         (&[("Cargo.toml", "[package]")], &["cargo test"]),
         (&[("Cargo.toml", "[workspace]\nmembers = []")], &["cargo test --workspace"]),
         (&[("Cargo.toml", "this is no TOML")], &["cargo test"]),
@@ -80,7 +83,7 @@ fn packages_are_installed_by_the_manager_that_left_its_lock() {
         r#"{"packageManager": "yarn@4.5.0", "scripts": {"test": "jest"}, "devDependencies": {"a": "1"}}"#;
     let classic = yarn.replace("4.5.0", "1.22.22");
     let bare = r#"{"scripts": {"test": "node --test"}}"#;
-    let table: &[(&str, &str, &[&str], &[&str])] = &[
+    let table: &[(&str, &str, Commands, Commands)] = &[
         (&json, "package-lock.json", &["npm test"], &["npm ci"]),
         (&json, "npm-shrinkwrap.json", &["npm test"], &["npm ci"]),
         (&json, "pnpm-lock.yaml", &["pnpm test"], &["pnpm install --frozen-lockfile"]),
@@ -101,7 +104,7 @@ fn packages_are_installed_by_the_manager_that_left_its_lock() {
 fn pytest_is_started_by_what_the_project_shows() {
     let uses = "[project.optional-dependencies]\ndev = [\"pytest\"]\n";
     let poetry = "[tool.poetry.group.dev.dependencies]\npytest = \"8\"\n";
-    let table: &[(&[(&str, &str)], &[&str], &[&str])] = &[
+    let table: &[(Files, Commands, Commands)] = &[
         (&[("pyproject.toml", uses)], &["python3 -m pytest"], &[]),
         (&[("pyproject.toml", uses), ("src/app/main.py", "")], &["PYTHONPATH=src python3 -m pytest"], &[]),
         (&[("pyproject.toml", uses), ("uv.lock", "")], &["uv run pytest"], &[]),
