@@ -52,10 +52,11 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(String::from)
 }
 
-/// The type of an object, when it is the first that it says: then there is no need to look for it.
-pub(crate) fn leading_type(line: &str) -> Option<&str> {
-    let (kind, _) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
-    (!kind.contains('\\')).then_some(kind)
+/// The text of an object's first field, when that is this one: then there is no need to look for it.
+pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
+    let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":\"")?;
+    let (text, _) = value.split_once('"')?;
+    (!text.contains('\\')).then_some(text)
 }
 
 /// Reads a part that may be of any shape; none when it is of another one than wanted.
@@ -298,12 +299,17 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_known_at_once_only_where_it_comes_first_and_as_it_is() {
-        assert_eq!(leading_type(r#"{"type":"init","x":1}"#), Some("init"));
-        for other in
-            [r#"{"x":1,"type":"init"}"#, r#"{"type":"in\u0069t"}"#, r#"{"type":"in"#, r#"{"type":7}"#]
-        {
-            assert_eq!(leading_type(other), None, "{other}");
+    fn a_field_is_known_at_once_only_where_it_comes_first_and_as_it_is() {
+        assert_eq!(leading("type", r#"{"type":"init","x":1}"#), Some("init"));
+        assert_eq!(leading("method", r#"{"method":"a/b"}"#), Some("a/b"));
+        for other in [
+            r#"{"x":1,"type":"init"}"#,
+            r#"{"type":"in\u0069t"}"#,
+            r#"{"type":"in"#,
+            r#"{"type":7}"#,
+            r#"{"types":"init"}"#,
+        ] {
+            assert_eq!(leading("type", other), None, "{other}");
         }
     }
 

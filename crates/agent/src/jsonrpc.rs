@@ -136,12 +136,6 @@ impl<Purpose> Peer<Purpose> {
     }
 }
 
-/// The method of a line that begins with it.
-pub(crate) fn leading_method(line: &str) -> Option<&str> {
-    let (method, _) = line.strip_prefix(r#"{"method":""#)?.split_once('"')?;
-    (!method.contains('\\')).then_some(method)
-}
-
 /// The parameters of a line in one go; none when it is no news, or they are of another shape.
 pub(crate) fn params_of_news<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
     #[derive(Deserialize)]
@@ -250,12 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn news_that_begins_with_its_method_is_read_in_one_go() {
+    fn the_parameters_of_news_are_read_in_one_go() {
         let line = r#"{"method":"a/b","params":[1],"more":2}"#;
-        assert_eq!((leading_method(line), params_of_news(line)), (Some("a/b"), Some([1])));
-        for other in [r#"{"id":1,"method":"a","params":[1]}"#, r#"{"method":"\u0061","params":[1]}"#] {
-            assert_eq!(leading_method(other), None, "{other}");
-        }
+        assert_eq!(params_of_news(line), Some([1]));
         for other in
             [r#"{"method":"a","id":1,"params":[1]}"#, r#"{"method":"a"}"#, r#"{"method":"a","params":[1]"#]
         {

@@ -55,17 +55,19 @@ pub(crate) fn raw_head(line: &str) -> String {
 }
 
 /// A tool's input with its long strings cut.
-pub(crate) fn clipped(input: Value) -> Value {
+pub(crate) fn clipped(mut input: Value) -> Value {
+    clip(&mut input);
+    input
+}
+
+fn clip(input: &mut Value) {
     match input {
         Value::String(text) if text.len() > INPUT_TEXT => {
-            let kept = head(&text, INPUT_TEXT);
-            Value::String(format!("{kept} … ({} bytes in all)", text.len()))
+            *text = format!("{} … ({} bytes in all)", head(text, INPUT_TEXT), text.len());
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(clipped).collect()),
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().map(|(name, value)| (name, clipped(value))).collect())
-        }
-        other => other,
+        Value::Array(items) => items.iter_mut().for_each(clip),
+        Value::Object(fields) => fields.values_mut().for_each(clip),
+        _ => {}
     }
 }
 

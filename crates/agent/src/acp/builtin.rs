@@ -123,7 +123,7 @@ impl AcpProtocol {
             "_towline/retrying" => {
                 let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
                 // What it said before it failed comes first.
-                let said = self.speech.over().into_iter();
+                let said = self.speech.over();
                 let retrying = AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() };
                 return Ok(said.chain([retrying]).map(Action::emit).collect());
             }

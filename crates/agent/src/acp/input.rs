@@ -7,10 +7,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use serde::Deserialize;
-use serde_json::json;
 use towline_core::{AgentEvent, MessageNo};
 
 use super::protocol::{AcpProtocol, Purpose, Stage};
+use super::sent::{self, Block};
 use super::turn::Whose;
 use crate::protocol::Action;
 
@@ -32,11 +32,8 @@ impl AcpProtocol {
     pub(super) fn send_prompt(&mut self) -> Vec<Action> {
         let text = std::mem::take(&mut self.prompt);
         self.stage = Stage::Prompted;
-        let mut blocks = Vec::new();
-        if let Some(more) = self.system_append.take() {
-            blocks.push(json!({"type": "text", "text": more}));
-        }
-        blocks.push(json!({"type": "text", "text": text}));
+        let more = self.system_append.take();
+        let blocks: Vec<Block<'_>> = more.iter().chain([&text]).map(|text| Block::text(text)).collect();
         self.begin_turn(Whose::Prompt);
         let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
         actions.extend(self.say("prompt", Purpose::Prompt, &blocks));
@@ -50,14 +47,13 @@ impl AcpProtocol {
         }
         let (message, text) = self.tells.waiting.pop_front()?;
         self.begin_turn(Whose::Tell(message));
-        let blocks = [json!({"type": "text", "text": text})];
-        self.say(&name(message), Purpose::Tell(message), &blocks)
+        self.say(&name(message), Purpose::Tell(message), &[Block::text(&text)])
     }
 
     /// Says something to the model.
-    pub(super) fn say(&mut self, id: &str, purpose: Purpose, blocks: &[serde_json::Value]) -> Option<Action> {
+    pub(super) fn say(&mut self, id: &str, purpose: Purpose, blocks: &[Block<'_>]) -> Option<Action> {
         let session = self.session.clone()?;
-        let params = json!({"sessionId": session.as_str(), "prompt": blocks});
+        let params = sent::Prompt { prompt: blocks, session_id: session.as_str() };
         self.request(id, purpose, "session/prompt", params)
     }
 

@@ -14,6 +14,7 @@ mod plan;
 mod preset;
 mod protocol;
 mod requests;
+mod sent;
 mod speech;
 mod tools;
 mod turn;

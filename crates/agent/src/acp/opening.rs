@@ -8,6 +8,7 @@ use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
 use super::classify::Failed;
 use super::preset::{Need, Preset};
 use super::protocol::{AcpProtocol, Purpose, Stage, notice};
+use super::sent;
 use super::wire::{self, read};
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, Resuming};
@@ -75,16 +76,16 @@ impl AcpProtocol {
     }
 
     fn open_session(&mut self, way: Way) -> Option<Action> {
-        let mut params = json!({"cwd": self.directory, "mcpServers": self.mcp_servers});
-        let method = match way {
-            Way::New => "session/new",
-            Way::Load => "session/load",
-            Way::Resume => "session/resume",
-        };
-        if let (Way::Load | Way::Resume, SessionPlan::Resume(id)) = (way, &self.asked) {
-            params["sessionId"] = id.as_str().into();
+        if !self.listens() {
+            return None;
         }
-        self.request("session", Purpose::Session(way), method, params)
+        let (method, session_id) = match (way, &self.asked) {
+            (Way::Load, SessionPlan::Resume(id)) => ("session/load", Some(id.as_str())),
+            (Way::Resume, SessionPlan::Resume(id)) => ("session/resume", Some(id.as_str())),
+            _ => ("session/new", None),
+        };
+        let params = sent::OpenSession { cwd: &self.directory, mcp_servers: &self.mcp_servers, session_id };
+        Some(Action::Write(self.peer.request("session", Purpose::Session(way), method, params)))
     }
 
     pub(super) fn on_session(&mut self, way: Way, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
@@ -170,7 +171,7 @@ impl AcpProtocol {
             }
             Some(Preparation::Mode) => {
                 let mode = self.mode.map(|mode| mode.id).unwrap_or_default();
-                let params = json!({"sessionId": session, "modeId": mode});
+                let params = sent::SetMode { mode_id: mode, session_id: session };
                 self.request("mode", Purpose::Prepared(Preparation::Mode), "session/set_mode", params)
             }
         };
@@ -212,7 +213,7 @@ impl AcpProtocol {
         }
         self.stage = Stage::Compacting;
         let command = format!("/compact {focus}");
-        let block = json!({"type": "text", "text": command.trim_end()});
+        let block = sent::Block::text(command.trim_end());
         self.say("compact", Purpose::Compact, &[block]).into_iter().collect()
     }
 

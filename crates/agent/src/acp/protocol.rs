@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
 
@@ -73,7 +74,7 @@ pub(super) struct AcpProtocol {
     /// Words about settings that cannot be passed on.
     pub(super) warnings: Vec<String>,
     pub(super) rules: Rules,
-    peer: Peer<Purpose>,
+    pub(super) peer: Peer<Purpose>,
     pub(super) stage: Stage,
     stdin: Stdin,
     pub(super) agent_version: Option<String>,
@@ -214,7 +215,7 @@ impl AcpProtocol {
         id: &str,
         purpose: Purpose,
         method: &str,
-        params: Value,
+        params: impl Serialize,
     ) -> Option<Action> {
         if !self.listens() {
             return None;
@@ -272,7 +273,7 @@ impl Protocol for AcpProtocol {
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
         self.stdin = Stdin::Closed;
-        let mut actions: Vec<_> = self.speech.over().into_iter().map(Action::emit).collect();
+        let mut actions: Vec<_> = self.speech.over().map(Action::emit).collect();
         actions.extend(self.unrecognised.rest());
         let end = classify(&self.evidence);
         actions.extend(exit.oddity_after(&end).map(notice));

@@ -77,7 +77,7 @@ impl AcpProtocol {
     fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest<'_>) -> Vec<Action> {
         let id = String::from(asked.tool_call.tool_call_id.clone());
         let mut actions = self.work_is_seen();
-        actions.extend(self.speech.over().into_iter().map(Action::emit));
+        actions.extend(self.speech.over().map(Action::emit));
         let call = self.calls.entry(id.clone()).or_default();
         let was_known = call.is_known();
         // A call that is asked about has not begun, whatever was said of it before.
@@ -161,7 +161,7 @@ impl AcpProtocol {
         match Form::read(&asked) {
             Some(form) => {
                 let mut actions = self.work_is_seen();
-                actions.extend(self.speech.over().into_iter().map(Action::emit));
+                actions.extend(self.speech.over().map(Action::emit));
                 let about = About::Choice { parts: form.parts(&asked.message) };
                 actions.push(self.ask(request.id, about, Waiting::Form(form)));
                 actions

@@ -22,31 +22,40 @@ struct Piece {
 
 impl Speech {
     /// A piece of a message.
-    pub(super) fn said(&mut self, id: Option<&str>, text: String) -> Vec<AgentEvent> {
-        let mut events: Vec<_> = self.thought_over().into_iter().collect();
-        if self.message.id.as_deref() != id {
-            events.extend(self.message_over());
+    pub(super) fn said(
+        &mut self,
+        id: Option<&str>,
+        text: String,
+    ) -> impl Iterator<Item = AgentEvent> + use<> {
+        let thought = self.thought_over();
+        let before = (self.message.id.as_deref() != id).then(|| {
+            let before = self.message_over();
             self.message.id = id.map(str::to_owned);
-        }
+            before
+        });
         self.message.text.push_str(&text);
-        events.push(AgentEvent::MessageDelta { text });
-        events
+        thought.into_iter().chain(before.flatten()).chain([AgentEvent::MessageDelta { text }])
     }
 
     /// A piece of the reasoning.
-    pub(super) fn thought(&mut self, id: Option<&str>, text: &str) -> Vec<AgentEvent> {
-        let mut events: Vec<_> = self.message_over().into_iter().collect();
-        if self.thought.id.as_deref() != id {
-            events.extend(self.thought_over());
+    pub(super) fn thought(
+        &mut self,
+        id: Option<&str>,
+        text: &str,
+    ) -> impl Iterator<Item = AgentEvent> + use<> {
+        let message = self.message_over();
+        let before = (self.thought.id.as_deref() != id).then(|| {
+            let before = self.thought_over();
             self.thought.id = id.map(str::to_owned);
-        }
+            before
+        });
         self.thought.text.push_str(text);
-        events
+        message.into_iter().chain(before.flatten())
     }
 
     /// What is being written is complete.
-    pub(super) fn over(&mut self) -> Vec<AgentEvent> {
-        self.thought_over().into_iter().chain(self.message_over()).collect()
+    pub(super) fn over(&mut self) -> impl Iterator<Item = AgentEvent> + use<> {
+        self.thought_over().into_iter().chain(self.message_over())
     }
 
     /// The last message of the turn, which is over.

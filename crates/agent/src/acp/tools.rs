@@ -112,11 +112,11 @@ impl Call {
             ToolStatus::Ok if failed => ToolStatus::Failed,
             status => status,
         };
-        let news = (status, self.title.clone());
-        if self.told.as_ref() == Some(&news) || self.told.as_ref().is_some_and(|(told, _)| told.is_over()) {
+        let is_known = |(told, title): &(ToolStatus, String)| *told == status && *title == self.title;
+        if self.told.as_ref().is_some_and(|told| is_known(told) || told.0.is_over()) {
             return None;
         }
-        self.told = Some(news);
+        self.told = Some((status, self.title.clone()));
         let output = status.is_over().then(|| self.output.clone());
         let title = if self.title.is_empty() { tool.to_owned() } else { text::one_line(&self.title) };
         Some(AgentEvent::Tool(ToolUse {

@@ -66,7 +66,7 @@ impl AcpProtocol {
                 self.turn.unheard.take().map(|_| Action::emit(AgentEvent::TurnStarted)).into_iter().collect()
             }
         };
-        actions.extend(self.speech.over().into_iter().map(Action::emit));
+        actions.extend(self.speech.over().map(Action::emit));
         let text = self.speech.take_last();
         let outcome = match answer {
             Ok(raw) => {

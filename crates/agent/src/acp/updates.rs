@@ -92,19 +92,18 @@ impl AcpProtocol {
         }
         let mut actions = self.work_is_seen();
         let message = update.message_id.as_deref();
-        let events = if kind == "agent_message_chunk" {
-            self.speech.said(message, text.into())
+        if kind == "agent_message_chunk" {
+            actions.extend(self.speech.said(message, text.into()).map(Action::emit));
         } else {
-            self.speech.thought(message, &text)
-        };
-        actions.extend(events.into_iter().map(Action::emit));
+            actions.extend(self.speech.thought(message, &text).map(Action::emit));
+        }
         Ok(actions)
     }
 
     fn on_tool_call(&mut self, news: wire::Update<'_>) -> Vec<Action> {
         let id = String::from(news.tool_call_id.clone());
         let mut actions = self.work_is_seen();
-        actions.extend(self.speech.over().into_iter().map(Action::emit));
+        actions.extend(self.speech.over().map(Action::emit));
         let call = self.calls.entry(id.clone()).or_default();
         let had_plan = call.has_plan();
         call.learn(&id, self.preset, news);

@@ -18,6 +18,7 @@ use super::input::Tells;
 use super::tools::Call;
 use super::usage::UsageLedger;
 use super::wire;
+use crate::json;
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
@@ -98,6 +99,9 @@ impl ClaudeProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
+        if let Some(reading) = json::leading("type", line).and_then(|kind| self.read_at_once(kind, line)) {
+            return reading;
+        }
         let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
             return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
@@ -106,7 +110,10 @@ impl ClaudeProtocol {
             "stream_event" => self.on_stream_event(decode(line, "stream_event")?),
             "assistant" => self.on_assistant(decode(line, "assistant")?),
             "user" => self.on_user(decode(line, "user")?),
-            "system" => self.on_system(wire::text(&envelope.subtype), line),
+            "system" => {
+                let subtype = wire::text(&envelope.subtype);
+                self.on_system(subtype, decode(line, &format!("system/{subtype}")))
+            }
             "result" => match decode(line, "result") {
                 Ok(result) => self.on_result(result),
                 // Whatever it says, the turn is over and the process waits for us.
@@ -127,6 +134,26 @@ impl ClaudeProtocol {
             "keep_alive" | "tool_progress" | "tool_use_summary" | "prompt_suggestion"
             | "transcript_mirror" => Ok(Vec::new()),
             unknown => Err(Unknown(unknown.to_owned())),
+        }
+    }
+
+    /// Reads a line that says first which one it is in one go, as nearly all do; none when it is not as it should be.
+    fn read_at_once(&mut self, kind: &str, line: &str) -> Option<Reading> {
+        fn part<'a, T: serde::Deserialize<'a>>(line: &'a str) -> Option<T> {
+            serde_json::from_str(line).ok()
+        }
+        match kind {
+            "stream_event" => part(line).map(|line| self.on_stream_event(line)),
+            "assistant" => part(line).map(|line| self.on_assistant(line)),
+            "user" => part(line).map(|line| self.on_user(line)),
+            "system" => {
+                let mut line: wire::SystemLine<'_> = part(line)?;
+                let subtype = line.subtype.take()?;
+                Some(self.on_system(&subtype, Ok(line)))
+            }
+            "result" => part(line).map(|line| self.on_result(line)),
+            "control_response" => part(line).map(|line| self.on_control_answer(line)),
+            _ => None,
         }
     }
 

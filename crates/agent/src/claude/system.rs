@@ -3,35 +3,35 @@
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Decision, Outcome, SessionId, SessionPlan, SessionStarted, Tokens};
 
-use super::protocol::{ClaudeProtocol, Reading, Unknown, decode, notice};
+use super::protocol::{ClaudeProtocol, Reading, Unknown, notice};
 use super::wire::{self, SystemLine};
 use crate::protocol::Action;
 use crate::text;
 
 impl ClaudeProtocol {
-    pub(super) fn on_system(&mut self, subtype: &str, line: &str) -> Reading {
-        let read = || decode::<SystemLine<'_>>(line, &format!("system/{subtype}"));
+    /// What a frame of this subtype says, when it could be read.
+    pub(super) fn on_system(&mut self, subtype: &str, line: Result<SystemLine<'_>, Unknown>) -> Reading {
         match subtype {
-            "init" => Ok(self.on_init(read()?)),
-            "api_retry" => Ok(self.on_retry(read()?)),
-            "compact_boundary" => Ok(vec![self.on_compaction(&read()?)]),
-            "status" => Ok(self.on_status(read()?)),
+            "init" => Ok(self.on_init(line?)),
+            "api_retry" => Ok(self.on_retry(line?)),
+            "compact_boundary" => Ok(vec![self.on_compaction(&line?)]),
+            "status" => Ok(self.on_status(line?)),
             "task_started" | "task_updated" | "task_notification" => {
-                self.on_task(subtype, read()?);
+                self.on_task(subtype, line?);
                 Ok(Vec::new())
             }
             "permission_denied" => {
-                let denial = read()?;
+                let denial = line?;
                 Ok(self
                     .on_denial(wire::text(&denial.tool_name), wire::text(&denial.tool_use_id))
                     .into_iter()
                     .collect())
             }
-            "informational" => Ok(loud(read()?).into_iter().collect()),
+            "informational" => Ok(loud(line?).into_iter().collect()),
             "model_fallback"
             | "model_refusal_fallback"
             | "model_consent_fallback"
-            | "local_command_output" => Ok(content(read()?).into_iter().collect()),
+            | "local_command_output" => Ok(content(line?).into_iter().collect()),
             _ if UNINTERESTING.contains(&subtype) => Ok(Vec::new()),
             unknown => Err(Unknown(format!("system/{unknown}"))),
         }

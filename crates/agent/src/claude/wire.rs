@@ -137,6 +137,8 @@ pub(super) struct ToolUseResult {
 #[derive(Debug, Deserialize)]
 pub(super) struct SystemLine<'a> {
     #[serde(borrow)]
+    pub(super) subtype: Option<Text<'a>>,
+    #[serde(borrow)]
     pub(super) session_id: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) cwd: Option<Text<'a>>,

@@ -21,7 +21,8 @@ use super::items::Open;
 use super::opening::{Compaction, Purpose, Stage};
 use super::usage::UsageLedger;
 use super::{plan, wire};
-use crate::jsonrpc::{Incoming, Peer, leading_method, params_of_news};
+use crate::json;
+use crate::jsonrpc::{Incoming, Peer, params_of_news};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
@@ -120,7 +121,7 @@ impl CodexProtocol {
 
     fn read(&mut self, line: &str) -> Reading {
         // Nearly all lines are news: they are read in one go. The end of a turn counts also when it cannot be read.
-        if let Some(method) = leading_method(line).filter(|method| *method != TURN_COMPLETED)
+        if let Some(method) = json::leading("method", line).filter(|method| *method != TURN_COMPLETED)
             && let Ok(actions) = self.on_news(method, News::Line(line))
         {
             return Ok(actions);

@@ -51,9 +51,9 @@ impl GeminiProtocol {
         }
     }
 
-    fn read(&mut self, line: &str) -> Result<Vec<AgentEvent>, Unknown> {
+    fn read(&mut self, line: &str) -> Result<Vec<Action>, Unknown> {
         let line = decode(line)?;
-        let before = self.calls_over(matches!(line, Line::ToolResult(_)));
+        let mut actions = self.calls_over(matches!(line, Line::ToolResult(_)));
         let news = match line {
             Line::Init(line) => self.on_init(line),
             Line::Message(line) => self.on_message(&line),
@@ -62,7 +62,11 @@ impl GeminiProtocol {
             Line::Error(line) => self.on_error(line),
             Line::Result(line) => self.on_result(line),
         };
-        Ok(if before.is_empty() { news } else { before.into_iter().chain(news).collect() })
+        if actions.is_empty() {
+            return Ok(news);
+        }
+        actions.extend(news);
+        Ok(actions)
     }
 
     fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
@@ -70,65 +74,65 @@ impl GeminiProtocol {
     }
 
     /// After the results of tools, calls without one will never have any.
-    fn calls_over(&mut self, is_result: bool) -> Vec<AgentEvent> {
+    fn calls_over(&mut self, is_result: bool) -> Vec<Action> {
         let was_result = std::mem::replace(&mut self.in_results, is_result);
-        if was_result && !is_result { self.drop_calls() } else { Vec::new() }
+        if was_result && !is_result { self.drop_calls().collect() } else { Vec::new() }
     }
 
-    fn drop_calls(&mut self) -> Vec<AgentEvent> {
-        self.calls.drain(..).map(|call| call.dropped()).collect()
+    fn drop_calls(&mut self) -> impl Iterator<Item = Action> {
+        self.calls.drain(..).map(|call| Action::emit(call.dropped()))
     }
 
-    fn on_init(&mut self, line: wire::Init<'_>) -> Vec<AgentEvent> {
+    fn on_init(&mut self, line: wire::Init<'_>) -> Vec<Action> {
         self.evidence.session_started = true;
         self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
         let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
         let started = SessionStarted { native_id, resumed, model: self.model.clone(), agent_version: None };
-        vec![AgentEvent::SessionStarted(started), AgentEvent::TurnStarted]
+        vec![Action::emit(AgentEvent::SessionStarted(started)), Action::emit(AgentEvent::TurnStarted)]
     }
 
-    fn on_message(&mut self, line: &wire::Message<'_>) -> Vec<AgentEvent> {
+    fn on_message(&mut self, line: &wire::Message<'_>) -> Vec<Action> {
         // What was said to the model comes back, and is known.
         if line.role.as_str() != "assistant" {
             return Vec::new();
         }
         if line.delta {
-            return self.speech.said(&line.content, line.time()).into_iter().collect();
+            return self.speech.said(&line.content, line.time()).map(Action::emit).into_iter().collect();
         }
         let before = self.speech.over();
         let piece = self.speech.said(&line.content, None);
-        [before, piece, self.speech.over()].into_iter().flatten().collect()
+        [before, piece, self.speech.over()].into_iter().flatten().map(Action::emit).collect()
     }
 
-    fn on_tool_use(&mut self, line: wire::ToolUse<'_>) -> Vec<AgentEvent> {
+    fn on_tool_use(&mut self, line: wire::ToolUse<'_>) -> Vec<Action> {
         let call = Call::new(&line);
         let plan = tools::plan(&line);
         let begun = call.begun(line.parameters);
         self.calls.push(call);
-        self.speech.over().into_iter().chain([begun]).chain(plan).collect()
+        self.speech.over().into_iter().chain([begun]).chain(plan).map(Action::emit).collect()
     }
 
-    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>) -> Vec<AgentEvent> {
+    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>) -> Vec<Action> {
         let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) else { return Vec::new() };
-        vec![self.calls.remove(at).ended(line)]
+        vec![Action::emit(self.calls.remove(at).ended(line))]
     }
 
-    fn on_error(&mut self, line: wire::ErrorLine<'_>) -> Vec<AgentEvent> {
+    fn on_error(&mut self, line: wire::ErrorLine<'_>) -> Vec<Action> {
         let text = String::from(line.message);
         self.evidence.hit_turn_limit |= text == TURN_LIMIT;
         if line.severity.as_deref() == Some("error") {
             self.evidence.last_error = Some(text.clone());
         }
-        self.speech.over().into_iter().chain([AgentEvent::Notice { text }]).collect()
+        self.speech.over().into_iter().chain([AgentEvent::Notice { text }]).map(Action::emit).collect()
     }
 
-    fn on_result(&mut self, line: wire::ResultLine<'_>) -> Vec<AgentEvent> {
-        let mut events: Vec<_> = self.speech.over().into_iter().collect();
-        events.extend(self.drop_calls());
+    fn on_result(&mut self, line: wire::ResultLine<'_>) -> Vec<Action> {
+        let mut actions: Vec<_> = self.speech.over().into_iter().map(Action::emit).collect();
+        actions.extend(self.drop_calls());
         // The counts are of the whole process, which has one turn and says this once.
         if let Some(stats) = line.stats.filter(|_| self.evidence.outcome.is_none()) {
-            events.extend(usage(&stats, self.model.as_deref()));
+            actions.extend(usage(&stats, self.model.as_deref()).map(Action::emit));
         }
         let outcome = Outcome { status: line.status, error: line.error };
         let said = self.speech.take_last();
@@ -137,8 +141,8 @@ impl GeminiProtocol {
         let text = if said.is_empty() { self.evidence.words(&outcome) } else { said };
         self.evidence.outcome = Some(outcome);
         let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
-        events.push(AgentEvent::TurnEnded(ended));
-        events
+        actions.push(Action::emit(AgentEvent::TurnEnded(ended)));
+        actions
     }
 }
 
@@ -161,10 +165,7 @@ impl Protocol for GeminiProtocol {
         if line.is_empty() {
             return Vec::new();
         }
-        match self.read(&line) {
-            Ok(events) => events.into_iter().map(Action::emit).collect(),
-            Err(Unknown(what)) => self.unknown(what, &line),
-        }
+        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
     }
 
     /// It does not listen once it has its prompt.
@@ -185,7 +186,7 @@ impl Protocol for GeminiProtocol {
 
 /// Reads a line; one of an unknown shape is counted under its type.
 fn decode(line: &str) -> Result<Line<'_>, Unknown> {
-    if let Some(read) = json::leading_type(line).and_then(|kind| Line::read(kind, line)) {
+    if let Some(read) = json::leading("type", line).and_then(|kind| Line::read(kind, line)) {
         return Ok(read);
     }
     let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
@@ -206,8 +207,10 @@ fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentE
 }
 
 /// What each model was used for, or all of them where they are not told apart.
-fn usage(stats: &wire::Stats<'_>, model: Option<&str>) -> Vec<AgentEvent> {
-    let event = |model: Option<&str>, counts: wire::Counts| {
+fn usage<'s>(stats: &'s wire::Stats<'_>, model: Option<&'s str>) -> impl Iterator<Item = AgentEvent> {
+    let all = stats.models.is_empty().then(|| (model, stats.all()));
+    let each = stats.models.iter().map(|(model, counts)| (Some(model.as_str()), *counts));
+    all.into_iter().chain(each).filter_map(|(model, counts)| {
         let used = used(counts);
         let model = model.map(str::to_owned);
         (!used.is_empty()).then_some(AgentEvent::Usage {
@@ -216,11 +219,7 @@ fn usage(stats: &wire::Stats<'_>, model: Option<&str>) -> Vec<AgentEvent> {
             context_used: None,
             context_size: None,
         })
-    };
-    if stats.models.is_empty() {
-        return event(model, stats.all()).into_iter().collect();
-    }
-    stats.models.iter().filter_map(|(model, counts)| event(Some(model.as_str()), *counts)).collect()
+    })
 }
 
 /// The total has the reasoning, which is paid for as what was written.
