@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use memchr::memchr;
+
 /// The longest line that is kept, unless told otherwise: 64 MiB.
 pub const DEFAULT_LINE_CAP: usize = 64 * 1024 * 1024;
 
@@ -81,18 +83,16 @@ impl LineFramer {
 
     /// Takes in the next bytes of the stream.
     pub fn push(&mut self, chunk: &[u8]) {
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            match piece.strip_suffix(b"\n") {
-                Some(rest) => {
-                    self.extend(rest);
-                    let framed = self.take(LineEnd::Newline);
-                    // The newline belongs to no line, but it has its place in the stream.
-                    self.line_offset += 1;
-                    self.ready.push_back(framed);
-                }
-                None => self.extend(piece),
-            }
+        let mut rest = chunk;
+        while let Some(end) = memchr(b'\n', rest) {
+            self.extend(&rest[..end]);
+            let framed = self.take(LineEnd::Newline);
+            // The newline belongs to no line, but it has its place in the stream.
+            self.line_offset += 1;
+            self.ready.push_back(framed);
+            rest = &rest[end + 1..];
         }
+        self.extend(rest);
     }
 
     /// Gives out the next whole line, if there is one.
