@@ -1,17 +1,20 @@
 //! The project's own chores: `cargo xtask setup`, `test`, `fuzz` and `bench`.
 //!
-//! `setup` installs what the tests need, `checks` is the list of steps that must pass, `command` starts programs.
+//! `setup` installs what the tests need, `bench` measures, `checks` is the list of steps that must pass, `command` starts programs.
 //! Nothing here is part of the product.
 
+mod bench;
 mod checks;
 mod command;
 mod setup;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+
+use bench::Docs;
 
 const HELP: &str = "\
 The project's own chores.
@@ -26,8 +29,9 @@ Commands:
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
                    Feed damaged recordings to everything that reads bytes: each target for N seconds (60),
                    with a new seed that is printed. --seed repeats a run, --case one case of it
-  bench            Measure how fast agents' output is read, next to plain JSON parsing, and what the
-                   built-in agent takes for itself, next to the model
+  bench [--write-docs]
+                   Measure everything that is to be fast or small, next to what it is compared with; fails
+                   when a ratio is missed. --write-docs keeps the figures in docs/performance.md
   help             Show this text
 
 Examples:
@@ -68,15 +72,11 @@ fn run(arguments: &[String]) -> Result<()> {
             &["run", "--quiet", "--profile", "fuzz", "--package", "towline-fuzzing", "--"],
             rest,
         ),
-        ["bench"] => {
-            let places = Places::find()?;
-            for (package, bench) in [("towline-fuzzing", "decode"), ("towline-cli", "builtin")] {
-                chore(&places, &["bench", "--quiet", "--package", package, "--bench", bench], &[])?;
-                say("");
-            }
-            Ok(())
+        ["bench"] => bench::run(&Places::find()?, Docs::Leave),
+        ["bench", "--write-docs"] => bench::run(&Places::find()?, Docs::Write),
+        ["bench", first, ..] => {
+            bail!("`cargo xtask bench` takes nothing but `--write-docs`, and got `{first}`")
         }
-        ["bench", first, ..] => bail!("`cargo xtask bench` takes no arguments, and got `{first}`"),
         [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
         [] => unreachable!("an empty command line asks for help"),
     }
@@ -102,6 +102,8 @@ fn asks_for_help(arguments: &[String]) -> bool {
 struct Places {
     /// The workspace's root.
     root: PathBuf,
+    /// Where cargo puts what it builds.
+    target: PathBuf,
     /// Where the agent CLIs are installed.
     agents: PathBuf,
     /// The virtual environment with pytest in it. The tests look for it beside the agent CLIs.
@@ -121,8 +123,8 @@ impl Places {
             .context("`cargo metadata` printed something that is not JSON")?;
         let target =
             metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-        let target = Path::new(target);
-        Ok(Self { root, agents: target.join("agents"), python: target.join("python") })
+        let target = PathBuf::from(target);
+        Ok(Self { root, agents: target.join("agents"), python: target.join("python"), target })
     }
 }
 

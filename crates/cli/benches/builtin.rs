@@ -12,8 +12,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use towline_testkit::figures::{Figure, shown};
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
 use towline_testkit::scratch::clean_command;
+
+const SECTION: &str = "The built-in agent";
 
 /// How often each thing is done; the median counts.
 const TIMES: usize = 40;
@@ -149,17 +152,21 @@ fn main() -> std::io::Result<()> {
     let (started, nothing) = (start(&url, home), nothing());
     let model = model(&url);
     let (words, tool) = (turn(&url, home, "words"), turn(&url, home, "look"));
-    let mut out = std::io::stdout();
-    writeln!(out, "| built-in agent | ms | goal | beside it |")?;
-    writeln!(out, "| --- | ---: | ---: | --- |")?;
-    let row = |out: &mut std::io::Stdout, what: &str, time: f64, goal: &str, beside: String| {
-        writeln!(out, "| {what} | {time:.1} | {goal} | {beside} |")
-    };
-    let beside = format!("a process that does nothing: {:.1} ms", millis(nothing));
-    row(&mut out, "from its start to its first answer", millis(started), "30", beside)?;
-    let beside = format!("the model: {:.1} ms", millis(model));
-    row(&mut out, "added to a turn of words", millis(words.saturating_sub(model)), "15", beside)?;
+    let beside = format!("a process that does nothing: {} ms", shown(millis(nothing)));
+    Figure::new(SECTION, "from its start to its first answer", millis(started), "ms")
+        .below(30.0)
+        .beside(beside)
+        .print();
+    let beside = format!("the model: {} ms", shown(millis(model)));
+    Figure::new(SECTION, "added to a turn of words", millis(words.saturating_sub(model)), "ms")
+        .below(15.0)
+        .beside(beside)
+        .print();
     let twice = model * 2;
-    let beside = format!("the model, asked twice: {:.1} ms", millis(twice));
-    row(&mut out, "added to a turn with one tool call", millis(tool.saturating_sub(twice)), "15", beside)
+    let beside = format!("the model, asked twice: {} ms", shown(millis(twice)));
+    Figure::new(SECTION, "added to a turn with one tool call", millis(tool.saturating_sub(twice)), "ms")
+        .below(15.0)
+        .beside(beside)
+        .print();
+    Ok(())
 }

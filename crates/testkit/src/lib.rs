@@ -1,11 +1,12 @@
-//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLIs, and agents
-//! that misbehave.
+//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLIs, agents
+//! that misbehave, and the figures of benchmarks.
 //!
 //! Other crates name this one under `[dev-dependencies]` only; nothing here ships to users. Every helper panics
 //! with what it waited for or missed, since its callers are tests.
 
 pub mod agents;
 pub mod claude;
+pub mod figures;
 pub mod hostile;
 pub mod model;
 pub mod scratch;

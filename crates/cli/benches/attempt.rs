@@ -1,0 +1,108 @@
+//! What Towline adds to an attempt whose agent answers at once.
+//!
+//! `cargo xtask bench` runs it. The agent is `echo`, the check is `true`, and the project is small: what is left is
+//! Towline's own. The parts are read off the goal's log; the whole is wall time of the release program.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Desk;
+use towline_testkit::figures::{Figure, median, shown};
+use towline_testkit::scratch::clean_command;
+
+const SECTION: &str = "An attempt whose agent answers at once";
+/// How many goals are run.
+const TIMES: usize = 25;
+/// What Towline may add to an attempt, in milliseconds.
+const GOAL: f64 = 40.0;
+
+/// The parts of an attempt: the events that they end with.
+const PARTS: [(&str, &str); 5] = [
+    ("the supervisor and the agent start", "attempt_started"),
+    ("the agent, until its tree is gone and its end is told", "attempt_ended"),
+    ("the candidate, and its clean checkout", "check_started"),
+    ("the check `true`, under a supervisor of its own", "check_finished"),
+    ("the verdict", "verdict_reached"),
+];
+
+/// One goal, in milliseconds.
+struct Run {
+    whole: f64,
+    /// From the goal's creation to its workspace, which it gets once.
+    workspace: f64,
+    parts: [f64; PARTS.len()],
+    /// The bare agent.
+    agent: f64,
+}
+
+impl Run {
+    fn attempt(&self) -> f64 {
+        self.parts.iter().sum()
+    }
+}
+
+fn main() {
+    let desk = Desk::new();
+    desk.configure("[defaults]\nagents = [\"instant\"]\n[agents.instant]\nkind = \"command\"\ncommand = [\"echo\", \"done\"]\n");
+    // The first one makes the state folder and its database.
+    run(&desk);
+    let runs: Vec<Run> = (0..TIMES).map(|_| run(&desk)).collect();
+    let middle = |of: &dyn Fn(&Run) -> f64| median(runs.iter().map(of));
+    let agent = middle(&|run| run.agent);
+    let beside = format!(
+        "from the workspace to the verdict: {} ms; the bare agent, `echo`: {} ms",
+        shown(middle(&Run::attempt)),
+        shown(agent)
+    );
+    let added = middle(&|run| run.attempt() - run.agent);
+    Figure::new(SECTION, "added to the attempt", added, "ms").below(GOAL).beside(beside).print();
+    for (place, (what, _)) in PARTS.iter().enumerate() {
+        Figure::new(SECTION, format!("— {what}"), middle(&|run| run.parts[place]), "ms").print();
+    }
+    let beside = "once for a goal: the worktree and its branch";
+    Figure::new(SECTION, "the workspace", middle(&|run| run.workspace), "ms").beside(beside).print();
+    let beside = "`towline run` from its start to its exit";
+    Figure::new(SECTION, "the whole goal", middle(&|run| run.whole), "ms").beside(beside).print();
+}
+
+fn run(desk: &Desk) -> Run {
+    let agent = taken(|| assert!(clean_command("echo").output().expect("echo").status.success()));
+    let mut report = Value::Null;
+    let whole = taken(|| {
+        let ran = desk.towline(["run", "answer at once", "--check", "true", "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        report = ran.json();
+    });
+    let events = desk.events(report["id"].as_str().expect("an id"));
+    let begun = time_of(&events, "created");
+    let prepared = time_of(&events, "prepared");
+    let mut before = prepared;
+    let parts = PARTS.map(|(_, event)| {
+        let at = time_of(&events, event);
+        millis(at - std::mem::replace(&mut before, at))
+    });
+    Run { whole: millis(whole), workspace: millis(prepared - begun), parts, agent: millis(agent) }
+}
+
+fn taken(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    begun.elapsed()
+}
+
+/// When an event was recorded, since the beginning of time.
+fn time_of(events: &[Value], kind: &str) -> Duration {
+    let event = events.iter().find(|event| event["event"]["kind"] == kind);
+    let event = event.unwrap_or_else(|| panic!("no `{kind}` in {events:?}"));
+    let at: jiff::Timestamp = event["at"].as_str().expect("a time").parse().expect("a time");
+    Duration::try_from(at.as_duration()).expect("after 1970")
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

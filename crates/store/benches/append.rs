@@ -1,0 +1,169 @@
+//! How many events become durable in a second: real SQLite, the settings of the product, and a disk that is waited for.
+//!
+//! `cargo xtask bench` runs it. The events are those of an agent at work: what it says, the tools that it calls with their
+//! input and output, and what that used. A batch is one append, as the engine makes of each chunk of output that it reads.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde_json::json;
+use towline_core::{
+    AgentEvent, AgentName, AttemptNo, Budget, Commit, Event, Goal, GoalState, Origin, RawRef, Role, Source,
+    Tokens, ToolKind, ToolStatus, ToolUse, Usage, WorkspaceSpec,
+};
+use towline_store::{Append, NewEvent, SqliteStore, Store, WorkerName};
+use towline_testkit::figures::{Figure, median, shown};
+
+const SECTION: &str = "Durable events";
+/// How many events are in an append.
+const BATCHES: [usize; 3] = [1, 64, 512];
+/// The batches that the goal is about.
+const LARGE: usize = 512;
+/// How many events a second are wanted.
+const GOAL: f64 = 50_000.0;
+/// How many appends of each size are made in a round.
+const APPENDS: usize = 40;
+const ROUNDS: usize = 5;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder on a disk");
+    let store = SqliteStore::open(&folder.path().join("towline.db")).expect("a store");
+    let mut writer = Writer::new(&store).await;
+    let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for batch in BATCHES {
+            rates.entry(batch).or_default().push(writer.rate(&store, batch).await);
+        }
+    }
+    let bytes = serde_json::to_vec(&work(0)).map_or(0, |event| event.len());
+    for (batch, rates) in rates {
+        let what = if batch == 1 { "one by one".to_owned() } else { format!("{batch} in an append") };
+        let each = 1e3 * batch as f64 / median(rates.iter().copied());
+        let beside = format!("{} ms an append, with its wait for the disk", shown(each));
+        let figure = Figure::new(SECTION, what, median(rates), "/s");
+        let figure = if batch == LARGE {
+            figure.at_least(GOAL).beside(format!("{beside}; a tool call is {bytes} bytes"))
+        } else {
+            figure.beside(beside)
+        };
+        figure.print();
+    }
+}
+
+/// Whoever drives the goal.
+struct Writer {
+    goal: Goal,
+    generation: towline_core::Generation,
+    expected: towline_core::Seq,
+}
+
+impl Writer {
+    async fn new(store: &SqliteStore) -> Self {
+        let goal = goal();
+        let created = NewEvent { attempt: None, source: Source::Towline, ..new(Event::Created) };
+        let record = store.create(&goal, &GoalState::new(&goal), created).await.expect("a goal");
+        let (worker, now) = (WorkerName("bench".to_owned()), Timestamp::UNIX_EPOCH);
+        let lease = store.claim(goal.id, &worker, now, now, None).await.expect("a lease");
+        Self { goal, generation: lease.generation, expected: record.last_seq }
+    }
+
+    /// Events a second, with this many in each append.
+    async fn rate(&mut self, store: &SqliteStore, batch: usize) -> f64 {
+        let appends: Vec<Vec<NewEvent>> = (0..APPENDS)
+            .map(|_| (0..batch).map(|n| new(Event::Agent { event: work(n) })).collect())
+            .collect();
+        let begun = Instant::now();
+        for events in appends {
+            let append = Append {
+                goal: self.goal.id,
+                generation: self.generation,
+                expected: self.expected,
+                events,
+                state: GoalState::new(&self.goal),
+                effects: Vec::new(),
+                settled: Vec::new(),
+                at: Timestamp::UNIX_EPOCH,
+            };
+            self.expected = store.append(append).await.expect("it is written").last_seq;
+        }
+        (APPENDS * batch) as f64 / begun.elapsed().as_secs_f64()
+    }
+}
+
+fn new(event: Event) -> NewEvent {
+    NewEvent {
+        at: Timestamp::UNIX_EPOCH,
+        attempt: Some(AttemptNo::FIRST),
+        source: Source::Agent,
+        parent: None,
+        raw: Some(RawRef { offset: 123_456, length: 789 }),
+        event,
+    }
+}
+
+/// What an agent does, one thing after the other.
+fn work(n: usize) -> AgentEvent {
+    let tool = |status: ToolStatus, output: Option<&str>| {
+        AgentEvent::Tool(ToolUse {
+            id: format!("toolu_{n:024}"),
+            tool: ToolKind::Execute,
+            name: "Bash".to_owned(),
+            title: "cargo test --package towline-core".to_owned(),
+            status,
+            input: Some(
+                json!({"command": "cargo test --package towline-core", "description": "Run the tests"}),
+            ),
+            output: output.map(str::to_owned),
+            exit_code: output.map(|_| 0),
+            paths: Vec::new(),
+        })
+    };
+    match n % 4 {
+        0 => tool(ToolStatus::Running, None),
+        1 => tool(
+            ToolStatus::Ok,
+            Some("running 12 tests\n............\ntest result: ok. 12 passed; 0 failed\n"),
+        ),
+        2 => AgentEvent::Message {
+            role: Role::Assistant,
+            text: "The tests pass now; next I look at what else calls this function.".to_owned(),
+        },
+        _ => AgentEvent::Usage {
+            model: Some("model".to_owned()),
+            used: Usage { input: Tokens(1_200), output: Tokens(340), ..Usage::default() },
+            context_used: Some(Tokens(45_000)),
+            context_size: Some(Tokens(200_000)),
+        },
+    }
+}
+
+fn goal() -> Goal {
+    Goal {
+        id: "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("an id"),
+        title: "Fix the tests".to_owned(),
+        prompt: "Make the tests pass.".to_owned(),
+        checks: Vec::new(),
+        budget: Budget::default(),
+        agents: vec![AgentName::new("scripted")],
+        model: None,
+        protect: Vec::new(),
+        workspace: WorkspaceSpec {
+            repository: "repository".to_owned(),
+            base: Commit::new("0000000000000000000000000000000000000000"),
+            setup: Vec::new(),
+            copy: Vec::new(),
+        },
+        briefing: false,
+        red_first: false,
+        sessions: BTreeMap::new(),
+        accounts: BTreeMap::new(),
+        labels: Vec::new(),
+        metadata: BTreeMap::new(),
+        origin: Origin { channel: "cli".to_owned(), thread: None, by: None },
+        created_at: Timestamp::UNIX_EPOCH,
+    }
+}
