@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use towline_core::MicroUsd;
 
 /// Which model API the built-in agent talks to, and how.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiSettings {
     /// Whose wire format.
     pub provider: Provider,
@@ -33,7 +34,8 @@ impl ApiSettings {
 }
 
 /// The wire formats of the built-in agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// `OpenAI`, and whatever speaks like it.
     #[default]
@@ -68,7 +70,8 @@ impl Provider {
 }
 
 /// The two APIs that `OpenAI` has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OpenaiApi {
     /// Responses.
     Responses,
@@ -87,7 +90,8 @@ impl OpenaiApi {
 }
 
 /// Whether the built-in agent may fetch pages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fetch {
     /// It may not.
     #[default]
@@ -97,7 +101,7 @@ pub enum Fetch {
 }
 
 /// What a million tokens of a model cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// Read anew.
     pub input: MicroUsd,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use towline_core::{ClockLimits, SessionLimits};
 
 use crate::protocol::WindowSize;
@@ -11,7 +12,8 @@ use crate::protocol::WindowSize;
 use crate::api_settings::ApiSettings;
 
 /// The kinds of agents this version can drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Claude Code.
     Claude,
@@ -57,7 +59,8 @@ impl FromStr for Kind {
 }
 
 /// What happens when the agent asks to use a tool that no rule speaks about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// It may do what the user may.
     Bypass,
@@ -67,8 +70,8 @@ pub enum Permission {
     Deny,
 }
 
-/// An agent's settings.
-#[derive(Debug, Clone, PartialEq)]
+/// An agent's settings. What is written of them never holds the values of its environment: they may be secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentSettings {
     /// How it is spoken with.
     pub kind: Kind,
@@ -93,6 +96,7 @@ pub struct AgentSettings {
     /// Further arguments, after all of ours.
     pub args: Vec<String>,
     /// Variables set for it.
+    #[serde(skip)]
     pub env: BTreeMap<String, String>,
     /// Variables passed on to it, by name.
     pub pass_env: Vec<String>,
@@ -111,7 +115,7 @@ pub struct AgentSettings {
 }
 
 /// How a program that is no more than that is spoken with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CliSettings {
     /// How it gets its prompt.
     pub prompt: PromptBy,
@@ -128,7 +132,8 @@ pub struct CliSettings {
 }
 
 /// How a program gets its prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PromptBy {
     /// On its standard input.
     #[default]
@@ -149,7 +154,7 @@ impl PromptBy {
 }
 
 /// An MCP server that an agent is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
     /// Program and arguments.
     pub command: Vec<String>,

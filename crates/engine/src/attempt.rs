@@ -12,24 +12,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use towline_agent::{
-    Action, AgentSettings, Frame, LaunchContext, McpServer, ProcessEnd, Protocol, Steer, agent,
-};
+use towline_agent::{Action, AgentSettings, LaunchContext, McpServer, Steer, agent};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
     MicroUsd, Outcome, RawRef, Source, Work, WorkspaceBinding,
 };
-use towline_process::{
-    Deadline, ExitRecord, Framed, LineFramer, LogReader, Notice, OutputTimes, SpawnErrorKind, Stream, spawn,
-};
+use towline_process::{Deadline, Notice, OutputTimes, Stream, spawn};
 
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
-use crate::home::{make_private, write_private};
+use crate::home::make_private;
 use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
+use crate::opening::Opening;
 use crate::question_file::{self, QUESTION_VARIABLE};
+use crate::reading::{Output, Reading};
 use crate::sent::Sent;
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
@@ -47,10 +45,6 @@ const LINGERING: Duration = Duration::from_secs(6);
 /// The variables by which Towline's own tools find the engine, and prove for whom they speak.
 const API_VARIABLE: &str = "TOWLINE_API";
 const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
-/// The prompt, for agents that read it from a file.
-const PROMPT_FILE: &str = "prompt.txt";
-/// How much of stderr is evidence.
-const STDERR_TAIL: u64 = 4 * 1024;
 
 /// What is to be run.
 pub(crate) struct Job {
@@ -99,12 +93,10 @@ struct Conversation<'a> {
     line: &'a Newsline,
     goal: GoalId,
     dir: PathBuf,
-    protocol: Box<dyn Protocol>,
+    reading: Reading,
     clocks: Clocks,
     link: Link,
     reins: Reins,
-    reader: LogReader,
-    framer: LineFramer,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
     past: Past,
@@ -150,15 +142,6 @@ enum Input {
     Closed,
 }
 
-/// Whether there was output to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
-    /// There was, and there may be more.
-    More,
-    /// All that is there was read.
-    Drained,
-}
-
 /// How far the ending of the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stopping {
@@ -182,54 +165,38 @@ impl<'a> Conversation<'a> {
         let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
             message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
         })?;
-        let settings = &with_tools(settings, &shared.tools);
         let goal = job.goal.id;
-        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.as_str()).unwrap_or_default();
+        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
         let dir = shared.home.attempt(goal, job.launch.attempt);
-        let prompt_file = dir.join(PROMPT_FILE).display().to_string();
+        let settings = with_tools(settings, &shared.tools);
+        let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.cost_before);
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
             (API_VARIABLE.to_owned(), format!("unix:{}", shared.home.engines().display())),
             (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
         ]);
-        let context = LaunchContext {
-            session: &job.launch.session,
-            directory: workspace,
-            attempt: job.launch.id,
-            compact: job.launch.compact.as_deref(),
-            prompt: &job.launch.prompt,
-            prompt_file: &prompt_file,
-            permitted: &job.launch.permitted,
-            model: job.launch.model.as_deref(),
-            environment: &shared.environment,
-            towline: &towline,
-        };
+        let context = opening.context(&shared.environment, &towline);
         let deadline = deadline(*reins.lease_until.borrow());
         let past = Past::of(&dir, job.answered.clone());
         let link = match Link::find(&dir, goal).await {
             Some(link) => link,
             None => {
-                let link = start(shared, settings, &context, &dir, Path::new(workspace), deadline).await?;
+                let link = start(shared, &opening, &context, &dir, deadline).await?;
                 // A driver that is gone is noticed at the next word.
                 let _ = line.tell_own(Event::AttemptStarted).await;
                 link
             }
         };
         let sent = Sent::read(&dir);
-        let mut protocol = agent(settings.kind).protocol(settings, &context);
-        protocol.cost_before(job.cost_before);
-        sent.lines().for_each(|line| protocol.recall(line));
         Ok(Self {
             shared,
             line,
             goal,
-            protocol,
-            clocks: Clocks::start(settings.clocks.clone(), job.started_at),
+            reading: Reading::new(&dir, opening.protocol(&context, &sent)),
+            clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
             link,
             reins,
-            reader: LogReader::output(&dir, Stream::Stdout, 0),
-            framer: LineFramer::new(0),
             recorded_to: job.read_to,
             past,
             sent,
@@ -243,32 +210,27 @@ impl<'a> Conversation<'a> {
 
     /// Holds the conversation to its end.
     async fn hold(mut self, job: &Job) -> Result<(), DriverGone> {
-        let mut first = self.protocol.start();
+        let mut first = self.reading.start();
         if job.turns > 0 {
             // What follows from the start alone was recorded before.
             first.retain(|action| !matches!(action, Action::Emit { .. }));
         }
         self.act(first, None).await?;
-        let exit = loop {
+        let record = loop {
             // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
             let output = self.read_chunk().await?;
             match (&self.link, output) {
                 (Link::Alive(_), output) => self.wait(output).await?,
                 (_, Output::More) => {}
-                (Link::Ended(record), Output::Drained) => break process_end(&self.dir, Some(record)),
-                (Link::Lost, Output::Drained) => break process_end(&self.dir, None),
+                (Link::Ended(record), Output::Drained) => break Some(record.clone()),
+                (Link::Lost, Output::Drained) => break None,
             }
         };
-        if let Some(rest) = self.framer.finish() {
-            self.take_frame(rest).await?;
+        if let Some((raw, actions)) = self.reading.rest() {
+            self.act(actions, Some(raw)).await?;
         }
-        let (last, end) = self.protocol.on_exit(&exit);
+        let (last, end, exit) = self.reading.end(record.as_ref());
         self.act(last, None).await?;
-        // What nobody knows the end of did not end by itself.
-        let end = match (&self.link, end) {
-            (Link::Lost, End::Crashed { .. }) => End::Lost,
-            (_, end) => end,
-        };
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
@@ -276,7 +238,6 @@ impl<'a> Conversation<'a> {
             }
             _ => Work::Nothing,
         };
-        let exit = Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail };
         let question = question_file::read(self.dir.clone()).await.map(|event| Event::Agent { event });
         // Another agent can only know by this what was done.
         let changes = match &job.workspace {
@@ -346,7 +307,7 @@ impl<'a> Conversation<'a> {
         match (level, self.stopping) {
             (StopLevel::Run, _) => {}
             (StopLevel::Stop, Stopping::No | Stopping::Overdue) => {
-                let words = self.protocol.on_steer(Steer::Interrupt);
+                let words = self.reading.steer(Steer::Interrupt);
                 self.act(words, None).await?;
                 self.stopping = Stopping::Asked(Instant::now() + INTERRUPT_PATIENCE);
             }
@@ -372,17 +333,13 @@ impl<'a> Conversation<'a> {
 
     /// Reads the next chunk of the output and has it recorded.
     async fn read_chunk(&mut self) -> Result<Output, DriverGone> {
-        // A log that cannot be read is as good as one that ends here; the exit record says the rest.
-        let chunk = self.reader.read().unwrap_or(&[]);
-        if chunk.is_empty() {
+        if self.reading.take_in() == Output::Drained {
             return Ok(Output::Drained);
         }
-        self.framer.push(chunk);
-        let heard_at = self.past.time_of(self.reader.offset()).unwrap_or_else(|| self.shared.clock.now());
+        let heard_at = self.past.time_of(self.reading.offset()).unwrap_or_else(|| self.shared.clock.now());
         self.clocks.heard(heard_at);
         let mut batch = Vec::new();
-        while let Some(framed) = self.framer.pull() {
-            let (raw, actions) = self.understand(&framed);
+        while let Some((raw, actions)) = self.reading.next_line() {
             if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
                 batch.extend(self.news(actions, Some(raw)));
             } else {
@@ -393,24 +350,6 @@ impl<'a> Conversation<'a> {
         }
         self.line.tell(batch).await?;
         Ok(Output::More)
-    }
-
-    async fn take_frame(&mut self, framed: Framed) -> Result<(), DriverGone> {
-        let (raw, actions) = self.understand(&framed);
-        self.act(actions, Some(raw)).await
-    }
-
-    fn understand(&mut self, framed: &Framed) -> (RawRef, Vec<Action>) {
-        match framed {
-            Framed::Line(line) => {
-                let raw = RawRef { offset: line.offset, length: line.length() };
-                (raw, self.protocol.on_frame(Frame::Line(&line.bytes)))
-            }
-            Framed::TooLong { offset, len } => {
-                let raw = RawRef { offset: *offset, length: *len };
-                (raw, self.protocol.on_frame(Frame::TooLong { length: *len }))
-            }
-        }
     }
 
     /// Carries out what the protocol wants. What it says is recorded, all of it, before anything is done: a crash in
@@ -484,7 +423,7 @@ impl<'a> Conversation<'a> {
             }
             Delivered::Message { n, text } => (Steer::Tell { message: n, text }, None),
         };
-        let words = self.protocol.on_steer(steer);
+        let words = self.reading.steer(steer);
         let is_heard = words.iter().any(|action| matches!(action, Action::Write(_)));
         self.act(words, None).await?;
         match answers {
@@ -522,25 +461,22 @@ fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
 /// Starts the agent under a shim of its own.
 async fn start(
     shared: &Shared,
-    settings: &AgentSettings,
+    opening: &Opening,
     context: &LaunchContext<'_>,
     dir: &Path,
-    workspace: &Path,
     deadline: Deadline,
 ) -> Result<Link, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
+    let settings = &opening.settings;
     make_private(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
     if let Some(problem) = agent(settings.kind).refuses(settings, context) {
         return Err(problem);
     }
-    if agent(settings.kind).reads_prompt_file(settings) {
-        write_private(Path::new(context.prompt_file), context.prompt)
-            .map_err(|error| other(format!("cannot write {}: {error}", context.prompt_file)))?;
-    }
+    opening.keep(dir).map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
     let plan = agent(settings.kind).plan(settings, context);
     let launch = towline_process::Launch {
         argv: plan.argv,
-        cwd: workspace.to_owned(),
+        cwd: PathBuf::from(&opening.directory),
         deadline,
         interrupt_grace: SIGNAL_PATIENCE,
         term_grace: settings.stop_grace,
@@ -570,25 +506,4 @@ fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
 fn deadline(lease_until: Timestamp) -> Deadline {
     let end = lease_until.checked_add(WITHOUT_ENGINE).unwrap_or(Timestamp::MAX);
     Deadline::at_unix_ms(u64::try_from(end.as_millisecond()).unwrap_or(0))
-}
-
-fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
-    let stderr_tail = stderr_tail(dir);
-    let Some(record) = record else {
-        return ProcessEnd { stderr_tail, ..ProcessEnd::default() };
-    };
-    let spawn = record.spawn_error.as_ref().map(|error| match error.kind {
-        SpawnErrorKind::ProgramNotFound => LaunchProblem::NotFound { program: error.message.clone() },
-        SpawnErrorKind::NotExecutable => LaunchProblem::NotExecutable { program: error.message.clone() },
-        SpawnErrorKind::DirectoryMissing => LaunchProblem::NoDirectory { path: error.message.clone() },
-        SpawnErrorKind::Other => LaunchProblem::Other { message: error.message.clone() },
-    });
-    ProcessEnd { code: record.code, signal: record.signal, stderr_tail, spawn }
-}
-
-fn stderr_tail(dir: &Path) -> String {
-    let length = std::fs::metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
-    let mut reader = LogReader::output(dir, Stream::Stderr, length.saturating_sub(STDERR_TAIL));
-    let tail = reader.read().unwrap_or(&[]);
-    String::from_utf8_lossy(tail).trim().to_owned()
 }

@@ -1,0 +1,91 @@
+//! What a conversation with an agent was begun with: all that its protocol has to know beside the raw bytes.
+//!
+//! It is kept beside them, so that they mean the same whenever they are read again, whatever the configuration says by
+//! then. The environment is no part of it: it holds the agent's credentials, and no event depends on it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use towline_agent::{AgentSettings, LaunchContext, Protocol, agent};
+use towline_core::{Launch, MicroUsd};
+
+use crate::home::write_private;
+use crate::sent::Sent;
+
+/// The file in an attempt's directory.
+const FILE: &str = "conversation.json";
+/// The prompt, for agents that read it from a file.
+const PROMPT_FILE: &str = "prompt.txt";
+
+/// What a conversation was begun with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    /// The agent's settings, with Towline's own tools.
+    pub(crate) settings: AgentSettings,
+    /// The attempt.
+    pub(crate) launch: Launch,
+    /// Where the agent works.
+    pub(crate) directory: String,
+    /// What the session that is gone on with has cost before.
+    pub(crate) cost_before: MicroUsd,
+    /// Where the prompt is for agents that read it from a file.
+    pub(crate) prompt_file: String,
+}
+
+impl Opening {
+    /// Of an attempt that has this directory.
+    pub(crate) fn new(
+        dir: &Path,
+        settings: AgentSettings,
+        launch: Launch,
+        directory: String,
+        cost_before: MicroUsd,
+    ) -> Self {
+        let prompt_file = dir.join(PROMPT_FILE).display().to_string();
+        Self { settings, launch, directory, cost_before, prompt_file }
+    }
+
+    /// Keeps it in the attempt's directory, together with the prompt where the agent reads it from a file.
+    pub(crate) fn keep(&self, dir: &Path) -> io::Result<()> {
+        if agent(self.settings.kind).reads_prompt_file(&self.settings) {
+            write_private(Path::new(&self.prompt_file), &self.launch.prompt)?;
+        }
+        write_private(&dir.join(FILE), &serde_json::to_string(self)?)
+    }
+
+    /// What was kept in an attempt's directory.
+    pub(crate) fn read(dir: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&std::fs::read(dir.join(FILE))?)?)
+    }
+
+    /// The same for the agent, with these variables.
+    pub(crate) fn context<'a>(
+        &'a self,
+        environment: &'a BTreeMap<String, String>,
+        towline: &'a BTreeMap<String, String>,
+    ) -> LaunchContext<'a> {
+        let launch = &self.launch;
+        LaunchContext {
+            session: &launch.session,
+            directory: &self.directory,
+            attempt: launch.id,
+            compact: launch.compact.as_deref(),
+            prompt: &launch.prompt,
+            prompt_file: &self.prompt_file,
+            permitted: &launch.permitted,
+            model: launch.model.as_deref(),
+            environment,
+            towline,
+        }
+    }
+
+    /// The conversation from its beginning, when this much was said to the agent before.
+    pub(crate) fn protocol(&self, context: &LaunchContext<'_>, sent: &Sent) -> Box<dyn Protocol> {
+        let mut protocol = agent(self.settings.kind).protocol(&self.settings, context);
+        protocol.cost_before(self.cost_before);
+        sent.lines().for_each(|line| protocol.recall(line));
+        protocol
+    }
+}

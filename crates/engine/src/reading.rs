@@ -1,0 +1,121 @@
+//! An attempt's output, from its first byte on, through the agent's protocol.
+//!
+//! This is the one way in which raw bytes become events: of an agent that runs, of one that is taken up again, and of
+//! one whose attempt is replayed. Nothing is written here, and nothing is waited for.
+
+use std::path::{Path, PathBuf};
+
+use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
+use towline_core::{End, Exit, LaunchProblem, RawRef};
+use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, Stream};
+
+/// How much of stderr is evidence.
+const STDERR_TAIL: u64 = 4 * 1024;
+
+/// Whether there was output to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// There was, and there may be more.
+    More,
+    /// All that is there was read.
+    Drained,
+}
+
+/// What a piece of the output means, and where it stands.
+pub(crate) type Understood = (RawRef, Vec<Action>);
+
+/// A place in an attempt's output.
+pub(crate) struct Reading {
+    dir: PathBuf,
+    protocol: Box<dyn Protocol>,
+    reader: LogReader,
+    framer: LineFramer,
+}
+
+impl Reading {
+    /// Of the attempt in `dir`, from its first byte on.
+    pub(crate) fn new(dir: &Path, protocol: Box<dyn Protocol>) -> Self {
+        let reader = LogReader::output(dir, Stream::Stdout, 0);
+        Self { dir: dir.to_owned(), protocol, reader, framer: LineFramer::new(0) }
+    }
+
+    /// What is to be done before there is any output.
+    pub(crate) fn start(&mut self) -> Vec<Action> {
+        self.protocol.start()
+    }
+
+    /// Takes in the next chunk of the output, whose lines [`Self::next_line`] gives.
+    pub(crate) fn take_in(&mut self) -> Output {
+        // A log that cannot be read is as good as one that ends here; the exit record says the rest.
+        let chunk = self.reader.read().unwrap_or(&[]);
+        self.framer.push(chunk);
+        if chunk.is_empty() { Output::Drained } else { Output::More }
+    }
+
+    /// Output up to here was taken in.
+    pub(crate) fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+
+    /// What the next whole line means, if there is one.
+    pub(crate) fn next_line(&mut self) -> Option<Understood> {
+        self.framer.pull().map(|framed| self.understand(&framed))
+    }
+
+    /// What the rest behind the last whole line means, once there will be no more output.
+    pub(crate) fn rest(&mut self) -> Option<Understood> {
+        self.framer.finish().map(|framed| self.understand(&framed))
+    }
+
+    /// How to pass on what the operator wants.
+    pub(crate) fn steer(&mut self, steer: Steer) -> Vec<Action> {
+        self.protocol.on_steer(steer)
+    }
+
+    /// What the end of the process means: last events, the classified end, and the bare facts. Without a record nobody
+    /// knows how it ended.
+    pub(crate) fn end(&mut self, record: Option<&ExitRecord>) -> (Vec<Action>, End, Exit) {
+        let exit = process_end(&self.dir, record);
+        let (last, end) = self.protocol.on_exit(&exit);
+        // What nobody knows the end of did not end by itself.
+        let end = match (record, end) {
+            (None, End::Crashed { .. }) => End::Lost,
+            (_, end) => end,
+        };
+        (last, end, Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail })
+    }
+
+    fn understand(&mut self, framed: &Framed) -> Understood {
+        match framed {
+            Framed::Line(line) => {
+                let raw = RawRef { offset: line.offset, length: line.length() };
+                (raw, self.protocol.on_frame(Frame::Line(&line.bytes)))
+            }
+            Framed::TooLong { offset, len } => {
+                let raw = RawRef { offset: *offset, length: *len };
+                (raw, self.protocol.on_frame(Frame::TooLong { length: *len }))
+            }
+        }
+    }
+}
+
+fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
+    let stderr_tail = stderr_tail(dir);
+    let Some(record) = record else {
+        return ProcessEnd { stderr_tail, ..ProcessEnd::default() };
+    };
+    let spawn = record.spawn_error.as_ref().map(|error| match error.kind {
+        SpawnErrorKind::ProgramNotFound => LaunchProblem::NotFound { program: error.message.clone() },
+        SpawnErrorKind::NotExecutable => LaunchProblem::NotExecutable { program: error.message.clone() },
+        SpawnErrorKind::DirectoryMissing => LaunchProblem::NoDirectory { path: error.message.clone() },
+        SpawnErrorKind::Other => LaunchProblem::Other { message: error.message.clone() },
+    });
+    ProcessEnd { code: record.code, signal: record.signal, stderr_tail, spawn }
+}
+
+fn stderr_tail(dir: &Path) -> String {
+    let length = std::fs::metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
+    let mut reader = LogReader::output(dir, Stream::Stderr, length.saturating_sub(STDERR_TAIL));
+    let tail = reader.read().unwrap_or(&[]);
+    String::from_utf8_lossy(tail).trim().to_owned()
+}
