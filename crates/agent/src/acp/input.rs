@@ -14,11 +14,21 @@ use super::sent::{self, Block};
 use super::turn::Whose;
 use crate::protocol::Action;
 
+/// What asks an agent to end its turn.
+pub(super) const CANCEL: &str = "session/cancel";
+
 /// The operator's words.
 #[derive(Debug, Default)]
 pub(super) struct Tells {
     said: BTreeSet<MessageNo>,
     waiting: VecDeque<(MessageNo, String)>,
+}
+
+impl Tells {
+    /// Whether all of them were sent.
+    pub(super) fn are_sent(&self) -> bool {
+        self.waiting.is_empty()
+    }
 }
 
 impl AcpProtocol {
@@ -58,12 +68,15 @@ impl AcpProtocol {
     }
 
     /// What the agent was sent before: the operator's words among it are to be sent again in their place, where
-    /// whoever writes sees that they were; answers among it are answered.
+    /// whoever writes sees that they were; requests that have their answer among it wait for none.
     pub(super) fn recall(&mut self, line: &[u8]) {
         let Ok(sent) = serde_json::from_slice::<Sent<'_>>(line) else { return };
-        let Some(id) = sent.id else { return };
+        let Some(id) = sent.id else {
+            self.was_interrupted |= sent.method.as_deref() == Some(CANCEL);
+            return;
+        };
         if sent.method.is_none() {
-            self.answered.insert(id.get().to_owned());
+            self.answered.insert(id.get().to_owned(), sent.result.unwrap_or_default());
             return;
         }
         let number = serde_json::from_str::<String>(id.get()).ok();
@@ -80,6 +93,7 @@ struct Sent<'a> {
     #[serde(borrow)]
     id: Option<&'a serde_json::value::RawValue>,
     method: Option<String>,
+    result: Option<serde_json::Value>,
     params: Option<SentParams>,
 }
 

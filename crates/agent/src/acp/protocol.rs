@@ -8,7 +8,7 @@ use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
-use super::input::Tells;
+use super::input::{CANCEL, Tells};
 use super::opening::{Preparation, Way};
 use super::preset::{Mode, Preset};
 use super::requests::Pending;
@@ -94,8 +94,10 @@ pub(super) struct AcpProtocol {
     pub(super) denied: HashSet<String>,
     /// Requests that wait for a person, by id.
     pub(super) pending: BTreeMap<String, Pending>,
-    /// Requests that were answered before this reading of the conversation began.
-    pub(super) answered: HashSet<String>,
+    /// Requests that were answered before this reading of the conversation began, by id, and how.
+    pub(super) answered: HashMap<String, Value>,
+    /// Whether the agent was asked to end its turn before this reading of the conversation began.
+    pub(super) was_interrupted: bool,
     /// What the session had cost before, when somebody knows.
     pub(super) cost_before: Option<MicroUsd>,
     pub(super) usage: UsageLedger,
@@ -134,7 +136,8 @@ impl AcpProtocol {
             calls: HashMap::new(),
             denied: HashSet::new(),
             pending: BTreeMap::new(),
-            answered: HashSet::new(),
+            answered: HashMap::new(),
+            was_interrupted: false,
             cost_before: None,
             usage: UsageLedger::new(),
             evidence: Evidence::default(),
@@ -230,7 +233,7 @@ impl AcpProtocol {
         }
         self.turn_is_interrupted();
         let session = self.session.as_ref().map(SessionId::as_str).unwrap_or_default();
-        let cancel = jsonrpc::notification("session/cancel", json!({"sessionId": session}));
+        let cancel = jsonrpc::notification(CANCEL, json!({"sessionId": session}));
         self.write(cancel).into_iter().chain(self.cancel_requests()).collect()
     }
 }

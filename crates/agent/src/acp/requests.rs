@@ -149,7 +149,14 @@ impl AcpProtocol {
     fn ask(&mut self, id: &RawValue, about: About, what: Waiting) -> Action {
         let key = id.get().to_owned();
         let waits = self.listens();
-        if waits && !self.answered.contains(&key) {
+        if let Some(answer) = self.answered.get(&key) {
+            match what {
+                Waiting::Permission { call, denying, .. } if *answer == denying => {
+                    self.denied.insert(call);
+                }
+                Waiting::Permission { .. } | Waiting::Form(_) => {}
+            }
+        } else if waits {
             self.pending.insert(key.clone(), Pending { id: id.to_owned(), what });
         }
         let request = waits.then_some(key);

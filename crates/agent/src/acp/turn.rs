@@ -94,6 +94,12 @@ impl AcpProtocol {
         actions
     }
 
+    /// Whether the agent was asked to end this turn, when the conversation is read again: after such a turn there is no
+    /// other.
+    fn is_last_and_was_interrupted(&self) -> bool {
+        self.was_interrupted && self.tells.are_sent()
+    }
+
     fn stopped(&self, answer: &Prompted<'_>, text: String) -> Outcome {
         let Some(reason) = wire::owned(answer.stop_reason.clone()) else { return Outcome::Nameless { text } };
         if reason != "end_turn" {
@@ -101,7 +107,7 @@ impl AcpProtocol {
         }
         // Some end their turn as if they had nothing more to do when they are interrupted while they wait to ask the model
         // again.
-        if self.turn.is_interrupted {
+        if self.turn.is_interrupted || self.is_last_and_was_interrupted() {
             return Outcome::Stopped { reason: "cancelled".to_owned(), text };
         }
         // It says so as well when the model's answer broke off, was blocked, or never came.

@@ -1,7 +1,7 @@
 //! `control_request` and its neighbours: what the CLI wants of us. What the rules decide is answered at once; what
 //! only a person can decide stays open until the answer comes or the CLI does not wait for it any more.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
@@ -51,6 +51,23 @@ enum Inner<'a> {
     Deny {
         message: String,
     },
+}
+
+/// An answer of ours, as far as it is read again.
+#[derive(Deserialize)]
+struct SentAnswer {
+    response: SentOuter,
+}
+
+#[derive(Deserialize)]
+struct SentOuter {
+    request_id: String,
+    response: SentInner,
+}
+
+#[derive(Deserialize)]
+struct SentInner {
+    behavior: String,
 }
 
 /// A request that waits for a person.
@@ -160,13 +177,27 @@ impl ClaudeProtocol {
         let call = wire::text(&request.tool_use_id).to_owned();
         self.put_to_person.insert(call.clone());
         let waits = self.listens();
-        if waits {
+        if let Some(outcome) = self.answered.get(id) {
+            if *outcome == Outcome::Deny {
+                self.denied.insert(call);
+            }
+        } else if waits {
             let tool = wire::text(&request.tool_name).to_owned();
             let input = request.input.unwrap_or(RawValue::NULL).to_owned();
             self.pending.insert(id.to_owned(), Pending { tool, call, input, questions });
         }
         let request = waits.then(|| id.to_owned());
         vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
+    }
+
+    /// What the agent was sent before: answers among it are given.
+    pub(super) fn recall_answer(&mut self, line: &[u8]) {
+        let Ok(sent) = serde_json::from_slice::<SentAnswer>(line) else { return };
+        let outcome = match sent.response.response.behavior.as_str() {
+            "allow" => Outcome::Allow,
+            _ => Outcome::Deny,
+        };
+        self.answered.insert(sent.response.request_id, outcome);
     }
 
     /// A person has answered.

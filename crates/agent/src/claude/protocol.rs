@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::json;
-use towline_core::{AgentEvent, End, SessionId, SessionPlan};
+use towline_core::{AgentEvent, End, Outcome, SessionId, SessionPlan};
 
 use super::classify::{Evidence, classify};
 use super::compaction::Compaction;
@@ -52,6 +52,8 @@ pub(super) struct ClaudeProtocol {
     pub(super) calls: HashMap<String, Call>,
     /// Ids of tool calls that were denied.
     pub(super) denied: HashSet<String>,
+    /// Requests that a person answered before this reading of the conversation began, by id, and how.
+    pub(super) answered: HashMap<String, Outcome>,
     /// Requests that wait for a person, by id.
     pub(super) pending: BTreeMap<String, Pending>,
     /// Ids of tool calls that a person decides about: their decisions are not the agent's to tell.
@@ -89,6 +91,7 @@ impl ClaudeProtocol {
             stdin: Stdin::Open,
             calls: HashMap::new(),
             denied: HashSet::new(),
+            answered: HashMap::new(),
             pending: BTreeMap::new(),
             put_to_person: HashSet::new(),
             background: BTreeMap::new(),
@@ -197,6 +200,10 @@ impl ClaudeProtocol {
 }
 
 impl Protocol for ClaudeProtocol {
+    fn recall(&mut self, sent: &[u8]) {
+        self.recall_answer(sent);
+    }
+
     fn start(&mut self) -> Vec<Action> {
         let hello = json!({
             "type": "control_request",
