@@ -55,6 +55,11 @@ pub(crate) enum Command {
     Agents(Agents),
     /// Show what happened to a goal
     Logs(Logs),
+    /// Replay an attempt from the raw bytes that its agent left
+    ///
+    /// The bytes are read anew, as they were while the agent ran, and held against what was stored of them then. Starts
+    /// nothing and changes nothing.
+    Replay(crate::commands::replay::Args),
     /// Show what a goal changed
     Diff(Diff),
     /// Put your files back as they were before a goal worked on them in place

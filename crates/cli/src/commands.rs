@@ -13,6 +13,7 @@ pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod mcp;
 pub(crate) mod questions;
+pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod retry;
 pub(crate) mod run;

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
+use towline_core::AttemptNo;
 use towline_store::GoalRecord;
 
 use crate::context::{Context, State};
@@ -34,6 +35,15 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
                 .hint("give more of the id"))
         }
     }
+}
+
+/// The attempt by this number, if the goal has had it.
+pub(crate) fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Failure> {
+    let found = AttemptNo::new(number).filter(|number| record.state.attempt(*number).is_some());
+    found.ok_or_else(|| {
+        let count = record.state.attempts.len();
+        Failure::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
+    })
 }
 
 /// Whether a command's first word names something that can be run.

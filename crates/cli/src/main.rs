@@ -60,6 +60,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
             Command::Agents(agents) => commands::agents::run(&context, agents).await,
             Command::Logs(logs) => commands::logs::run(&context, logs).await,
+            Command::Replay(replay) => commands::replay::run(&context, replay).await,
             Command::Diff(diff) => commands::diff::run(&context, diff).await,
             Command::Questions(questions) => commands::questions::run(&context, questions).await,
             Command::Answer(answer) => commands::answer::run(&context, answer).await,

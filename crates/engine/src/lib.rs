@@ -21,6 +21,7 @@ mod prepare;
 mod presence;
 mod question_file;
 mod reading;
+pub mod replay;
 mod sent;
 mod sweep;
 mod token;

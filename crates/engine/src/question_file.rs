@@ -23,7 +23,8 @@ pub(crate) async fn read(dir: PathBuf) -> Option<AgentEvent> {
     read.unwrap_or_else(|panic| Some(unreadable(&panic)))
 }
 
-fn read_now(dir: &Path) -> Option<AgentEvent> {
+/// The same, for whoever may wait for the disk.
+pub(crate) fn read_now(dir: &Path) -> Option<AgentEvent> {
     match open(&path(dir)).and_then(read_bounded) {
         Ok(text) => match Ask::read_written(&text) {
             Ok(ask) => Some(AgentEvent::Asked(ask)),

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use towline_core::{AttemptNo, Envelope, Seq};
+use towline_core::{Envelope, Seq};
 use towline_engine::follow;
 use towline_process::{LogReader, Stream};
-use towline_store::GoalRecord;
 
 use crate::args::Logs;
 use crate::context::Context;
@@ -21,7 +20,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     if args.raw {
         return raw(&found, &args).await;
     }
-    let only = args.attempt.map(|number| attempt(&found.record, number)).transpose()?;
+    let only = args.attempt.map(|number| find::attempt(&found.record, number)).transpose()?;
     let mut story = Story::new(Paint::for_stdout(context));
     let mut show = |event: &Envelope| {
         // Told or not, it counts: questions are numbered from the goal's first on.
@@ -62,18 +61,9 @@ async fn following(found: &Found, after: Seq) -> Result<towline_engine::Followin
         .map_err(|error| Failure::internal(format!("cannot reach the process that drives the goal: {error}")))
 }
 
-/// The attempt by this number, if the goal has had it.
-fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Failure> {
-    let found = AttemptNo::new(number).filter(|number| record.state.attempt(*number).is_some());
-    found.ok_or_else(|| {
-        let count = record.state.attempts.len();
-        Failure::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
-    })
-}
-
 async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
     let mut number = match args.attempt {
-        Some(number) => attempt(&found.record, number)?,
+        Some(number) => find::attempt(&found.record, number)?,
         None => match found.record.state.last_attempt() {
             Some(last) => last.n,
             None => return Err(Failure::not_found("the goal has had no attempt yet")),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+mod replaying;
 pub(crate) mod terminal;
 
 use std::ffi::OsStr;
@@ -24,6 +25,16 @@ pub(crate) struct Desk {
     pub(crate) home: Home,
     pub(crate) project: Project,
     variables: Vec<(String, String)>,
+    /// Why what its attempts left cannot be replayed, where a test sees to that.
+    not_replayed: Option<&'static str>,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.not_replayed.is_none() {
+            replaying::replay_all(&self.home.towline());
+        }
+    }
 }
 
 impl Desk {
@@ -31,7 +42,12 @@ impl Desk {
     pub(crate) fn new() -> Self {
         let (home, project) = (Home::new(), Project::new());
         let variables = home.env();
-        Self { home, project, variables }
+        Self { home, project, variables, not_replayed: None }
+    }
+
+    /// Says that its attempts cannot be replayed when the test is over, and why.
+    pub(crate) fn leaves_nothing_to_replay(&mut self, because: &'static str) {
+        self.not_replayed = Some(because);
     }
 
     /// A desk with the real Claude Code, which talks to the scripted model.

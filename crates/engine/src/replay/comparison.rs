@@ -1,0 +1,183 @@
+//! Holds what is read anew from an attempt's raw bytes against what was stored of it.
+//!
+//! Compared is everything that follows from the bytes: each event of the agent with its place in them and the call that
+//! it happened below, the question that the agent left in a file, how the process ended and how that is classified. Not
+//! compared is what follows from something else: what Towline and the operator did, what the agent said through
+//! Towline's own tools, what became of a request that Towline withdrew, and the name that Towline gave to an end because
+//! it had stopped the agent, or because the agent asked, slept or was kept from its work.
+
+use std::fmt;
+use std::iter::Peekable;
+
+use towline_core::{AgentEvent, AttemptNo, End, Envelope, Event, Exit, Phase, Source};
+
+use super::{Replay, Replayed};
+
+/// A comparison under way: to be given the goal's stored log in its order.
+pub struct Comparison {
+    attempt: AttemptNo,
+    fresh: Peekable<Replay>,
+    /// How many events were the same.
+    same: u64,
+    /// Whether Towline has begun to stop the attempt.
+    stopped: bool,
+    part: Part,
+}
+
+/// Where in the goal's log the comparison is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Before,
+    Within,
+    After,
+    /// Behind an end that nobody read the output up to.
+    Unread,
+}
+
+/// What came of a stored event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Taken {
+    /// It is of another attempt, or of none.
+    Elsewhere,
+    /// It happened during the attempt, and follows from none of its bytes.
+    Beside,
+    /// It follows from the bytes, too.
+    Same(Box<Replayed>),
+}
+
+/// Where the two part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// How many events were the same before.
+    pub same: u64,
+    /// What is stored; none where the bytes say more.
+    pub stored: Option<Box<Envelope>>,
+    /// What the bytes say; none where more is stored.
+    pub fresh: Option<Box<Replayed>>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |event: &Event| serde_json::to_string(event).unwrap_or_default();
+        writeln!(f, "after {} events as stored:", self.same)?;
+        match &self.stored {
+            Some(stored) => writeln!(f, "  stored (event {}): {}", stored.seq, shown(&stored.event))?,
+            None => writeln!(f, "  stored: nothing more")?,
+        }
+        match &self.fresh {
+            Some(fresh) => write!(f, "  replayed: {}", shown(&fresh.event)),
+            None => write!(f, "  replayed: nothing more"),
+        }
+    }
+}
+
+impl Comparison {
+    /// Of this replay of an attempt with what is stored.
+    pub fn new(attempt: AttemptNo, replay: Replay) -> Self {
+        Self { attempt, fresh: replay.peekable(), same: 0, stopped: false, part: Part::Before }
+    }
+
+    /// Takes in the next event of the stored log.
+    pub fn take(&mut self, stored: &Envelope) -> Result<Taken, Difference> {
+        self.follow(stored);
+        if self.part != Part::Within {
+            return Ok(Taken::Elsewhere);
+        }
+        if !self.counts(stored) {
+            return Ok(Taken::Beside);
+        }
+        if matches!(stored.event, Event::AttemptEnded { .. }) {
+            self.part = Part::After;
+        }
+        match self.fresh.next_if(|fresh| is_same(stored, fresh, self.stopped)) {
+            Some(fresh) => {
+                self.same += 1;
+                Ok(Taken::Same(Box::new(fresh)))
+            }
+            None if is_no_output(stored) => Ok(Taken::Beside),
+            None if is_unread(stored) => {
+                self.part = Part::Unread;
+                Ok(Taken::Beside)
+            }
+            None => Err(self.difference(Some(stored))),
+        }
+    }
+
+    /// All of the stored log was taken in: how many events were the same. Of an attempt whose end is not stored, the bytes
+    /// may say more.
+    pub fn finish(mut self) -> Result<u64, Difference> {
+        if self.part == Part::After && self.fresh.peek().is_some() {
+            return Err(self.difference(None));
+        }
+        Ok(self.same)
+    }
+
+    /// What the bytes say beyond this.
+    pub fn rest(self) -> impl Iterator<Item = Replayed> {
+        self.fresh
+    }
+
+    fn difference(&mut self, stored: Option<&Envelope>) -> Difference {
+        let stored = stored.cloned().map(Box::new);
+        Difference { same: self.same, stored, fresh: self.fresh.next().map(Box::new) }
+    }
+
+    /// Takes note of where in the log we are.
+    fn follow(&mut self, stored: &Envelope) {
+        match &stored.event {
+            Event::PhaseChanged { phase: Phase::Running { attempt } }
+                if *attempt == self.attempt && self.part == Part::Before =>
+            {
+                self.part = Part::Within;
+            }
+            Event::PhaseChanged { phase: Phase::Stopping(_) } if self.part == Part::Within => {
+                self.stopped = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an event may follow from the attempt's bytes.
+    fn counts(&self, stored: &Envelope) -> bool {
+        let is_news = matches!(stored.event, Event::Agent { .. } | Event::AttemptEnded { .. });
+        is_news && stored.attempt == Some(self.attempt)
+    }
+}
+
+/// Whether an event of the agent may have come by another way than its output: through Towline's own tools, or because
+/// Towline let go of a request.
+fn is_no_output(stored: &Envelope) -> bool {
+    let Event::Agent { event } = &stored.event else { return false };
+    let by_another_way = matches!(
+        event,
+        AgentEvent::Asked(_)
+            | AgentEvent::SleepAsked { .. }
+            | AgentEvent::Progress { .. }
+            | AgentEvent::Submitted { .. }
+            | AgentEvent::Withdrawn { .. }
+    );
+    by_another_way && stored.raw.is_none() && stored.source == Source::Agent
+}
+
+/// Whether the attempt was ended because its agent could not be taken up again: nobody has read its output to its end.
+fn is_unread(stored: &Envelope) -> bool {
+    matches!(&stored.event, Event::AttemptEnded { end: End::SpawnFailed { .. }, exit, .. } if *exit == Exit::default())
+}
+
+fn is_same(stored: &Envelope, fresh: &Replayed, stopped: bool) -> bool {
+    if (stored.source, &stored.parent, stored.raw) != (fresh.source, &fresh.parent, fresh.raw) {
+        return false;
+    }
+    match (&stored.event, &fresh.event) {
+        (
+            Event::AttemptEnded { end: stored, exit: stored_exit, .. },
+            Event::AttemptEnded { end, exit, .. },
+        ) => stored_exit == exit && (stored == end || stopped || is_renamed(end, stored)),
+        (stored, fresh) => stored == fresh,
+    }
+}
+
+/// Whether Towline has given another name to an end that was a good one.
+fn is_renamed(end: &End, named: &End) -> bool {
+    *end == End::Completed && matches!(named, End::Asked | End::Slept { .. } | End::PermissionDenied { .. })
+}
