@@ -355,7 +355,8 @@ fn an_open_question_and_a_goal_that_nobody_drives_are_named_with_their_commands(
 
 #[test]
 fn a_store_that_cannot_be_read_is_a_problem_and_stays_as_it_is() {
-    let desk = desk_with_claude();
+    let mut desk = desk_with_claude();
+    desk.leaves_nothing_to_replay("its database is none");
     let database = desk.home.towline().join("towline.db");
     std::fs::write(&database, "no database at all, though long enough to be looked at. ".repeat(20))
         .expect("a file");

@@ -379,7 +379,9 @@ impl<'a> Conversation<'a> {
 
     /// Events as news, without those that were recorded before.
     fn news(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Vec<Incoming> {
-        let recorded = raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
+        // Where nothing is recorded yet, an empty first line is not, either.
+        let recorded =
+            self.recorded_to > 0 && raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
         let time = raw.and_then(|raw| self.past.time_of(raw.offset + raw.length));
         let now = time.unwrap_or_else(|| self.shared.clock.now());
         let mut news = Vec::new();

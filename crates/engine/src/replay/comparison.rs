@@ -95,7 +95,7 @@ impl Comparison {
                 Ok(Taken::Same(Box::new(fresh)))
             }
             None if is_no_output(stored) => Ok(Taken::Beside),
-            None if is_unread(stored) => {
+            None if is_unread(stored, self.stopped) => {
                 self.part = Part::Unread;
                 Ok(Taken::Beside)
             }
@@ -160,8 +160,9 @@ fn is_no_output(stored: &Envelope) -> bool {
 }
 
 /// Whether the attempt was ended because its agent could not be taken up again: nobody has read its output to its end.
-fn is_unread(stored: &Envelope) -> bool {
-    matches!(&stored.event, Event::AttemptEnded { end: End::SpawnFailed { .. }, exit, .. } if *exit == Exit::default())
+fn is_unread(stored: &Envelope, stopped: bool) -> bool {
+    let Event::AttemptEnded { end, exit, .. } = &stored.event else { return false };
+    *exit == Exit::default() && (stopped || matches!(end, End::SpawnFailed { .. }))
 }
 
 fn is_same(stored: &Envelope, fresh: &Replayed, stopped: bool) -> bool {
