@@ -15,8 +15,7 @@ pub(crate) fn words_alone_are_checked(subject: &'static dyn Subject) {
     assert_eq!(of_attempts(&report, "end"), ["completed"]);
     assert_eq!(of_attempts(&report, "turns"), [1]);
     assert_eq!(report["attempts"][0]["text"], "There is nothing to do.");
-    let has_session = report["attempts"][0]["session"].is_string();
-    assert_eq!(has_session, subject.facts().conversations != Conversations::AreNone, "{report}");
+    assert!(report["attempts"][0]["session"].is_string(), "{report}");
     // The model hears what was said, and not what an agent makes of its arguments.
     let said = "# Goal\n\nLook around\n\n# How it will be checked\n\n- true: `true`";
     assert_eq!(stage.prompts_with(said).len(), 1, "{:?}", stage.prompts_with(""));
