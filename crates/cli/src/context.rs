@@ -52,7 +52,9 @@ impl Context {
             .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
         let program = std::env::current_exe()
             .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
-        Ok(Self { environment, directory, program })
+        let context = Self { environment, directory, program };
+        context.variable("HOME").into_iter().for_each(output::know_home);
+        Ok(context)
     }
 
     /// An environment variable that is set and not empty.

@@ -6,16 +6,39 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::Serialize;
+
+use crate::view::{columns, start_of, wrapped};
 
 /// How many characters of somebody else's text are shown in one line.
 const LONGEST: usize = 400;
 
+/// A terminal with fewer columns, or one that says that it has none, is not written for.
+const NARROWEST: usize = 20;
+
 /// Our own colours: the only orders to a terminal that leave here.
-const COLOURS: [&str; 6] = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
+pub(crate) const COLOURS: [&str; 6] =
+    ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
+
+/// The person's home directory, where it is known.
+static HOME: OnceLock<String> = OnceLock::new();
+
+/// Takes note of the person's home directory: on their terminal, it is `~`.
+pub(crate) fn know_home(home: &str) {
+    let _ = HOME.set(home.trim_end_matches('/').to_owned());
+}
+
+/// A text with the paths below the person's home directory in short, on a terminal.
+pub(crate) fn homely(text: &str) -> String {
+    match HOME.get().filter(|home| !home.is_empty() && is_terminal()) {
+        Some(home) => text.replace(&format!("{home}/"), "~/"),
+        None => text.to_owned(),
+    }
+}
 
 /// Tells a person, on standard error.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
@@ -25,6 +48,15 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
 /// Prints a line of a run, on standard output. A run goes on without anybody to read it.
 pub(crate) fn print(text: impl fmt::Display) {
     let _ = writeln!(io::stdout().lock(), "{}", clean(&text.to_string()));
+}
+
+/// A line as it is printed: on a terminal with short paths and in lines that fit it, each broken between words; whole
+/// anywhere else, so that what is said at once stays on one line for programs.
+pub(crate) fn fitted(text: &str) -> Vec<String> {
+    match terminal_width() {
+        Some(width) => wrapped(&homely(text), width),
+        None => vec![text.to_owned()],
+    }
 }
 
 /// Prints a line for a command that has nothing else to do: once nobody reads it, the command is over.
@@ -90,7 +122,7 @@ pub(crate) fn brief(text: &str) -> String {
 }
 
 /// Lines without any order to the terminal but our colours.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -110,18 +142,56 @@ fn gives_orders(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Rows of cells, the columns aligned. All rows have the same number of cells.
-pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+/// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, those
+/// columns that may go are left out, the first of them first, and the last line says which.
+pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
+    shaped(rows, may_go, terminal_width())
+}
+
+fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<String> {
+    let Some(heads) = rows.first() else { return Vec::new() };
+    let widest =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max();
+    let widths: Vec<usize> = (0..heads.len()).map(|column| widest(column).unwrap_or(0)).collect();
+    let mut shown: Vec<usize> = (0..heads.len()).collect();
+    let mut gone = Vec::new();
+    let room = room.unwrap_or(usize::MAX);
+    for name in may_go {
+        let needed: usize = shown.iter().map(|column| widths[*column] + 2).sum();
+        if needed <= room.saturating_add(2) {
+            break;
+        }
+        shown.retain(|column| heads[*column] != *name);
+        gone.push(*name);
+    }
     let line = |row: &Vec<String>| {
-        let cells = (0..).zip(row).map(|(column, cell)| {
-            let width = if column + 1 == row.len() { 0 } else { width(column).unwrap_or(0) };
-            format!("{cell:<width$}")
+        let cells = shown.iter().map(|column| {
+            let cell = row.get(*column).map_or("", String::as_str);
+            let is_last = shown.last() == Some(column);
+            let gap = if is_last { 0 } else { widths[*column].saturating_sub(columns(cell)) };
+            format!("{cell}{}", " ".repeat(gap))
         });
-        cells.collect::<Vec<_>>().join("  ")
+        cut(&cells.collect::<Vec<_>>().join("  "), room)
     };
-    rows.iter().map(line).collect()
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    if !gone.is_empty() {
+        lines.push(format!("(in a wider terminal also: {})", gone.join(", ")));
+    }
+    lines
+}
+
+/// A line in at most so many columns.
+fn cut(line: &str, width: usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    format!("{}…", start_of(line, width.saturating_sub(1)))
+}
+
+/// How many columns the terminal has, if there is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = is_terminal().then(|| tcgetwinsize(io::stdout()).ok()).flatten()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width >= NARROWEST)
 }
 
 /// Whether somebody watches.
@@ -167,6 +237,18 @@ mod tests {
         let line = json_line(&hostile);
         assert_eq!(clean(&line), line);
         assert_eq!(serde_json::from_str::<String>(&line).ok().as_deref(), Some(hostile));
+    }
+
+    #[test]
+    fn a_table_gives_up_what_may_go_before_it_is_cut() {
+        let rows = [["ID", "KIND", "WHERE"], ["1", "日本", "here and there"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let shaped = |room| shaped(&rows, &["KIND"], room);
+        assert_eq!(shaped(None), ["ID  KIND  WHERE", "1   日本  here and there"]);
+        assert_eq!(shaped(Some(24)), shaped(None));
+        let gone = "(in a wider terminal also: KIND)";
+        assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone]);
+        assert_eq!(shaped(Some(10)), ["ID  WHERE", "1   here …", gone]);
     }
 
     #[test]

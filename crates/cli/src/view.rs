@@ -1,14 +1,20 @@
-//! What people see of a goal: its story line by line, a living last line, and the end.
+//! What people see of a goal: its story line by line, a steady block below it that says what goes on now, and the end.
 
 mod asking;
+mod board;
+mod drawer;
 mod ending;
+mod letters;
+mod line;
 mod live;
 mod paint;
 mod question;
 mod story;
+mod tools;
 
 pub(crate) use ending::{ending, next_steps, spent};
+pub(crate) use line::{columns, start_of, wrapped};
 pub(crate) use live::{LastLine, Live, TICK};
 pub(crate) use paint::Paint;
 pub(crate) use question::{how_to_answer, question_lines};
-pub(crate) use story::{Story, in_words, speaks_to_towline};
+pub(crate) use story::{Story, Telling, in_words, speaks_to_towline};

@@ -13,6 +13,8 @@ use support::{Desk, finish};
 use towline_testkit::hostile;
 use towline_testkit::scratch::clean_command;
 
+/// What stands in the block as long as it is there, and nowhere else.
+const BLOCK: &str = "── make it ──";
 const HINT: &str = "type the answer, or: towline answer";
 
 const BEG: &str = r#"
@@ -69,7 +71,7 @@ fn a_line_that_was_typed_before_a_question_does_not_answer_it() {
     let desk = desk(begs_twice);
     let mut terminal = Terminal::new();
     terminal.type_in("yes");
-    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
+    let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
     let goal = desk.only_goal();
     terminal.wait_for(HINT, 1);
     terminal.type_in("no, make nothing");
@@ -93,8 +95,9 @@ fn a_run_that_is_put_into_the_background_goes_on_and_takes_typed_answers_again_i
     let mut shell = clean_command("sh");
     let script = r#"set -m; "$@"; bg; until [ -e "$HOME/back" ]; do sleep 0.05; done; fg"#;
     shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args());
+    shell.current_dir(desk.project.path());
     shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let shell = terminal.start(&desk, &shell);
+    let shell = terminal.start(&shell);
     let goal = desk.only_goal();
     terminal.wait_for(HINT, 1);
     let control_z = "\u{1a}";
@@ -127,7 +130,7 @@ fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer()
     first.wait().expect("gone");
 
     let mut terminal = Terminal::new();
-    let towline = terminal.start(&desk, &desk.command(["run", "--goal", &goal]));
+    let towline = terminal.start(&desk.command(["run", "--goal", &goal]));
     terminal.wait_for(HINT, 1);
     terminal.type_in("no");
     terminal.wait_for(HINT, 2);
@@ -152,7 +155,7 @@ fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer()
 fn of_several_questions_each_has_its_number_and_the_one_to_answer_stands_last() {
     let desk = desk(begs_for_three);
     let mut terminal = Terminal::new();
-    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
+    let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
     let goal = desk.only_goal();
     let id = &goal[goal.len() - 8..];
     terminal.wait_for(
@@ -186,24 +189,73 @@ fn of_several_questions_each_has_its_number_and_the_one_to_answer_stands_last() 
 }
 
 #[test]
-fn nothing_of_the_living_line_stays_on_the_screen() {
+fn nothing_of_the_block_stays_on_the_screen() {
     let desk = desk(begs_twice);
     let mut terminal = Terminal::new();
-    let towline = terminal.start(&desk, &desk.command(["run", "make it", "--check", "true"]));
+    let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
     desk.only_goal();
     terminal.wait_for(HINT, 1);
     terminal.type_in("yes");
-    terminal.wait_for("running · attempt 1", 1);
+    terminal.wait_to_see(BLOCK);
     let_go(&desk);
     terminal.wait_for(HINT, 2);
     terminal.type_in("yes");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
 
-    let is_spinner = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
-    assert!(terminal.shown().contains(is_spinner), "it lived: {}", terminal.shown());
     let screen = terminal.screen();
-    assert!(!screen.iter().any(|line| line.contains(is_spinner)), "{screen:#?}");
+    assert!(!screen.iter().any(|line| line.contains(BLOCK)), "{screen:#?}");
     assert!(screen.iter().any(|line| line.starts_with("✓ done")), "{screen:#?}");
     assert_eq!(screen.iter().filter(|line| line.contains(HINT)).count(), 2, "{screen:#?}");
+}
+
+#[test]
+fn ctrl_c_says_what_happens_and_leaves_a_clean_screen() {
+    let desk = desk(begs_twice);
+    let mut terminal = Terminal::sized(60, 20);
+    let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
+    desk.only_goal();
+    terminal.wait_for(HINT, 1);
+    terminal.type_in("yes");
+    terminal.wait_to_see(BLOCK);
+    let control_c = "\u{3}";
+    terminal.press(control_c);
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+
+    let screen = terminal.screen();
+    assert!(!screen.iter().any(|line| line.contains(BLOCK) || line.contains("^C")), "{screen:#?}");
+    let told = |text: &str| screen.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((told("press Ctrl-C again"), told("cancelling")), (1, 1), "{screen:#?}");
+    assert!(screen.iter().any(|line| line.starts_with("cancelled · 1 attempt")), "{screen:#?}");
+}
+
+#[test]
+fn ctrl_z_leaves_a_clean_screen_and_the_block_comes_back_in_front() {
+    let desk = desk(begs_twice);
+    let mut terminal = Terminal::new();
+    let run = desk.command(["run", "make it", "--check", "true"]);
+    let mut shell = clean_command("sh");
+    let script = r#"set -m; "$@"; echo resting; until [ -e "$HOME/back" ]; do sleep 0.05; done; fg"#;
+    shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args());
+    shell.current_dir(desk.project.path());
+    shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let shell = terminal.start(&shell);
+    desk.only_goal();
+    terminal.wait_for(HINT, 1);
+    terminal.type_in("yes");
+    terminal.wait_to_see(BLOCK);
+    let control_z = "\u{1a}";
+    terminal.press(control_z);
+    let resting = terminal.wait_to_see("resting");
+    assert!(!resting.iter().any(|line| line.contains(BLOCK)), "{resting:#?}");
+    std::fs::write(desk.home.path().join("back"), "").expect("the signal to come back");
+    terminal.wait_to_see(BLOCK);
+    let_go(&desk);
+    terminal.wait_for(HINT, 2);
+    terminal.type_in("yes");
+    let ran = finish(shell);
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    let screen = terminal.screen();
+    assert!(!screen.iter().any(|line| line.contains(BLOCK)), "{screen:#?}");
 }

@@ -73,7 +73,7 @@ fn no_words_of_an_agent_a_check_or_a_goal_give_orders_to_the_terminal() {
         "R\u{fffd}[2Jed",
         "I have \u{fffd}[2Jasked.",
         "answered question 1: gr\u{fffd}[2Jeen",
-        "a nap \u{fffd}[2J\u{fffd}; going on at",
+        "asked to sleep: 0.1s: a nap \u{fffd}[2J\u{fffd}",
         "Ev\u{fffd}[2Jil was not permitted",
         "tool not permitted: Ev\u{fffd}[2Jil",
     ] {

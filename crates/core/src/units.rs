@@ -31,9 +31,22 @@ impl MicroUsd {
     }
 }
 
+/// For people: cents, and for less than ten of them the first two places that are not zero.
 impl fmt::Display for MicroUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+        let places: u32 = match self.0 {
+            1..10 => 6,
+            10..1_000 => 5 + u32::from(self.0 < 100),
+            1_000..10_000 => 4,
+            10_000..100_000 => 3,
+            _ => 2,
+        };
+        let step = 10_u64.pow(6 - places);
+        let rounded = self.0.saturating_add(step / 2) / step * step;
+        let mut text = format!("${}.{:06}", rounded / 1_000_000, rounded % 1_000_000);
+        let cents = text.len() - 4;
+        text.truncate(text.trim_end_matches('0').len().max(cents));
+        f.pad(&text)
     }
 }
 
@@ -119,7 +132,30 @@ mod tests {
     fn dollars_keep_six_places() {
         assert_eq!(MicroUsd::from_dollars(0.004), Some(MicroUsd(4_000)));
         assert_eq!(MicroUsd::from_dollars(0.003_075_000_000_000_000_5), Some(MicroUsd(3_075)));
-        assert_eq!(MicroUsd(3_075).to_string(), "$0.003075");
+        assert_eq!(MicroUsd(3_075).dollars(), 0.003_075);
+    }
+
+    #[test]
+    fn dollars_are_shown_as_people_read_them() {
+        let shown =
+            [0, 7, 42, 420, 999, 3_075, 4_000, 42_300, 50_000, 99_960, 423_700, 1_200_000, 1_234_567_890];
+        let shown = shown.map(|micro| MicroUsd(micro).to_string());
+        let wanted = [
+            "$0.00",
+            "$0.000007",
+            "$0.000042",
+            "$0.00042",
+            "$0.001",
+            "$0.0031",
+            "$0.004",
+            "$0.042",
+            "$0.05",
+            "$0.10",
+            "$0.42",
+            "$1.20",
+            "$1234.57",
+        ];
+        assert_eq!(shown, wanted);
     }
 
     #[test]

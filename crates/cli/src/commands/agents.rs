@@ -134,7 +134,7 @@ fn table(lines: &[AgentLine]) -> Vec<String> {
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     // Those in use come first, in their order.
     rows.extend((1..).zip(lines).map(|(place, line)| line.cells(line.facts.in_use.then_some(place))));
-    output::table(&rows)
+    output::table(&rows, &["PROGRAM", "ACCOUNT", "UNKNOWN FRAMES", "TESTED", "MODEL"])
 }
 
 fn check(

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 use towline_agent::AgentSettings;
 use towline_core::{AgentName, Envelope, Event, Goal, GoalId, Phase, Seq};
 use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, Store};
 
 use crate::args::RunFormat;
 use crate::commands::typing::Typing;
@@ -60,7 +62,7 @@ impl Foreground<'_> {
             Beginning::Existing(record, wish) => (engine.take_up(record.goal.id, wish).await?, Some(record)),
         };
         let mut screen = Screen::new(self.context, self.format);
-        let mut typing = Typing::new(handle.id, store, handle.steerer());
+        let mut typing = Typing::new(handle.id, Arc::clone(&store), handle.steerer());
         let mut after = Seq(0);
         if let Some(before) = before {
             after = before.last_seq;
@@ -68,7 +70,8 @@ impl Foreground<'_> {
             screen.look(&typing);
             screen.go_on(&before);
         }
-        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing).await;
+        screen.know(handle.id, &store).await;
+        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing, &store).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
             handle.cancel().await;
@@ -91,6 +94,7 @@ async fn follow(
     interrupts: &mut Interrupts,
     screen: &mut Screen,
     mut typing: Typing,
+    store: &Arc<dyn Store>,
 ) -> Result<(), Failure> {
     let mut events = handle.events(after);
     let mut looks = tokio::time::interval(TICK);
@@ -103,6 +107,7 @@ async fn follow(
                     if let Event::PhaseChanged { phase } = &event.event {
                         // Before it is shown: what is typed from then on is an answer.
                         typing.follow(phase).await;
+                        screen.know(handle.id, store).await;
                     }
                     screen.look(&typing);
                     screen.show(&event);
@@ -119,12 +124,13 @@ async fn follow(
                     screen.print(&output::brief(&wrong));
                 }
             },
-            insistence = interrupts.next() => match insistence {
-                Insistence::Asks => {
+            wish = interrupts.next() => match wish {
+                Wish::Stop => {
                     screen.print("stopping; press Ctrl-C again to end everything at once");
                     handle.cancel().await;
                 }
-                Insistence::Insists => handle.kill().await,
+                Wish::Kill => handle.kill().await,
+                Wish::Suspend => screen.suspend(),
             },
         }
     }
@@ -138,7 +144,10 @@ async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecor
     loop {
         tokio::select! {
             record = &mut result => return record,
-            _ = interrupts.next() => stop.kill().await,
+            wish = interrupts.next() => match wish {
+                Wish::Stop | Wish::Kill => stop.kill().await,
+                Wish::Suspend => suspend(),
+            },
         }
     }
 }
@@ -158,10 +167,10 @@ fn conclude(
         return;
     }
     let paint = Paint::for_stdout(context);
-    ending(paint, record).iter().for_each(output::print);
-    for (what, command) in next_steps(record, is_driven(home, record), first) {
-        output::print(format_args!("  {:<24} {command}", format!("{what}:")));
-    }
+    let mut lines = ending(paint, record);
+    let steps = next_steps(record, is_driven(home, record), first);
+    lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
+    lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);
 }
 
 /// Where the events go.
@@ -176,7 +185,7 @@ impl Screen {
         match format {
             RunFormat { events: true, .. } => Self::Events,
             RunFormat { json: true, .. } => Self::Silent,
-            _ => Self::Story(Box::new(Live::new(Paint::for_stdout(context)))),
+            _ => Self::Story(Box::new(Live::new(context))),
         }
     }
 
@@ -189,6 +198,16 @@ impl Screen {
                 live.go_on(record);
             }
             Self::Events | Self::Silent => say_what_it_waits_for(record.goal.id, &record.state.phase),
+        }
+    }
+
+    /// Takes over what is stored about the goal, where that is shown. What cannot be read is not shown.
+    async fn know(&mut self, goal: GoalId, store: &Arc<dyn Store>) {
+        if let Self::Story(live) = self
+            && live.has_block()
+            && let Ok(record) = store.load(goal).await
+        {
+            live.know(&record);
         }
     }
 
@@ -219,7 +238,15 @@ impl Screen {
         }
     }
 
-    fn print(&self, text: &str) {
+    /// Leaves the screen to the shell until it lets us go on.
+    fn suspend(&mut self) {
+        if let Self::Story(live) = self {
+            live.step_aside();
+        }
+        suspend();
+    }
+
+    fn print(&mut self, text: &str) {
         match self {
             Self::Story(live) => live.print(text),
             Self::Events | Self::Silent => output::say(format_args!("{text}")),
@@ -250,17 +277,29 @@ enum Change {
     BackInFront,
 }
 
-/// How much a person wants the run to end.
+/// What a person wants of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Insistence {
-    Asks,
-    Insists,
+enum Wish {
+    /// That it ends.
+    Stop,
+    /// That it ends at once.
+    Kill,
+    /// That it rests until they let it go on.
+    Suspend,
+}
+
+/// Rests until somebody lets us go on, as if Ctrl-Z had not been caught. By this signal and not by one that cannot be
+/// refused: where no shell is there to go on with us, it does nothing.
+fn suspend() {
+    let _ = kill_process(getpid(), rustix::process::Signal::TTOU);
 }
 
 /// Signals, translated once: the first asks, the second insists.
 struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    /// Caught so that the screen is in order before we rest.
+    suspend: Signal,
     /// Listened to so that it does not end us: a terminal that goes away, as when a connection drops, is no wish to
     /// stop.
     hangup: Signal,
@@ -275,24 +314,27 @@ impl Interrupts {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::internal(format!("cannot listen for signals: {error}")))
         };
+        let by_number = |signal: rustix::process::Signal| listen(SignalKind::from_raw(signal.as_raw()));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
+            suspend: by_number(rustix::process::Signal::TSTP)?,
             hangup: listen(SignalKind::hangup())?,
-            background: listen(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
+            background: by_number(rustix::process::Signal::TTIN)?,
             asked: false,
         })
     }
 
-    async fn next(&mut self) -> Insistence {
+    async fn next(&mut self) -> Wish {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => break,
                 _ = self.terminate.recv() => break,
+                _ = self.suspend.recv() => return Wish::Suspend,
                 _ = self.hangup.recv() => {}
                 _ = self.background.recv() => {}
             }
         }
-        if std::mem::replace(&mut self.asked, true) { Insistence::Insists } else { Insistence::Asks }
+        if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { Wish::Stop }
     }
 }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output;
-use crate::view::{Paint, Story, ending};
+use crate::view::{Paint, Story, Telling, ending};
 
 /// Shows the log, and goes on while the goal does when asked to.
 pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
@@ -21,10 +21,10 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
         return raw(&found, &args).await;
     }
     let only = args.attempt.map(|number| find::attempt(&found.record, number)).transpose()?;
-    let mut story = Story::new(Paint::for_stdout(context));
+    let mut story = Story::new(Paint::for_stdout(context), Telling::Whole);
     let mut show = |event: &Envelope| {
         // Told or not, it counts: questions are numbered from the goal's first on.
-        let lines = if args.json { vec![output::json_line(event)] } else { story.lines(event) };
+        let lines = if args.json { vec![output::json_line(event)] } else { fitted(&story.lines(event)) };
         if only.is_none() || event.attempt == only {
             lines.iter().for_each(output::tell);
         }
@@ -50,9 +50,13 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     }
     let record = found.state.store.load(found.record.goal.id).await?;
     if whole && record.state.phase.is_settled() {
-        ending(Paint::for_stdout(context), &record).iter().for_each(output::tell);
+        fitted(&ending(Paint::for_stdout(context), &record)).iter().for_each(output::tell);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn fitted(lines: &[String]) -> Vec<String> {
+    lines.iter().flat_map(|line| output::fitted(line)).collect()
 }
 
 async fn following(found: &Found, after: Seq) -> Result<towline_engine::Following, Failure> {

@@ -45,5 +45,5 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
             output::brief(&record.goal.title),
         ]
     }));
-    output::table(&rows)
+    output::table(&rows, &["ATTEMPTS", "AGENT"])
 }

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output;
-use crate::view::{Paint, Story};
+use crate::view::{Paint, Story, Telling};
 
 /// Replay an attempt.
 #[derive(Debug, clap::Args)]
@@ -157,7 +157,7 @@ struct Showing {
 
 impl Showing {
     fn new(context: &Context, args: &Args, attempt: AttemptNo) -> Self {
-        let story = Story::new(Paint::for_stdout(context));
+        let story = Story::new(Paint::for_stdout(context), Telling::Whole);
         Self { story, attempt, json: args.json, silent: args.check, speed: args.speed, last: None }
     }
 
@@ -193,7 +193,7 @@ impl Showing {
                 event,
             }));
         } else {
-            self.story.lines(event).iter().for_each(output::tell);
+            self.story.lines(event).iter().flat_map(|line| output::fitted(line)).for_each(output::tell);
         }
     }
 

@@ -22,8 +22,9 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);
-    output::tell(paint.bold(&output::brief(&record.goal.title)));
-    ending(paint, record).iter().for_each(output::tell);
+    let tell = |line: &str| output::fitted(line).iter().for_each(output::tell);
+    tell(&paint.bold(&output::brief(&record.goal.title)));
+    ending(paint, record).iter().for_each(|line| tell(line));
     let mut facts =
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
@@ -36,16 +37,16 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
     for (name, value) in facts {
-        output::tell(format_args!("  {name:<10} {}", output::brief(&value)));
+        tell(&format!("  {name:<10} {}", output::brief(&value)));
     }
     for attempt in &record.state.attempts {
-        attempt_lines(paint, attempt).iter().for_each(output::tell);
+        attempt_lines(paint, attempt).iter().for_each(|line| tell(line));
     }
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
     let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
     for (what, command) in next_steps(record, is_driven(&found.state.home, record), first) {
-        output::tell(format_args!("  {:<24} {command}", format!("{what}:")));
+        tell(&format!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)
 }

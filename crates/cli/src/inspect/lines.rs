@@ -1,7 +1,7 @@
 //! Rows as people read them: aligned, and wrapped at words to fit a terminal of ordinary width.
 
 use super::rows::{Mark, Row};
-use crate::output::printable;
+use crate::output::{homely, printable};
 use crate::view::Paint;
 
 /// How wide a line may be, unless a single word is wider.
@@ -31,14 +31,14 @@ fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
         Mark::Note => paint.warn("!"),
         Mark::Problem => paint.bad("✗"),
     };
-    let mut texts = wrapped(&printable(&row.text)).into_iter();
+    let mut texts = wrapped(&homely(&printable(&row.text))).into_iter();
     let first = texts.next().unwrap_or_default();
     let mut lines = vec![format!("  {mark} {:<LABEL$}  {first}", printable(&row.label))];
     let indent = " ".repeat(MARGIN);
     lines.extend(texts.map(|text| format!("{indent}{text}")));
-    let fix = row.fix.iter().flat_map(|fix| wrapped(&format!("fix: {}", printable(fix))));
+    let fix = row.fix.iter().flat_map(|fix| wrapped(&homely(&format!("fix: {}", printable(fix)))));
     lines.extend(fix.map(|text| format!("{indent}{text}")));
-    let details = row.details.iter().map(|detail| shortened(&printable(detail)));
+    let details = row.details.iter().map(|detail| shortened(&homely(&printable(detail))));
     lines.extend(details.map(|detail| format!("{indent}{}", paint.dim(&detail))));
     lines
 }

@@ -5,6 +5,7 @@ use towline_agent::{AgentSettings, agent};
 use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
 
+use super::board::short;
 use super::{Paint, how_to_answer};
 use crate::output::brief;
 
@@ -68,9 +69,10 @@ fn asked(record: &GoalRecord) -> String {
 
 /// What was used. Agents that tell their cost do so at the end of a turn; one that was ended before has told none.
 pub(crate) fn spent(usage: &Usage) -> String {
+    let tokens = short(usage.tokens().0);
     match usage.cost {
-        MicroUsd(0) => format!("{} tokens · cost not reported", usage.tokens()),
-        cost => format!("{} tokens · {cost}", usage.tokens()),
+        MicroUsd(0) => format!("{tokens} tokens · cost not reported"),
+        cost => format!("{tokens} tokens · {cost}"),
     }
 }
 

@@ -1,20 +1,27 @@
-//! A foreground run on the screen: the story scrolls, one last line lives.
+//! A foreground run on the screen: the story scrolls, and below it stands one steady block that says what goes on now.
 //!
-//! The line is drawn only by [`Live::look`] and by what is printed above it, never behind anybody's back: the screen may
-//! belong to whoever types an answer, or to a shell that has put the run into the background.
+//! The block is drawn only by [`Live::look`] and by what is printed above it, never behind anybody's back: the screen may
+//! belong to whoever types an answer, or to a shell that has put the run into the background. Where there is no terminal
+//! there is no block, and nothing here has to be called again and again.
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use towline_core::{AgentEvent, AttemptNo, Envelope, Event, Phase, QuestionNo, ToolStatus, Usage};
+use towline_core::{Envelope, Event, Phase, QuestionNo};
+use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use super::asking::AnswerBy;
-use super::{Paint, Story, spent};
+use super::board::{Board, Canvas};
+use super::drawer::{Drawer, Size};
+use super::letters::Letters;
+use super::{Paint, Story, Telling};
+use crate::context::Context;
 use crate::output;
 
-/// How often the run looks at the screen and moves its last line.
+/// How often the run looks at the screen.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// How long the screen stays as it is at least: a flood of news is no reason to draw for each.
+const STEADY: Duration = Duration::from_millis(80);
 
 /// Whose the last line of the screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,52 +38,79 @@ pub(crate) enum LastLine {
 pub(crate) struct Live {
     story: Story,
     last_line: LastLine,
-    /// The living line, where it is drawn.
-    line: Option<ProgressBar>,
-    began: Instant,
-    phase: &'static str,
     /// What is to be answered.
     asked: Option<QuestionNo>,
-    attempt: Option<AttemptNo>,
-    doing: Option<String>,
-    used: Usage,
+    /// The block, on a terminal that can have one.
+    block: Option<Block>,
+}
+
+/// The block, and what is to be printed above it with the next frame.
+struct Block {
+    letters: Letters,
+    /// Known once the goal is.
+    board: Option<Board>,
+    drawer: Drawer,
+    waiting: Vec<String>,
+    drawn_at: Option<Instant>,
 }
 
 impl Live {
     /// A view for this terminal, or plain lines where there is none.
-    pub(crate) fn new(paint: Paint) -> Self {
-        Self {
-            story: Story::new(paint),
-            last_line: LastLine::Lives,
-            line: None,
-            began: Instant::now(),
-            phase: "queued",
-            asked: None,
-            attempt: None,
-            doing: None,
-            used: Usage::default(),
+    pub(crate) fn new(context: &Context) -> Self {
+        let paint = Paint::for_stdout(context);
+        let can_move = context.variable("TERM").is_some_and(|term| term != "dumb");
+        let block = (can_move && output::is_terminal()).then(|| Block {
+            letters: Letters::of(context),
+            board: None,
+            drawer: Drawer::new(paint),
+            waiting: Vec::new(),
+            drawn_at: None,
+        });
+        Self { story: Story::new(paint, Telling::Short), last_line: LastLine::Lives, asked: None, block }
+    }
+
+    /// Whether there is more to show than the events tell: what is stored is wanted at each change of the phase.
+    pub(crate) const fn has_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Takes over what is stored about the goal.
+    pub(crate) fn know(&mut self, record: &GoalRecord) {
+        if let Some(block) = &mut self.block {
+            match &mut block.board {
+                Some(board) => board.correct(record),
+                None => block.board = Some(Board::of(record)),
+            }
         }
     }
 
     /// Goes on with a goal where it stands.
     pub(crate) fn go_on(&mut self, record: &GoalRecord) {
-        let state = &record.state;
-        self.story.go_on(state);
-        self.attempt = state.last_attempt().map(|attempt| attempt.n);
-        self.used = state.usage();
-        self.enter(&state.phase);
+        self.know(record);
+        self.story.go_on(&record.state);
+        self.enter(&record.state.phase);
         self.ask_again(record.goal.id);
     }
 
     /// Shows what happened.
     pub(crate) fn show(&mut self, envelope: &Envelope) {
+        if let Event::PhaseChanged { phase } = &envelope.event {
+            self.enter(phase);
+        }
+        if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
+            board.follow(envelope);
+        }
         for text in self.story.lines(envelope) {
             self.print(&text);
         }
-        self.follow(&envelope.event);
-        if let Some(line) = &self.line {
-            line.set_message(self.summary());
-        }
+        self.draw();
+    }
+
+    const fn enter(&mut self, phase: &Phase) {
+        self.asked = match phase {
+            Phase::Blocked { question, .. } => Some(*question),
+            _ => None,
+        };
     }
 
     /// Shows what is asked to somebody who has not seen it.
@@ -87,83 +121,77 @@ impl Live {
         }
     }
 
-    /// Prints a line above the living one.
-    pub(crate) fn print(&self, text: &str) {
-        match &self.line {
-            Some(line) => line.suspend(|| output::print(text)),
-            None => output::print(text),
+    /// Prints a line above the block.
+    pub(crate) fn print(&mut self, text: &str) {
+        let lines = output::fitted(text);
+        match &mut self.block {
+            Some(block) if self.last_line == LastLine::Lives => block.waiting.extend(lines),
+            _ => lines.iter().for_each(output::print),
         }
     }
 
-    /// Draws the living line where it may live, and nowhere else. Gives whose the last line was before.
+    /// Draws the block where it may live, and nowhere else. Gives whose the last line was before.
     pub(crate) fn look(&mut self, last_line: LastLine) -> LastLine {
         self.story.answer_by(match last_line {
             LastLine::Typed => AnswerBy::Typing,
             LastLine::Lives | LastLine::Foreign => AnswerBy::Command,
         });
-        match (last_line, self.line.take()) {
-            (LastLine::Lives, Some(line)) => {
-                line.tick();
-                self.line = Some(line);
+        if let Some(block) = &mut self.block {
+            match last_line {
+                LastLine::Lives => {}
+                LastLine::Typed => block.leave(),
+                LastLine::Foreign => {
+                    // It stands where the shell has written since: nothing there is ours to clear.
+                    block.drawer.forget();
+                    block.leave();
+                }
             }
-            (LastLine::Lives, None) => self.line = self.draw(),
-            (LastLine::Typed, Some(line)) => line.finish_and_clear(),
-            // It stands where the shell has written since: nothing there is ours to clear.
-            (LastLine::Foreign, Some(line)) => line.set_draw_target(ProgressDrawTarget::hidden()),
-            (LastLine::Typed | LastLine::Foreign, None) => {}
         }
-        std::mem::replace(&mut self.last_line, last_line)
+        let before = std::mem::replace(&mut self.last_line, last_line);
+        self.draw();
+        before
     }
 
-    fn draw(&self) -> Option<ProgressBar> {
-        output::is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
-            let style = ProgressStyle::with_template("{spinner:.cyan} {wide_msg} {elapsed}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            let bar = bar.with_elapsed(self.began.elapsed());
-            bar.set_message(self.summary());
-            bar
-        })
+    /// Draws what has changed, unless the screen was drawn a moment ago.
+    fn draw(&mut self) {
+        if let Some(block) = self.block.as_mut().filter(|_| self.last_line == LastLine::Lives)
+            && block.drawn_at.is_none_or(|drawn| drawn.elapsed() >= STEADY)
+        {
+            block.draw();
+        }
     }
 
-    /// Takes the living line away.
+    /// Takes the block away for a while; the next look draws it again.
+    pub(crate) fn step_aside(&mut self) {
+        if let Some(block) = self.block.as_mut().filter(|_| self.last_line == LastLine::Lives) {
+            block.leave();
+        }
+    }
+
+    /// Takes the block away for good; the story is complete.
     pub(crate) fn finish(mut self) {
-        if let Some(line) = self.line.take() {
-            line.finish_and_clear();
-        }
+        self.step_aside();
+    }
+}
+
+impl Block {
+    fn draw(&mut self) {
+        let size = Size::of_stdout();
+        let canvas = Canvas {
+            // The last column is left to the cursor and what is echoed there: a terminal would break the line.
+            width: size.width.saturating_sub(3).max(1),
+            height: size.height,
+            now: SystemClock.now(),
+            letters: self.letters,
+        };
+        let lines = self.board.as_ref().map(|board| board.lines(&canvas)).unwrap_or_default();
+        self.drawer.draw(&std::mem::take(&mut self.waiting), lines, size);
+        self.drawn_at = Some(Instant::now());
     }
 
-    fn follow(&mut self, event: &Event) {
-        match event {
-            Event::PhaseChanged { phase } => self.enter(phase),
-            Event::Agent { event: AgentEvent::Tool(tool) } => {
-                self.doing = (tool.status == ToolStatus::Running).then(|| tool.title.clone());
-            }
-            Event::Agent { event: AgentEvent::Usage { used, .. } } => self.used += *used,
-            Event::CheckStarted { name } => self.doing = Some(name.clone()),
-            Event::CheckFinished { .. } => self.doing = None,
-            _ => {}
-        }
-    }
-
-    fn enter(&mut self, phase: &Phase) {
-        self.phase = phase.name();
-        self.doing = None;
-        self.asked = None;
-        match phase {
-            Phase::Running { attempt } => self.attempt = Some(*attempt),
-            Phase::Blocked { question, .. } => self.asked = Some(*question),
-            _ => {}
-        }
-    }
-
-    fn summary(&self) -> String {
-        let mut parts = vec![self.phase.to_owned()];
-        parts.extend(self.attempt.map(|attempt| format!("attempt {attempt}")));
-        parts.extend(self.doing.clone());
-        if !self.used.is_empty() {
-            parts.push(spent(&self.used));
-        }
-        output::brief(&parts.join(" · "))
+    /// Prints what waits, and leaves nothing of the block.
+    fn leave(&mut self) {
+        self.drawer.draw(&std::mem::take(&mut self.waiting), Vec::new(), Size::of_stdout());
+        self.drawn_at = None;
     }
 }

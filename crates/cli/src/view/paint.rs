@@ -15,10 +15,20 @@ pub(crate) enum Paint {
 }
 
 impl Paint {
-    /// Colours for a terminal, unless the person does not want any.
+    /// Colours for a terminal, unless the person does not want any; elsewhere only where they insist.
     pub(crate) fn for_stdout(context: &Context) -> Self {
-        let refused = context.variable("NO_COLOR").is_some() || context.variable("TERM") == Some("dumb");
-        if output::is_terminal() && !refused { Self::Colour } else { Self::Plain }
+        Self::wanted(output::is_terminal(), |name| context.variable(name))
+    }
+
+    fn wanted<'a>(is_terminal: bool, variable: impl Fn(&str) -> Option<&'a str>) -> Self {
+        if variable("NO_COLOR").is_some() {
+            return Self::Plain;
+        }
+        if variable("CLICOLOR_FORCE").is_some_and(|force| force != "0") {
+            return Self::Colour;
+        }
+        let refused = variable("CLICOLOR") == Some("0") || variable("TERM") == Some("dumb");
+        if is_terminal && !refused { Self::Colour } else { Self::Plain }
     }
 
     /// Good news.
@@ -52,6 +62,34 @@ impl Paint {
         match self {
             Self::Colour => text.style(style).to_string(),
             Self::Plain => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_come_where_they_are_wanted() {
+        let wanted = |is_terminal, variables: &[(&str, &'static str)]| {
+            let find =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            Paint::wanted(is_terminal, find)
+        };
+        for (is_terminal, variables, paint) in [
+            (true, vec![], Paint::Colour),
+            (false, vec![], Paint::Plain),
+            (true, vec![("NO_COLOR", "1")], Paint::Plain),
+            (true, vec![("TERM", "dumb")], Paint::Plain),
+            (true, vec![("CLICOLOR", "0")], Paint::Plain),
+            (true, vec![("CLICOLOR", "1")], Paint::Colour),
+            (false, vec![("CLICOLOR", "1")], Paint::Plain),
+            (false, vec![("CLICOLOR_FORCE", "1")], Paint::Colour),
+            (false, vec![("CLICOLOR_FORCE", "0")], Paint::Plain),
+            (true, vec![("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], Paint::Plain),
+        ] {
+            assert_eq!(wanted(is_terminal, &variables), paint, "{is_terminal} {variables:?}");
         }
     }
 }

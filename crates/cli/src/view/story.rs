@@ -2,22 +2,39 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use towline_core::{
     AgentEvent, Answerer, AttemptNo, CheckResult, End, EndKind, Envelope, Event, Exit, GoalId, GoalState,
-    LastWords, LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, ToolKind, ToolStatus, ToolUse, Usage,
-    Verdict, show_duration,
+    LastWords, LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, SessionStarted, Usage, Verdict,
+    show_duration,
 };
 
 use super::asking::{AnswerBy, Asking};
+use super::board::clock_time;
+use super::tools::Tools;
 use super::{Paint, spent};
-use crate::output::brief;
+use crate::output::{brief, printable};
 
-/// How many lines of a message or of evidence are shown.
+/// How many lines of a message or of evidence are shown in short.
 const LINES: usize = 12;
+
+/// How much of what agents and checks say is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// What fits a screen, and where the rest is.
+    Short,
+    /// All of it.
+    Whole,
+}
 
 /// Tells a goal's story.
 pub(crate) struct Story {
     paint: Paint,
+    telling: Telling,
+    /// The tools at work, and since when.
+    tools: Tools,
+    /// How the last attempt ended, in the words that it was told.
+    ended_with: String,
     /// What the attempt at hand has used so far.
     used: Usage,
     /// Kinds of output of the attempt at hand that were not understood, and how often.
@@ -32,9 +49,12 @@ pub(crate) struct Story {
 
 impl Story {
     /// A story in these colours.
-    pub(crate) fn new(paint: Paint) -> Self {
+    pub(crate) fn new(paint: Paint, telling: Telling) -> Self {
         Self {
             paint,
+            telling,
+            tools: Tools::default(),
+            ended_with: String::new(),
             used: Usage::default(),
             not_understood: BTreeMap::new(),
             preparing: false,
@@ -79,13 +99,18 @@ impl Story {
                 );
                 lines
             }
-            Event::PhaseChanged { phase } => self.phase(phase, envelope.goal),
+            Event::PhaseChanged { phase } => self.phase(phase, envelope),
             Event::Agent { event: AgentEvent::Asked(_) } => {
                 let lines = self.asking.newest(envelope.goal);
                 self.warnings(&lines)
             }
-            Event::Agent { event } => self.agent(event),
-            Event::AttemptEnded { end, exit, .. } => self.attempt_ended(end, exit),
+            Event::Agent { event } => self.agent(event, envelope),
+            Event::AttemptEnded { end, exit, .. } => {
+                self.ended_with = in_words(end);
+                let mut lines = self.tools.left_behind(paint);
+                lines.extend(self.attempt_ended(end, exit));
+                lines
+            }
             Event::HandedOver { from, to, why } => {
                 let why = EndKind::named(why).map_or_else(|| brief(why), |kind| kind.to_string());
                 vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
@@ -94,13 +119,15 @@ impl Story {
             Event::CheckStarted { .. } if std::mem::take(&mut self.preparing) => {
                 vec![paint.bold("checks before any work: they must fail")]
             }
-            Event::CheckFinished { result } => check(paint, result),
-            Event::VerdictReached { verdict } => restored(paint, verdict),
+            Event::CheckFinished { result } => self.check(result, envelope.goal),
+            Event::VerdictReached { verdict } => verdict_lines(paint, verdict),
             Event::CancelRequested => {
                 vec![paint.warn("cancelling: ending everything that runs for the goal")]
             }
             Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
-            Event::Told { text } => indented(text, &format!("  {} ", paint.bold("operator:"))),
+            Event::Told { text } => {
+                self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
+            }
             Event::RetryRequested { budget } => {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
                 vec![format!("opened again{raised}")]
@@ -124,50 +151,44 @@ impl Story {
         format!("  {} {}", self.paint.bold(&what), brief(&reply.words()))
     }
 
-    fn phase(&mut self, phase: &Phase, goal: GoalId) -> Vec<String> {
+    fn phase(&mut self, phase: &Phase, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
         self.preparing = *phase == Phase::Preparing;
         match phase {
             // An agent that was answered goes on in the attempt that it was in.
             Phase::Running { attempt } if self.attempt == Some(*attempt) => Vec::new(),
-            Phase::Blocked { question, .. } => self.wait_for(*question, goal),
+            Phase::Blocked { question, .. } => self.wait_for(*question, envelope.goal),
             Phase::Running { attempt } => {
                 self.attempt = Some(*attempt);
                 self.used = Usage::default();
                 self.not_understood.clear();
-                vec![paint.bold(&format!("attempt {attempt}"))]
+                vec![section(paint, &format!("attempt {attempt}"), envelope.at)]
             }
-            Phase::Checking { .. } => vec![paint.bold("checks")],
+            Phase::Checking { .. } => vec![section(paint, "checks", envelope.at)],
             Phase::Sleeping { until, reason } => {
-                vec![paint.warn(&format!("  {}; going on at {until:.0}", brief(reason)))]
+                let (reason, when) = (brief(reason), moment(*until, envelope.at));
+                // An agent that asked for it has just been quoted.
+                let reason = Some(reason).filter(|reason| !self.ended_with.contains(reason.as_str()));
+                let reason = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
+                vec![paint.warn(&format!("  {reason}going on {when}"))]
             }
             Phase::Limited { until, guessed } => {
                 let guess = if *guessed { " (a guess: the provider named no time)" } else { "" };
-                vec![paint.warn(&format!("  the quota is used up; going on at {until:.0}{guess}"))]
+                let when = moment(*until, envelope.at);
+                vec![paint.warn(&format!("  the quota is used up; going on {when}{guess}"))]
             }
             _ => Vec::new(),
         }
     }
 
-    fn agent(&mut self, event: &AgentEvent) -> Vec<String> {
+    fn agent(&mut self, event: &AgentEvent, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
         match event {
-            // Told a second time once it is known on which model it runs.
-            AgentEvent::SessionStarted(session)
-                if session.model.is_none() && session.agent_version.is_none() =>
-            {
-                Vec::new()
-            }
-            AgentEvent::SessionStarted(session) => {
-                let model =
-                    session.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();
-                let resumed = if session.resumed { "resumed " } else { "" };
-                vec![paint.dim(&brief(&format!("  {resumed}session {}{model}", session.native_id)))]
-            }
+            AgentEvent::SessionStarted(session) => self.session(session),
             // What it says to Towline is told in words when it is done.
             AgentEvent::Message { role: Role::Assistant, text } if speaks_to_towline(text) => Vec::new(),
-            AgentEvent::Message { role: Role::Assistant, text } => indented(text, "  "),
-            AgentEvent::Tool(tool) => tool_lines(paint, tool),
+            AgentEvent::Message { role: Role::Assistant, text } => self.said(text, "  ", envelope.goal),
+            AgentEvent::Tool(tool) => self.tools.follow(tool, envelope.at, paint),
             AgentEvent::Usage { used, .. } => {
                 self.used += *used;
                 Vec::new()
@@ -187,15 +208,13 @@ impl Story {
             AgentEvent::NotCompacted { reason } => {
                 vec![paint.warn(&format!("  the conversation was not summarised: {}", brief(reason)))]
             }
-            AgentEvent::SleepAsked { duration, reason } => {
-                let reason = brief(reason);
-                vec![paint.dim(&format!("  wants to wait for {}: {reason}", show_duration(*duration)))]
-            }
             AgentEvent::Progress { text, percent } => {
                 let percent = percent.map(|percent| format!("{percent}% ")).unwrap_or_default();
                 vec![format!("  {} {percent}{}", paint.dim("…"), brief(text))]
             }
-            AgentEvent::Submitted { summary } => indented(summary, &format!("  {} ", paint.dim("claims:"))),
+            AgentEvent::Submitted { summary } => {
+                self.said(summary, &format!("  {} ", paint.dim("claims:")), envelope.goal)
+            }
             AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
             AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
@@ -205,6 +224,18 @@ impl Story {
             AgentEvent::Unrecognised { what, count, .. } => self.unrecognised(what, *count),
             _ => Vec::new(),
         }
+    }
+
+    /// Told once for each attempt, when it is known on which model the conversation is held.
+    fn session(&self, session: &SessionStarted) -> Vec<String> {
+        let model = session.model.as_deref().map(|model| format!("with {}", brief(model)));
+        let words = match (session.resumed, model, &session.agent_version) {
+            (true, Some(model), _) => format!("goes on in its session, {model}"),
+            (true, None, Some(_)) => "goes on in its session".to_owned(),
+            (false, Some(model), _) => model,
+            (_, None, _) => return Vec::new(),
+        };
+        vec![self.paint.dim(&format!("  {words}"))]
     }
 
     /// Each kind of output that is not understood is told of once; how often it came stands at the end.
@@ -245,6 +276,47 @@ impl Story {
         }
         lines
     }
+
+    /// What somebody said, behind a heading.
+    fn said(&self, text: &str, heading: &str, goal: GoalId) -> Vec<String> {
+        let all: Vec<&str> = text.trim().lines().collect();
+        let (most, shown): (_, fn(&str) -> String) = match self.telling {
+            Telling::Short => (LINES, brief),
+            Telling::Whole => (usize::MAX, printable),
+        };
+        let further = " ".repeat(2);
+        let mut lines = Vec::new();
+        for (place, line) in all.iter().take(most).enumerate() {
+            lines.push(format!("{}{}", if place == 0 { heading } else { &further }, shown(line)));
+        }
+        if all.len() > most {
+            let rest = format!("{further}… {} more lines: towline logs {}", all.len() - most, goal.short());
+            lines.push(self.paint.dim(&rest));
+        }
+        lines
+    }
+
+    fn check(&self, result: &CheckResult, goal: GoalId) -> Vec<String> {
+        let (paint, name, took) = (self.paint, brief(&result.name), show_duration(result.took));
+        if result.met {
+            return vec![format!("  {} {name} {}", paint.good("✓"), paint.dim(&format!("· {took}")))];
+        }
+        let how = match (&result.problem, result.exit_code) {
+            (Some(problem), _) => brief(problem),
+            (None, Some(code)) => format!("exit code {code}"),
+            (None, None) => "did not exit".to_owned(),
+        };
+        let mut lines =
+            vec![format!("  {} {name} {how} {}", paint.bad("✗"), paint.dim(&format!("· {took}")))];
+        let evidence: Vec<&str> = result.evidence.trim_end().lines().collect();
+        let most = if self.telling == Telling::Short { LINES } else { usize::MAX };
+        let skipped = evidence.len().saturating_sub(most);
+        if skipped > 0 {
+            lines.push(paint.dim(&format!("      … {skipped} lines before: towline logs {}", goal.short())));
+        }
+        lines.extend(evidence.iter().skip(skipped).map(|line| paint.dim(&format!("      {}", brief(line)))));
+        lines
+    }
 }
 
 /// How an attempt ended, and what is known about it.
@@ -271,61 +343,33 @@ fn why_again(status: Option<u16>, error: &str) -> String {
     }
 }
 
-fn tool_lines(paint: Paint, tool: &ToolUse) -> Vec<String> {
-    let title = brief(&tool.title);
-    let sign = match tool.tool {
-        ToolKind::Execute => "$",
-        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
-        _ => "·",
-    };
-    match tool.status {
-        ToolStatus::Running => vec![format!("  {} {title}", paint.dim(sign))],
-        ToolStatus::Failed => {
-            let code = tool.exit_code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
-            vec![paint.warn(&format!("  {sign} {title} failed{code}"))]
-        }
-        ToolStatus::Denied => vec![paint.warn(&format!("  {sign} {title} was not permitted"))],
-        ToolStatus::Cancelled => vec![paint.warn(&format!("  {sign} {title} was ended"))],
-        ToolStatus::Pending | ToolStatus::Ok => Vec::new(),
-    }
+/// A moment to come, as seen from another: by the clock, and how far off it is.
+fn moment(at: Timestamp, from: Timestamp) -> String {
+    let rest = std::time::Duration::try_from(at.duration_since(from)).unwrap_or_default();
+    let day = |at: Timestamp| at.strftime("%F").to_string();
+    let date = if day(at) == day(from) { String::new() } else { format!("{} ", day(at)) };
+    format!("at {date}{} (in {})", clock_time(at), show_duration(rest))
 }
 
-fn check(paint: Paint, result: &CheckResult) -> Vec<String> {
-    let (name, took) = (brief(&result.name), show_duration(result.took));
-    if result.met {
-        return vec![format!("  {} {name} {}", paint.good("✓"), paint.dim(&took))];
-    }
-    let how = match (&result.problem, result.exit_code) {
-        (Some(problem), _) => brief(problem),
-        (None, Some(code)) => format!("exit code {code}"),
-        (None, None) => "did not exit".to_owned(),
-    };
-    let mut lines = vec![format!("  {} {name} {how} {}", paint.bad("✗"), paint.dim(&format!("· {took}")))];
-    lines.extend(last_lines(&result.evidence).map(|line| paint.dim(&format!("      {}", brief(line)))));
-    lines
+/// A line that begins a part of the story.
+fn section(paint: Paint, name: &str, at: Timestamp) -> String {
+    format!("{} {}", paint.bold(name), paint.dim(&format!("· {}", clock_time(at))))
 }
 
-fn restored(paint: Paint, verdict: &Verdict) -> Vec<String> {
+/// What all checks together say, where that is not plain to see, and what they were not to be fooled by.
+fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
-    paths.map(|path| paint.warn(&format!("  protected, put back as it was: {}", brief(path)))).collect()
-}
-
-/// A text's lines, at most so many of them, from its beginning.
-fn indented(text: &str, indent: &str) -> Vec<String> {
-    let all: Vec<&str> = text.trim().lines().collect();
     let mut lines: Vec<String> =
-        all.iter().take(LINES).map(|line| format!("{indent}{}", brief(line))).collect();
-    if all.len() > LINES {
-        lines.push(format!("{indent}… {} more lines", all.len() - LINES));
+        paths.map(|path| paint.warn(&format!("  protected, put back as it was: {}", brief(path)))).collect();
+    let failed: Vec<&str> = verdict.failed().map(|check| check.name.as_str()).collect();
+    match (verdict.checks.len(), failed.len()) {
+        (0 | 1, _) | (_, 0) => {}
+        (all, count) => {
+            lines
+                .push(paint.bad(&format!("  {count} of {all} checks failed: {}", brief(&failed.join(", ")))));
+        }
     }
     lines
-}
-
-/// The end of a text.
-fn last_lines(text: &str) -> impl Iterator<Item = &str> {
-    let all: Vec<&str> = text.trim_end().lines().collect();
-    let skip = all.len().saturating_sub(LINES);
-    all.into_iter().skip(skip)
 }
 
 #[cfg(test)]

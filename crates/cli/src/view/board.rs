@@ -1,0 +1,153 @@
+//! What a goal is doing now, as the steady block below its story shows it.
+//!
+//! Fed by the goal's events, and at each change of its phase by what is stored about it. Neighbours: `lines` says how it
+//! looks, [`super::drawer`] puts it on a screen. Nothing here reads a clock or writes anything.
+
+mod budget;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use towline_core::{
+    AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, ToolKind, ToolUse, show_duration,
+};
+use towline_store::GoalRecord;
+
+pub(crate) use budget::short;
+pub(crate) use lines::{Canvas, clock_time};
+
+/// What a goal is doing now.
+pub(crate) struct Board {
+    goal: Goal,
+    /// What is known about it; its phase is [`Self::phase`], which is as far as the events have come.
+    state: GoalState,
+    /// Up to where the events are counted in the state.
+    counted: Seq,
+    phase: Phase,
+    since: Timestamp,
+    /// The agent's tools at work, the newest last.
+    tools: Vec<Tool>,
+    /// What else the agent says that it does.
+    note: Option<String>,
+    /// When the agent was last heard of.
+    heard: Timestamp,
+    /// The check that runs, and since when.
+    check: Option<(String, Timestamp)>,
+    /// What the checks of the verdict that is being reached have said so far.
+    results: Vec<(String, bool)>,
+}
+
+/// A tool at work.
+struct Tool {
+    id: String,
+    kind: ToolKind,
+    title: String,
+    since: Timestamp,
+}
+
+impl Board {
+    /// A goal where it stands.
+    pub(crate) fn of(record: &GoalRecord) -> Self {
+        Self {
+            goal: record.goal.clone(),
+            state: record.state.clone(),
+            counted: record.last_seq,
+            phase: record.state.phase.clone(),
+            since: record.updated_at,
+            tools: Vec::new(),
+            note: None,
+            heard: record.updated_at,
+            check: None,
+            results: Vec::new(),
+        }
+    }
+
+    /// Takes over what is stored, which may be ahead of the events that were seen.
+    pub(crate) fn correct(&mut self, record: &GoalRecord) {
+        if record.last_seq > self.counted {
+            self.state = record.state.clone();
+            self.counted = record.last_seq;
+        }
+    }
+
+    /// Takes note of what happened.
+    pub(crate) fn follow(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::PhaseChanged { phase } => self.enter(phase.clone(), envelope.at),
+            Event::Agent { event } => self.hear(event, envelope),
+            Event::CheckStarted { name } => self.check = Some((name.clone(), envelope.at)),
+            Event::CheckFinished { result } => {
+                self.check = None;
+                self.results.push((result.name.clone(), result.met));
+            }
+            _ => {}
+        }
+        self.counted = self.counted.max(envelope.seq);
+    }
+
+    fn enter(&mut self, phase: Phase, at: Timestamp) {
+        // An agent that waited for an answer goes on with what it was doing.
+        if self.phase.living_attempt().is_none() || self.phase.living_attempt() != phase.living_attempt() {
+            self.tools.clear();
+            self.note = None;
+        }
+        self.check = None;
+        if matches!(phase, Phase::Preparing | Phase::Checking { .. }) {
+            self.results.clear();
+        }
+        (self.phase, self.since, self.heard) = (phase, at, at);
+    }
+
+    fn hear(&mut self, event: &AgentEvent, envelope: &Envelope) {
+        self.heard = envelope.at;
+        let is_new = envelope.seq > self.counted;
+        let attempt = self.state.attempts.last_mut().filter(|_| is_new);
+        match event {
+            AgentEvent::Tool(tool) => self.use_tool(tool, envelope.at),
+            AgentEvent::SessionStarted(session) => {
+                if let (Some(attempt), Some(model)) = (attempt, &session.model) {
+                    attempt.model = Some(model.clone());
+                }
+            }
+            AgentEvent::TurnStarted => {
+                self.note = None;
+                attempt.into_iter().for_each(|attempt| attempt.turns += 1);
+            }
+            AgentEvent::Usage { used, .. } => {
+                attempt.into_iter().for_each(|attempt| attempt.usage += *used);
+            }
+            AgentEvent::Progress { text, percent } => {
+                let percent = percent.map(|percent| format!("{percent}% ")).unwrap_or_default();
+                self.note = Some(format!("{percent}{text}"));
+            }
+            AgentEvent::Plan { entries } => {
+                let next = (1..).zip(entries).find(|(_, entry)| !entry.done);
+                self.note = next.map(|(n, entry)| format!("step {n} of {}: {}", entries.len(), entry.text));
+            }
+            AgentEvent::Retrying { attempt, delay_ms, .. } => {
+                let pause = show_duration(std::time::Duration::from_millis(*delay_ms));
+                self.note = Some(format!("waits for the provider: try {attempt} in {pause}"));
+            }
+            AgentEvent::Message { .. } => self.note = None,
+            _ => {}
+        }
+    }
+
+    fn use_tool(&mut self, tool: &ToolUse, at: Timestamp) {
+        let known = self.tools.iter().position(|known| known.id == tool.id);
+        match known {
+            Some(known) if tool.status.is_over() => {
+                self.tools.remove(known);
+            }
+            Some(known) => self.tools[known].title.clone_from(&tool.title),
+            None if tool.status.is_over() => {}
+            None => self.tools.push(Tool {
+                id: tool.id.clone(),
+                kind: tool.tool,
+                title: tool.title.clone(),
+                since: at,
+            }),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is spent and what is left, as bars: the budget that is nearest to its end first.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use towline_core::{Axis, MicroUsd, Tokens};
+
+use super::Board;
+use super::lines::{Canvas, ticking};
+use crate::view::line::{Line, Tone};
+
+/// How many columns a bar has.
+const BAR: usize = 10;
+
+/// One limited axis.
+struct Gauge {
+    axis: Axis,
+    /// How much of it is used, in thousandths.
+    used: u64,
+    words: String,
+}
+
+impl Gauge {
+    fn of(axis: Axis, used: u64, limit: u64, words: String) -> Self {
+        let used = used.min(limit).saturating_mul(1_000).checked_div(limit).unwrap_or(1_000);
+        Self { axis, used, words }
+    }
+
+    fn line(&self, canvas: &Canvas) -> Line {
+        let tone = match self.used {
+            ..600 => Tone::Good,
+            600..850 => Tone::Warn,
+            _ => Tone::Bad,
+        };
+        // Something that is used shows, and only what is all used is full.
+        let full = usize::try_from(self.used).unwrap_or(0) * BAR / 1_000;
+        let full = full.max(usize::from(self.used > 0));
+        let bar = |sign: char, count: usize| sign.to_string().repeat(count);
+        Line::of(Tone::Dim, &format!("{} ", self.axis))
+            .and(tone, &bar(canvas.letters.full(), full))
+            .and(Tone::Dim, &bar(canvas.letters.empty(), BAR - full))
+            .and(Tone::Plain, &format!(" {}", self.words))
+    }
+}
+
+impl Board {
+    /// What is spent, and as many bars as fit.
+    pub(super) fn budget_line(&self, canvas: &Canvas) -> Line {
+        let mut gauges = self.gauges(canvas.now);
+        gauges.sort_by_key(|gauge| std::cmp::Reverse(gauge.used));
+        let mut line = self.spent_line(&gauges, canvas);
+        for gauge in gauges {
+            let cell = gauge.line(canvas);
+            let gap = if line.width() == 0 { "" } else { "   " };
+            if line.width() == 0 || line.width() + gap.len() + cell.width() <= canvas.width {
+                line.push(Tone::Plain, gap);
+                line.append(cell);
+            }
+        }
+        line
+    }
+
+    /// What is spent and has no bar.
+    fn spent_line(&self, gauges: &[Gauge], canvas: &Canvas) -> Line {
+        let has_bar = |axis: Axis| gauges.iter().any(|gauge| gauge.axis == axis);
+        let usage = self.state.usage();
+        let mut facts = Vec::new();
+        if !has_bar(Axis::Wall) {
+            facts.push(ticking(self.goal.created_at, canvas.now));
+        }
+        if !has_bar(Axis::Tokens) && usage.tokens() != Tokens(0) {
+            facts.push(format!("{} tokens", short(usage.tokens().0)));
+        }
+        if !has_bar(Axis::Usd) && usage.cost != MicroUsd(0) {
+            facts.push(usage.cost.to_string());
+        }
+        if facts.is_empty() {
+            return Line::default();
+        }
+        Line::of(Tone::Dim, "so far ").and(Tone::Plain, &facts.join(canvas.letters.between()))
+    }
+
+    fn gauges(&self, now: Timestamp) -> Vec<Gauge> {
+        let (limits, usage) = (&self.state.budget, self.state.usage());
+        let count = |axis: Axis, limit: Option<u64>, used: u64, show: fn(u64) -> String| {
+            limit.map(|limit| Gauge::of(axis, used, limit, format!("{} of {}", show(used), show(limit))))
+        };
+        let plain: fn(u64) -> String = |number| number.to_string();
+        // A row of them that is empty is as it should be.
+        let in_row = |axis: Axis, limit: Option<u64>, used: u32| {
+            count(axis, limit.filter(|_| used > 0), u64::from(used), plain)
+        };
+        let state = &self.state;
+        let gauges = [
+            count(Axis::Usd, limits.usd.map(|usd| usd.0), usage.cost.0, |micro| MicroUsd(micro).to_string()),
+            count(Axis::Turns, limits.turns, state.turns(), plain),
+            count(Axis::Attempts, limits.attempts, state.attempts_spent(), plain),
+            self.wall(now),
+            count(Axis::Tokens, limits.tokens.map(|tokens| tokens.0), usage.tokens().0, short),
+            in_row(Axis::Errors, limits.errors, state.errors_in_row),
+            in_row(Axis::Denials, limits.denials, state.denials_in_row),
+        ];
+        gauges.into_iter().flatten().collect()
+    }
+
+    fn wall(&self, now: Timestamp) -> Option<Gauge> {
+        let wall = self.state.budget.wall?;
+        // The time in which the goal waits for the operator is not its own.
+        let now = if self.phase.waits_for_operator() { self.since } else { now };
+        let begun = self.state.taken_up_at.unwrap_or(now);
+        let used = Duration::try_from(now.duration_since(begun)).unwrap_or_default().as_secs();
+        let words = format!("{} of {}", ticking(begun, now), round(wall));
+        Some(Gauge::of(Axis::Wall, used, wall.as_secs(), words))
+    }
+}
+
+/// A number as people say it: 950, 12k, 1.2M.
+pub(crate) fn short(number: u64) -> String {
+    let tenths = |unit: u64, name: &str| match (number / unit, number % unit * 10 / unit) {
+        (whole @ 100.., _) | (whole, 0) => format!("{whole}{name}"),
+        (whole, tenth) => format!("{whole}.{tenth}{name}"),
+    };
+    match number {
+        ..1_000 => number.to_string(),
+        1_000..1_000_000 => tenths(1_000, "k"),
+        _ => tenths(1_000_000, "M"),
+    }
+}
+
+/// A limit as people write it: `4h`, `1h 30m`.
+fn round(limit: Duration) -> String {
+    let seconds = limit.as_secs();
+    let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, unit)| format!("{count}{unit}")).collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0, 999, 1_000, 1_250, 45_000, 123_456, 2_000_000, 2_340_000].map(short);
+        assert_eq!(shown, ["0", "999", "1k", "1.2k", "45k", "123k", "2M", "2.3M"]);
+    }
+
+    #[test]
+    fn limits_are_shown_without_the_units_they_do_not_use() {
+        let shown = [0, 45, 3_600, 5_400, 14_401].map(|seconds| round(Duration::from_secs(seconds)));
+        assert_eq!(shown, ["0s", "45s", "1h", "1h 30m", "4h 1s"]);
+    }
+}

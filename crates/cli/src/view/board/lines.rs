@@ -1,0 +1,314 @@
+//! The board as lines for a screen of a given size: at most a third of it, and one line where there is little room.
+
+use jiff::Timestamp;
+use towline_core::{AttemptNo, Phase, StopWhy, Stopping, ToolKind};
+
+use super::Board;
+use crate::view::how_to_answer;
+use crate::view::letters::Letters;
+use crate::view::line::{Line, Tone};
+
+/// A screen with fewer columns gets one line.
+const NARROW: usize = 40;
+/// How many columns of a check's name are shown.
+const NAME: usize = 24;
+/// How many verdicts of a check are shown.
+const HISTORY: usize = 8;
+
+/// What is drawn upon.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Canvas {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Rows.
+    pub(crate) height: usize,
+    /// The time that everything is counted from.
+    pub(crate) now: Timestamp,
+    /// The signs it can show.
+    pub(crate) letters: Letters,
+}
+
+/// How much a line is missed when there is no room for it: the first is kept longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    State,
+    Doing,
+    Checks,
+    Budget,
+    Title,
+}
+
+impl Board {
+    /// The block: from the title down to the budget, or a single line.
+    pub(crate) fn lines(&self, canvas: &Canvas) -> Vec<Line> {
+        let room = canvas.height / 3;
+        let fit = |line: Line| line.fit(canvas.width, canvas.letters.more());
+        if canvas.width < NARROW || room < 3 {
+            return vec![fit(self.single_line(canvas))];
+        }
+        let mut lines =
+            vec![(Weight::Title, self.title_line(canvas)), (Weight::State, self.state_line(canvas))];
+        lines.extend(self.doing_lines(canvas).into_iter().map(|line| (Weight::Doing, line)));
+        lines.push((Weight::Checks, self.checks_line(canvas)));
+        lines.push((Weight::Budget, self.budget_line(canvas)));
+        while lines.len() > room {
+            let Some(least) = lines.iter().map(|(weight, _)| *weight).max() else { break };
+            let place = lines.iter().rposition(|(weight, _)| *weight == least).unwrap_or(0);
+            lines.remove(place);
+        }
+        lines.into_iter().map(|(_, line)| fit(line)).collect()
+    }
+
+    fn single_line(&self, canvas: &Canvas) -> Line {
+        let between = canvas.letters.between();
+        let mut line = Line::of(self.tone(), self.phase.name());
+        if let Some(attempt) = self.attempt() {
+            let limit = self.state.budget.attempts.map(|limit| format!("/{limit}")).unwrap_or_default();
+            line.push(Tone::Plain, &format!(" {attempt}{limit}"));
+        }
+        let rest = canvas.width.saturating_sub(line.width() + between.chars().count());
+        let doing = self.doing_lines(&Canvas { width: rest, ..*canvas }).into_iter().next();
+        if let Some(doing) = doing.filter(|doing| doing.width() > 0) {
+            line.push(Tone::Dim, between);
+            line.append(doing);
+        }
+        line
+    }
+
+    fn title_line(&self, canvas: &Canvas) -> Line {
+        let rule = |count: usize| canvas.letters.rule().to_string().repeat(count);
+        let id = format!(" {} ", self.goal.id.short());
+        let around = id.len() + 8;
+        let title = Line::of(Tone::Bold, self.goal.title.lines().next().unwrap_or_default());
+        let title = title.fit(canvas.width.saturating_sub(around), canvas.letters.more());
+        let mut line = Line::of(Tone::Dim, &format!("{} ", rule(2)));
+        line.append(title);
+        line.push(Tone::Dim, &format!(" {}{id}", rule(2)));
+        let left = canvas.width.saturating_sub(line.width());
+        line.and(Tone::Dim, &rule(left))
+    }
+
+    fn state_line(&self, canvas: &Canvas) -> Line {
+        let mut facts = vec![format!(" {}", ticking(self.since, canvas.now))];
+        if let Some(attempt) = self.attempt() {
+            facts.push(format!("attempt {attempt}"));
+        }
+        let last = self.state.last_attempt();
+        if let Some(turn) = last.map(|attempt| attempt.turns).filter(|turns| *turns > 0) {
+            facts.push(format!("turn {turn}"));
+        }
+        let agent = last.map(|attempt| &attempt.agent).or_else(|| self.goal.agents.first());
+        if let Some(agent) = agent {
+            let model = last.and_then(|attempt| attempt.model.as_deref()).or(self.goal.model.as_deref());
+            let model = model.map(|model| format!(" ({model})")).unwrap_or_default();
+            facts.push(format!("{agent}{model}"));
+        }
+        Line::of(self.tone(), self.phase.name()).and(Tone::Plain, &facts.join(canvas.letters.between()))
+    }
+
+    /// The attempt that it is all about now.
+    fn attempt(&self) -> Option<AttemptNo> {
+        match &self.phase {
+            Phase::Running { attempt } | Phase::Checking { attempt } => Some(*attempt),
+            _ => self.state.last_attempt().map(|attempt| attempt.n),
+        }
+    }
+
+    const fn tone(&self) -> Tone {
+        match &self.phase {
+            Phase::Queued | Phase::Preparing | Phase::Running { .. } | Phase::Checking { .. } => Tone::Bold,
+            Phase::Done => Tone::Good,
+            Phase::Failed { .. } => Tone::Bad,
+            _ => Tone::Warn,
+        }
+    }
+
+    fn doing_lines(&self, canvas: &Canvas) -> Vec<Line> {
+        let between = canvas.letters.between();
+        let wakes = || self.state.wakes_at(self.goal.id).or_else(|| self.phase.until());
+        match &self.phase {
+            Phase::Queued => vec![Line::of(Tone::Plain, "waits for its turn")],
+            Phase::Preparing => vec![match &self.check {
+                Some((name, since)) => Line::of(Tone::Plain, &format!("check before any work: {name}"))
+                    .and(Tone::Dim, &format!("{between}{}", ticking(*since, canvas.now))),
+                None => Line::of(Tone::Plain, "makes the workspace"),
+            }],
+            Phase::Running { .. } => vec![self.work_line(canvas)],
+            Phase::Checking { .. } => vec![self.check_line(canvas)],
+            Phase::Sleeping { reason, .. } => {
+                let wakes = Line::of(Tone::Plain, &goes_on(wakes(), canvas.now));
+                vec![wakes.and(Tone::Dim, &format!("{between}{reason}"))]
+            }
+            Phase::Limited { guessed, .. } => {
+                let why = if *guessed {
+                    "the quota is used up; the time is a guess"
+                } else {
+                    "the quota is used up"
+                };
+                let wakes = Line::of(Tone::Plain, &goes_on(wakes(), canvas.now));
+                vec![wakes.and(Tone::Dim, &format!("{between}{why}"))]
+            }
+            Phase::Blocked { .. } => self.question_lines(canvas),
+            Phase::Stopping(stopping) => vec![Line::of(Tone::Plain, &why_stopping(stopping))],
+            phase => {
+                let reason = phase.reason().unwrap_or_default();
+                vec![Line::of(Tone::Plain, reason.lines().next().unwrap_or_default())]
+            }
+        }
+    }
+
+    /// What the agent does: its newest tool, or what it says.
+    fn work_line(&self, canvas: &Canvas) -> Line {
+        let (letters, between) = (canvas.letters, canvas.letters.between());
+        let Some(tool) = self.tools.last() else {
+            let note = self.note.as_deref().unwrap_or("thinks");
+            let silent = ticking(self.heard, canvas.now);
+            return Line::of(Tone::Plain, note).and(Tone::Dim, &format!("{between}{silent}"));
+        };
+        let sign = match tool.kind {
+            ToolKind::Execute => '$',
+            ToolKind::Edit | ToolKind::Delete | ToolKind::Move => letters.edit(),
+            _ => letters.call(),
+        };
+        let mut tail = format!("{between}{}", ticking(tool.since, canvas.now));
+        match self.tools.len() {
+            1 => {}
+            count => tail.push_str(&format!("{between}{} more at work", count - 1)),
+        }
+        let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width() + 2);
+        let title = Line::of(Tone::Plain, tool.title.lines().next().unwrap_or_default());
+        let mut line = Line::of(Tone::Dim, &format!("{sign} "));
+        line.append(title.fit(room, letters.more()));
+        line.and(Tone::Dim, &tail)
+    }
+
+    fn check_line(&self, canvas: &Canvas) -> Line {
+        let Some((name, since)) = &self.check else {
+            return Line::of(Tone::Plain, "makes a clean checkout");
+        };
+        let tail = format!("{}{}", canvas.letters.between(), ticking(*since, canvas.now));
+        let check = self.goal.checks.iter().find(|check| check.name == *name);
+        let what = check.map(|check| check.describe()).filter(|what| !what.contains(name.as_str()));
+        let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+        let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width());
+        let line = Line::of(Tone::Plain, &format!("check {name}")).and(Tone::Dim, &what);
+        line.fit(room, canvas.letters.more()).and(Tone::Dim, &tail)
+    }
+
+    /// What is asked, how to answer it, and what happens otherwise.
+    fn question_lines(&self, canvas: &Canvas) -> Vec<Line> {
+        let Phase::Blocked { question, until, .. } = &self.phase else { return Vec::new() };
+        let asked = self.state.question(*question).map(|question| &question.ask);
+        let title = asked.map(|ask| ask.title()).unwrap_or_default();
+        let title = title.lines().next().unwrap_or_default().to_owned();
+        let is_one_of_several =
+            self.state.questions.iter().filter(|question| question.is_open()).nth(1).is_some();
+        let command = how_to_answer(self.goal.id, is_one_of_several.then_some(*question));
+        let mut how = Line::of(Tone::Plain, &format!("answer with: {command}"));
+        if let Some(until) = until {
+            let default = asked.and_then(|ask| ask.default.as_deref());
+            let otherwise = default.map_or_else(
+                || "then it gives up".to_owned(),
+                |default| format!("then it takes `{default}`"),
+            );
+            let rest = ticking(canvas.now, *until);
+            how.push(Tone::Dim, &format!("{}{rest} left, {otherwise}", canvas.letters.between()));
+        }
+        vec![Line::of(Tone::Warn, &format!("? {title}")), how]
+    }
+
+    /// Each check with how it went, verdict by verdict.
+    fn checks_line(&self, canvas: &Canvas) -> Line {
+        if self.goal.checks.is_empty() {
+            return Line::of(Tone::Dim, "no checks: it can end as unproven at best");
+        }
+        let mut line = Line::of(Tone::Dim, "checks");
+        for (place, check) in self.goal.checks.iter().enumerate() {
+            let left = self.goal.checks.len() - place;
+            let more = format!("  +{left} more");
+            let cell = self.check_cell(&check.name, canvas);
+            let reserve = if left == 1 { 0 } else { more.len() };
+            if place > 0 && line.width() + 2 + cell.width() + reserve > canvas.width {
+                line.push(Tone::Dim, &more);
+                break;
+            }
+            line.push(Tone::Plain, if place == 0 { " " } else { "  " });
+            line.append(cell);
+        }
+        line
+    }
+
+    fn check_cell(&self, name: &str, canvas: &Canvas) -> Line {
+        let letters = canvas.letters;
+        let mut cell = Line::of(Tone::Plain, name).fit(NAME, letters.more()).and(Tone::Plain, " ");
+        let history = self.history(name);
+        if history.len() > HISTORY {
+            cell.push(Tone::Dim, &letters.more().to_string());
+        }
+        for met in history.iter().skip(history.len().saturating_sub(HISTORY)) {
+            let (tone, sign) = if *met { (Tone::Good, letters.met()) } else { (Tone::Bad, letters.missed()) };
+            cell.push(tone, &sign.to_string());
+        }
+        let runs = self.check.as_ref().is_some_and(|(running, _)| running == name);
+        let word = match history.last() {
+            _ if runs => "running",
+            None => "not run yet",
+            Some(true) => "passed",
+            Some(false) => "failed",
+        };
+        let gap = if history.is_empty() { "" } else { " " };
+        cell.and(if runs { Tone::Warn } else { Tone::Dim }, &format!("{gap}{word}"))
+    }
+
+    /// Whether the check held, in each verdict so far.
+    fn history(&self, name: &str) -> Vec<bool> {
+        let being_reached = match &self.phase {
+            Phase::Checking { attempt } => Some(*attempt),
+            _ => None,
+        };
+        let before = self.state.attempts.iter().filter(|attempt| Some(attempt.n) != being_reached);
+        let results = before.filter_map(|attempt| attempt.verdict.as_ref());
+        let results = results.filter_map(|verdict| verdict.checks.iter().find(|check| check.name == name));
+        let mut history: Vec<bool> = results.map(|result| result.met).collect();
+        if being_reached.is_some() || self.phase == Phase::Preparing {
+            history.extend(self.results.iter().filter(|(known, _)| known == name).map(|(_, met)| *met));
+        }
+        history
+    }
+}
+
+fn why_stopping(stopping: &Stopping) -> String {
+    match &stopping.why {
+        StopWhy::Cancel => "cancelled: ends everything that runs; Ctrl-C again ends it at once".to_owned(),
+        StopWhy::Auth { .. } => "the credentials are refused: ends the agent".to_owned(),
+        StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends the agent"),
+        StopWhy::Asked => "waits for an answer that may take long: ends the agent until then".to_owned(),
+        StopWhy::Clock { clock } => format!("the {clock} clock ran out: ends the agent"),
+    }
+}
+
+/// When it goes on by itself, counted down.
+fn goes_on(at: Option<Timestamp>, now: Timestamp) -> String {
+    match at {
+        Some(at) if at > now => format!("goes on in {}, at {}", ticking(now, at), clock_time(at)),
+        _ => "goes on now".to_owned(),
+    }
+}
+
+/// A time of the day.
+pub(crate) fn clock_time(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S UTC").to_string()
+}
+
+/// The time between two moments in whole seconds, by its two largest units. All that is shown changes with the second
+/// of the clock, so that it changes at once.
+pub(super) fn ticking(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.as_second().saturating_sub(from.as_second()).max(0);
+    let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m {rest:02}s"),
+        (..24, _) => format!("{hours}h {minutes:02}m"),
+        _ => format!("{}d {:02}h", hours / 24, hours % 24),
+    }
+}

@@ -1,0 +1,188 @@
+//! The block at the bottom of a terminal, below lines that scroll: put there, moved on, taken away, each by one write.
+//!
+//! The cursor rests at the end of the block's last line, so that what a terminal echoes (`^C`) stands there and is gone
+//! with the next write. Neighbours: [`super::live`] says what is shown and when. Nothing here decides anything.
+
+use std::io::{self, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::termios::tcgetwinsize;
+
+use super::Paint;
+use super::line::Line;
+use crate::output::clean;
+
+/// How many rows of the screen the block takes, as it was drawn. Here and not in the drawer so that a panic, wherever it
+/// happens, takes the block away before it speaks.
+static ROWS: AtomicUsize = AtomicUsize::new(0);
+
+/// A terminal shows what stands between these at once. Those that do not know them show it as it comes.
+const BEGIN: &str = "\u{1b}[?2026h";
+const END: &str = "\u{1b}[?2026l";
+const CLEAR_LINE: &str = "\u{1b}[K";
+const CLEAR_BELOW: &str = "\u{1b}[J";
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl Size {
+    /// The size of the terminal on standard output. One that does not know its size has an ordinary one.
+    pub(super) fn of_stdout() -> Self {
+        let known = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        known.map_or(Self { width: 80, height: 24 }, |size| Self {
+            width: usize::from(size.ws_col),
+            height: usize::from(size.ws_row),
+        })
+    }
+}
+
+/// Writes the block of one run.
+pub(super) struct Drawer {
+    paint: Paint,
+    drawn: Vec<Line>,
+    /// The width of the screen when the block was drawn.
+    width: usize,
+}
+
+impl Drawer {
+    /// Nothing is drawn yet.
+    pub(super) fn new(paint: Paint) -> Self {
+        take_away_before_a_panic_speaks();
+        Self { paint, drawn: Vec::new(), width: 0 }
+    }
+
+    /// Writes lines above the block and the block as it is now. Writes nothing where nothing changes.
+    pub(super) fn draw(&mut self, above: &[String], block: Vec<Line>, size: Size) {
+        if let Some(bytes) = self.frame(above, block, size) {
+            write(&bytes);
+        }
+    }
+
+    /// Takes the block away.
+    pub(super) fn erase(&mut self) {
+        self.draw(&[], Vec::new(), Size { width: self.width, height: 0 });
+    }
+
+    /// What is drawn belongs to somebody else by now, who has written below it.
+    pub(super) fn forget(&mut self) {
+        self.drawn.clear();
+        ROWS.store(0, Ordering::Relaxed);
+    }
+
+    fn frame(&mut self, above: &[String], block: Vec<Line>, size: Size) -> Option<String> {
+        let rows = self.rows_at(size.width);
+        let is_there = rows > 0 || block.is_empty();
+        if above.is_empty() && is_there && block == self.drawn && size.width == self.width {
+            return None;
+        }
+        let mut bytes = format!("{BEGIN}{}", to_the_top_of(rows));
+        if !above.is_empty() || rows != block.len() {
+            bytes.push_str(CLEAR_BELOW);
+        }
+        for line in above {
+            bytes.push_str(&clean(line));
+            bytes.push_str("\r\n");
+        }
+        let painted = block.iter().map(|line| format!("{}{CLEAR_LINE}", clean(&line.painted(self.paint))));
+        bytes.push_str(&painted.collect::<Vec<_>>().join("\r\n"));
+        bytes.push_str(END);
+        ROWS.store(block.len(), Ordering::Relaxed);
+        (self.drawn, self.width) = (block, size.width);
+        Some(bytes)
+    }
+
+    /// How many rows the block takes on a screen of this width: a screen that has become narrower since has broken its
+    /// lines.
+    fn rows_at(&self, width: usize) -> usize {
+        if ROWS.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.drawn.iter().map(|line| line.width().div_ceil(width.max(1)).max(1)).sum()
+    }
+}
+
+impl Drop for Drawer {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
+fn to_the_top_of(rows: usize) -> String {
+    match rows {
+        0 => String::new(),
+        1 => "\r".to_owned(),
+        rows => format!("\r\u{1b}[{}A", rows - 1),
+    }
+}
+
+/// One write, so that nothing can come between. A terminal that went away is no reason to stop.
+fn write(bytes: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(bytes.as_bytes()).and_then(|()| stdout.flush());
+}
+
+fn take_away_before_a_panic_speaks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let speak = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let rows = ROWS.swap(0, Ordering::Relaxed);
+            if rows > 0 {
+                write(&format!("{}{CLEAR_BELOW}", to_the_top_of(rows)));
+            }
+            speak(panic);
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::line::Tone;
+
+    const SIZE: Size = Size { width: 20, height: 10 };
+
+    fn block(lines: &[&str]) -> Vec<Line> {
+        lines.iter().map(|line| Line::of(Tone::Plain, line)).collect()
+    }
+
+    /// All in one test: there is one screen, and one block on it.
+    #[test]
+    fn the_block_stays_below_what_is_printed_and_nothing_of_it_stays_behind() {
+        let mut drawer = Drawer::new(Paint::Plain);
+        let mut terminal = vt100::Parser::new(10, 20, 0);
+        let mut show = |drawer: &mut Drawer, above: &[&str], lines: &[&str], size: Size| {
+            let above: Vec<String> = above.iter().map(|line| (*line).to_owned()).collect();
+            let frame = drawer.frame(&above, block(lines), size);
+            terminal.process(frame.as_deref().unwrap_or_default().as_bytes());
+            let rows = terminal.screen().rows(0, 20).map(|row| row.trim_end().to_owned());
+            (frame.is_some(), rows.filter(|row| !row.is_empty()).collect::<Vec<_>>())
+        };
+        let shown = |lines: &[&str]| (true, lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        assert_eq!(show(&mut drawer, &[], &["a", "b 1s"], SIZE), shown(&["a", "b 1s"]));
+        assert!(!show(&mut drawer, &[], &["a", "b 1s"], SIZE).0);
+        assert_eq!(show(&mut drawer, &["one"], &["a", "b"], SIZE), shown(&["one", "a", "b"]));
+        assert_eq!(show(&mut drawer, &[], &["a", "b", "c"], SIZE), shown(&["one", "a", "b", "c"]));
+        let long = "two that is longer than a row";
+        let broken = ["one", "two that is longer t", "han a row", "d"];
+        assert_eq!(show(&mut drawer, &[long], &["d"], SIZE), shown(&broken));
+        // What a terminal echoes is gone with the next write.
+        assert_eq!(show(&mut drawer, &[], &["e"], SIZE), shown(&[&broken[..3], &["e"]].concat()));
+        assert_eq!(
+            show(&mut drawer, &["x"; 9], &["a", "b"], SIZE),
+            shown(&[["x"; 8].as_slice(), &["a", "b"]].concat())
+        );
+        assert_eq!(show(&mut drawer, &[], &[], SIZE), shown(&["x"; 8]));
+        assert!(!show(&mut drawer, &[], &[], SIZE).0);
+        // On a screen that became narrower, the terminal has broken the lines.
+        show(&mut drawer, &[], &["0123456789abcdef", "b"], SIZE);
+        assert_eq!(drawer.rows_at(8), 3);
+        drawer.forget();
+        assert_eq!(drawer.rows_at(8), 0);
+    }
+}

@@ -1,0 +1,196 @@
+//! Lines for a screen: pieces of text with a tone each, measured in columns and cut to fit.
+//!
+//! Neighbours: the board makes them, the drawer writes them, [`wrapped`] does the same for lines that scroll. Nothing
+//! here knows about terminals beyond how wide a character is.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::Paint;
+use crate::output::{COLOURS, printable};
+
+/// How a piece of a line is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it is.
+    Plain,
+    /// What the eye should find first.
+    Bold,
+    /// What matters less.
+    Dim,
+    /// Good news.
+    Good,
+    /// Bad news.
+    Bad,
+    /// What a person should look at.
+    Warn,
+}
+
+/// A line that stays on its line: nothing in it moves a cursor, and it can be cut to any width.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    pieces: Vec<(Tone, String)>,
+}
+
+impl Line {
+    /// A line with one piece.
+    pub(crate) fn of(tone: Tone, text: &str) -> Self {
+        Self::default().and(tone, text)
+    }
+
+    /// The line with another piece.
+    pub(crate) fn and(mut self, tone: Tone, text: &str) -> Self {
+        self.push(tone, text);
+        self
+    }
+
+    /// Adds a piece.
+    pub(crate) fn push(&mut self, tone: Tone, text: &str) {
+        // A tab is as wide as it likes.
+        self.pieces.push((tone, printable(text).replace('\t', " ")));
+    }
+
+    /// Adds another line to the end of this one.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.pieces.extend(other.pieces);
+    }
+
+    /// How many columns it takes.
+    pub(crate) fn width(&self) -> usize {
+        self.pieces.iter().map(|(_, text)| columns(text)).sum()
+    }
+
+    /// The line in at most so many columns, with a mark where it was cut.
+    pub(crate) fn fit(self, width: usize, mark: char) -> Self {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut pieces = Vec::new();
+        for (tone, text) in self.pieces {
+            let kept = start_of(&text, left);
+            let is_whole = kept.len() == text.len();
+            left = left.saturating_sub(columns(kept));
+            pieces.push((tone, kept.to_owned()));
+            if !is_whole {
+                break;
+            }
+        }
+        if width > 0 {
+            pieces.push((Tone::Dim, mark.to_string()));
+        }
+        Self { pieces }
+    }
+
+    /// The text in its colours.
+    pub(crate) fn painted(&self, paint: Paint) -> String {
+        let piece = |(tone, text): &(Tone, String)| match tone {
+            Tone::Plain => text.clone(),
+            Tone::Bold => paint.bold(text),
+            Tone::Dim => paint.dim(text),
+            Tone::Good => paint.good(text),
+            Tone::Bad => paint.bad(text),
+            Tone::Warn => paint.warn(text),
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+}
+
+/// How many columns a text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// As much of the beginning of a text as fits so many columns.
+pub(crate) fn start_of(text: &str, width: usize) -> &str {
+    let mut left = width;
+    for (at, c) in text.char_indices() {
+        match left.checked_sub(c.width().unwrap_or(0)) {
+            Some(rest) => left = rest,
+            None => return &text[..at],
+        }
+    }
+    text
+}
+
+/// A line in lines of at most so many columns, broken between words, each but the first a little further in than the
+/// first. A word that is wider stands alone, whole: whoever copies an address or a path gets all of it.
+pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let bare = without_colours(line);
+    if columns(&bare) <= width {
+        return vec![line.to_owned()];
+    }
+    let indent = bare.len() - bare.trim_start_matches(' ').len();
+    let hanging = " ".repeat((indent + 2).min(width / 2));
+    let mut lines: Vec<String> = Vec::new();
+    let (mut current, mut used, mut has_words) = (String::new(), 0, false);
+    for (place, word) in line.split(' ').enumerate() {
+        let wide = columns(&without_colours(word));
+        if has_words && wide > 0 && used + 1 + wide > width {
+            lines.push(std::mem::replace(&mut current, hanging.clone()));
+            (used, has_words) = (hanging.len(), false);
+        } else if place > 0 && (has_words || lines.is_empty()) {
+            current.push(' ');
+            used += 1;
+        }
+        current.push_str(word);
+        used += wide;
+        has_words |= wide > 0;
+    }
+    lines.push(current);
+    lines
+}
+
+fn without_colours(text: &str) -> String {
+    COLOURS.iter().fold(text.to_owned(), |text, colour| text.replace(colour, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_by_columns_and_says_so() {
+        let line = Line::of(Tone::Bold, "Fix ").and(Tone::Plain, "日本語 🎉 now");
+        assert_eq!(line.width(), 4 + 6 + 1 + 2 + 4);
+        for (width, wanted) in [
+            (17, "Fix 日本語 🎉 now"),
+            (16, "Fix 日本語 🎉 n…"),
+            (13, "Fix 日本語 …"),
+            (10, "Fix 日本…"),
+            (9, "Fix 日本…"),
+            (8, "Fix 日…"),
+            (1, "…"),
+            (0, ""),
+        ] {
+            let cut = line.clone().fit(width, '…');
+            assert!(cut.width() <= width, "{cut:?}");
+            assert_eq!(cut.painted(Paint::Plain), wanted, "{width}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_line_moves_the_cursor() {
+        let line = Line::of(Tone::Plain, "a\tb\r\u{1b}[2Jc\nd");
+        assert_eq!(line.painted(Paint::Plain), "a b\u{fffd}\u{fffd}[2Jc d");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words_with_a_hanging_indent() {
+        for (line, wanted) in [
+            ("short", vec!["short"]),
+            ("  one two three four", vec!["  one two", "    three", "    four"]),
+            ("an/address/that/is/wider than it", vec!["an/address/that/is/wider", "  than it"]),
+            ("  $ make  all of it", vec!["  $ make ", "    all of", "    it"]),
+            ("日本 日本 日本", vec!["日本 日本", "  日本"]),
+        ] {
+            assert_eq!(wrapped(line, 10), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn colours_take_no_room_and_go_on_in_the_next_line() {
+        let line = Paint::Colour.dim("  one two three");
+        assert_eq!(wrapped(&line, 15), std::slice::from_ref(&line));
+        assert_eq!(wrapped(&line, 10), ["\u{1b}[2m  one two", "    three\u{1b}[0m"]);
+    }
+}

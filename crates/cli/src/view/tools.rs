@@ -1,0 +1,142 @@
+//! An agent's tool calls in its story: one line each, once it is known how the call ended.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use towline_core::{ToolKind, ToolStatus, ToolUse, show_duration};
+
+use super::Paint;
+use super::line::{columns, start_of};
+use crate::output::{brief, printable};
+
+/// From when on it is worth saying how long a call took.
+const LONG: Duration = Duration::from_secs(1);
+/// How many columns of a failed call's output are shown.
+const REASON: usize = 160;
+
+/// The tools at work.
+#[derive(Default)]
+pub(super) struct Tools {
+    at_work: Vec<(ToolUse, Timestamp)>,
+}
+
+impl Tools {
+    /// Takes note of a call; tells it when it is over.
+    pub(super) fn follow(&mut self, tool: &ToolUse, at: Timestamp, paint: Paint) -> Vec<String> {
+        let known = self.at_work.iter().position(|(known, _)| known.id == tool.id);
+        if !tool.status.is_over() {
+            match known {
+                Some(known) => self.at_work[known].0 = tool.clone(),
+                None => self.at_work.push((tool.clone(), at)),
+            }
+            return Vec::new();
+        }
+        let since = known.map(|known| self.at_work.remove(known).1);
+        let took = since.and_then(|since| Duration::try_from(at.duration_since(since)).ok());
+        vec![line(paint, tool, took.filter(|took| *took >= LONG))]
+    }
+
+    /// What was still at work when the agent ended.
+    pub(super) fn left_behind(&mut self, paint: Paint) -> Vec<String> {
+        let left = std::mem::take(&mut self.at_work);
+        left.iter()
+            .map(|(tool, _)| paint.warn(&format!("  {} did not come to its end", title(tool))))
+            .collect()
+    }
+}
+
+fn title(tool: &ToolUse) -> String {
+    let sign = match tool.tool {
+        ToolKind::Execute => "$",
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
+        _ => "·",
+    };
+    format!("{sign} {}", brief(&tool.title))
+}
+
+fn line(paint: Paint, tool: &ToolUse, took: Option<Duration>) -> String {
+    let title = title(tool);
+    let took = took.map(show_duration);
+    let after = took.as_ref().map(|took| format!(" after {took}")).unwrap_or_default();
+    match tool.status {
+        ToolStatus::Failed => {
+            let reason = reason(tool).map(|reason| format!(": {reason}")).unwrap_or_default();
+            let code = tool.exit_code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
+            paint.warn(&format!("  {title} failed{code}{after}{reason}"))
+        }
+        ToolStatus::Denied => paint.warn(&format!("  {title} was not permitted")),
+        ToolStatus::Cancelled => paint.warn(&format!("  {title} was ended{after}")),
+        ToolStatus::Pending | ToolStatus::Running | ToolStatus::Ok => {
+            let took = took.map(|took| paint.dim(&format!(" · {took}"))).unwrap_or_default();
+            format!("  {title}{took}")
+        }
+    }
+}
+
+/// Why a call failed, in one line: a command says so last, other tools first.
+fn reason(tool: &ToolUse) -> Option<String> {
+    let output = tool.output.as_deref()?;
+    // Some agents put the exit code there, which is told already.
+    let says_something = |line: &&str| !line.is_empty() && !line.starts_with("Exit code ");
+    let mut lines = output.lines().map(str::trim).filter(says_something);
+    let line = match tool.tool {
+        ToolKind::Execute => lines.next_back(),
+        _ => lines.next(),
+    };
+    let line = printable(line?);
+    if columns(&line) <= REASON {
+        return Some(line);
+    }
+    Some(format!("{}…", start_of(&line, REASON)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(kind: ToolKind, status: ToolStatus, output: &str, exit_code: Option<i32>) -> ToolUse {
+        ToolUse {
+            id: "a".into(),
+            tool: kind,
+            name: "Tool".into(),
+            title: "it".into(),
+            status,
+            input: None,
+            output: Some(output.into()),
+            exit_code,
+            paths: Vec::new(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    #[test]
+    fn a_call_is_told_once_with_how_it_ended_and_why() {
+        use ToolKind::{Edit, Execute, Fetch};
+        use ToolStatus::{Cancelled, Denied, Failed, Ok};
+        let output = "first\nsecond\n\n";
+        for (kind, status, code, took, wanted) in [
+            (Execute, Ok, Some(0), 0, "  $ it"),
+            (Edit, Ok, None, 12, "  ± it · 12s"),
+            (Execute, Failed, Some(2), 61, "  $ it failed (exit code 2) after 1m 01s: second"),
+            (Fetch, Failed, None, 0, "  · it failed: first"),
+            (Edit, Denied, None, 0, "  ± it was not permitted"),
+            (Execute, Cancelled, None, 12, "  $ it was ended after 12s"),
+        ] {
+            let mut tools = Tools::default();
+            let begun = tool(kind, ToolStatus::Running, "", None);
+            assert_eq!(tools.follow(&begun, at(0), Paint::Plain), Vec::<String>::new());
+            assert_eq!(tools.follow(&tool(kind, status, output, code), at(took), Paint::Plain), [wanted]);
+            assert_eq!(tools.left_behind(Paint::Plain), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_call_without_an_end_is_told_when_the_agent_is_gone() {
+        let mut tools = Tools::default();
+        tools.follow(&tool(ToolKind::Execute, ToolStatus::Running, "", None), at(0), Paint::Plain);
+        assert_eq!(tools.left_behind(Paint::Plain), ["  $ it did not come to its end"]);
+    }
+}

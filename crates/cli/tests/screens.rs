@@ -1,0 +1,340 @@
+//! Screens of the real program as people see them, kept as snapshots at 80×24 and 120×40.
+//!
+//! What differs from run to run (ids, commits, times, durations, versions) is replaced by something steady that fits its
+//! place. An agent or a check that is to be looked at stands still at a gate until the picture is taken.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use regex::Regex;
+use support::terminal::Terminal;
+use support::{Desk, finish};
+
+const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
+const CONTROL_C: &str = "\u{3}";
+
+/// The agent's first turn says that it is done when it is not; its second turn makes the greeting polite.
+const TWO_TURNS: &str = r#"
+[[turn]]
+step = [
+    { say = "I read the greeting first, to see what it says to whom. It greets everybody in the same way." },
+    { run = "cat greeting" },
+    { run = "grep --count please greeting" },
+    { usage = { input = 11200, output = 800, cost_usd = 0.42 } },
+    { say = "The greeting is polite enough." },
+]
+
+[[turn]]
+step = [
+    { say = "You are right: it was not. I put it into better words." },
+    { write = { path = "greeting", text = "hello, please come in\n" } },
+    { usage = { input = 14000, output = 1500, cost_usd = 0.631 } },
+    { run = "./try-it --slowly" },
+    { say = "Now it is polite." },
+]
+"#;
+
+/// A person's machine whose paths do not differ from run to run as the program shows them.
+struct Stage {
+    desk: Desk,
+    project: PathBuf,
+}
+
+impl Stage {
+    fn new(script: &str, configuration: &str) -> Self {
+        let mut desk = Desk::new();
+        let home = desk.home.path();
+        let state = home.join("state");
+        desk.set("TOWLINE_HOME", &state.display().to_string());
+        std::fs::create_dir(home.join("bin")).expect("a folder for programs");
+        symlink(env!("CARGO_BIN_EXE_towline"), home.join("bin/towline")).expect("the program");
+        let agent = home.join("agent.toml");
+        std::fs::write(&agent, script).expect("a script");
+        desk.configure(&format!(
+            "[defaults]\nagents = [\"scripted\"]\n[agents.scripted]\nkind = \"script\"\ncommand = [{:?}, \"script\", {:?}]\n",
+            home.join("bin/towline").display().to_string(),
+            agent.display().to_string(),
+        ));
+        let project = home.join("greeter");
+        let stage = Self { desk, project };
+        stage.make_project(configuration);
+        stage
+    }
+
+    fn make_project(&self, configuration: &str) {
+        let folder = self.project.display().to_string();
+        std::fs::create_dir(&self.project).expect("a project");
+        let waits = format!("#!/bin/sh\nuntil [ -e '{}' ]; do sleep 0.05; done\n", self.gate().display());
+        for (name, text) in
+            [("greeting", "hello\n"), ("try-it", waits.as_str()), ("towline.toml", configuration)]
+        {
+            std::fs::write(self.project.join(name), text).expect("a file of the project");
+        }
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.project.join("try-it"), executable).expect("an executable file");
+        let git = |words: &[&str]| self.desk.project.git([&["-C", &folder], words].concat());
+        git(&["init", "--quiet", "--initial-branch=main"]);
+        git(&["config", "user.name", "Test"]);
+        git(&["config", "user.email", "test@example.invalid"]);
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message", "first"]);
+    }
+
+    fn gate(&self) -> PathBuf {
+        self.desk.home.path().join("go")
+    }
+
+    fn open_the_gate(&self) {
+        std::fs::write(self.gate(), "").expect("the signal to go on");
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.desk.command(args);
+        command.current_dir(&self.project);
+        command
+    }
+
+    fn run(&self, terminal: &mut Terminal, args: &[&str]) -> Child {
+        terminal.start(&self.command(&[&["run", "Make the greeting polite"], args].concat()))
+    }
+
+    /// Everything that a command writes to a terminal of this width.
+    fn told(&self, args: &[&str], (columns, rows): (u16, u16)) -> String {
+        let mut terminal = Terminal::sized(columns, rows);
+        let towline = terminal.start(&self.command(args));
+        finish(towline);
+        terminal.wait_for_the_end();
+        steady(&terminal.screen())
+    }
+
+    /// Leaves only what Towline itself needs on the search path: the machine may have any agent installed.
+    fn hide_the_machine(&mut self) {
+        let bin = self.desk.home.path().join("bin");
+        for program in ["git", "setsid", "sh"] {
+            let paths = std::env::var_os("PATH").expect("a search path");
+            let found =
+                std::env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.exists());
+            symlink(found.expect(program), bin.join(program)).expect("a program");
+        }
+        self.desk.set("PATH", &bin.display().to_string());
+    }
+
+    fn short_id(&self) -> String {
+        let listed = finish(self.command(&["ls", "--json"]).spawn().expect("towline starts")).json();
+        let id = listed[0]["id"].as_str().expect("a goal");
+        id[id.len() - 8..].to_owned()
+    }
+
+    /// A stage on which the goal was reached, in two attempts.
+    fn after_the_run() -> Self {
+        let stage = Self::new(TWO_TURNS, &two_checks("true"));
+        stage.open_the_gate();
+        let ran =
+            finish(stage.command(&["run", "Make the greeting polite"]).spawn().expect("towline starts"));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        stage
+    }
+}
+
+/// Whether the greeting is polite, and something else.
+fn two_checks(lint: &str) -> String {
+    format!(
+        "[[checks]]\nname = \"polite\"\nrun = \"grep please greeting || {{ echo 'not polite:'; cat greeting; exit 1; }}\"\n\
+         [[checks]]\nname = \"lint\"\nrun = {lint:?}\n[budget]\nusd = 5.0\nwall = \"100h\"\n"
+    )
+}
+
+/// A screen without what differs from run to run.
+fn steady(lines: &[String]) -> String {
+    let mut text = lines.join("\n");
+    for (what, instead) in [
+        (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "1a2b3c4d-0000-7000-8000-c0ffee11c0ff"),
+        (r"\b[0-9a-f]{40}\b", "c0ffee11c0ffee11c0ffee11c0ffee11c0ffee11"),
+        (r"\b[0-9a-f]{12}\b", "c0ffee11c0ff"),
+        (r"\b[0-9a-f]{8}\b", "1a2b3c4d"),
+        (r"\b\d\d:\d\d:\d\d UTC", "12:34:56 UTC"),
+        (r"\b\d+\.\d+\.\d+\b", "1.2.3"),
+        (r"\b(\d+m )?\d+(\.\d)?s\b", "1s"),
+    ] {
+        text = Regex::new(what).expect("a pattern").replace_all(&text, instead).into_owned();
+    }
+    text
+}
+
+fn snapshot(name: &str, (columns, rows): (u16, u16), text: &str) {
+    let text = format!("{}\n{text}\n{}", "_".repeat(usize::from(columns)), "_".repeat(usize::from(columns)));
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(format!("{name}_{columns}x{rows}"), text);
+    });
+}
+
+/// Takes a picture of a goal that stands still, at both sizes, and lets it go on.
+fn still(name: &str, script: &str, configuration: &str, args: &[&str], sight: &str) {
+    for size in SIZES {
+        let stage = Stage::new(script, configuration);
+        let mut terminal = Terminal::sized(size.0, size.1);
+        let towline = stage.run(&mut terminal, args);
+        let picture = terminal.wait_to_see(sight);
+        snapshot(name, size, &steady(&picture));
+        terminal.press(CONTROL_C);
+        let ran = finish(towline);
+        assert_eq!(ran.code, Some(130), "{ran:?} {:#?}", terminal.screen());
+    }
+}
+
+#[test]
+fn running_with_a_tool() {
+    still("running", TWO_TURNS, &two_checks("true"), &[], "$ ./try-it --slowly · ");
+}
+
+#[test]
+fn checking_after_a_red_verdict() {
+    let lint = "if grep please greeting; then ./try-it; else echo 'no greeting to lint'; exit 3; fi";
+    let script = TWO_TURNS.replace("./try-it --slowly", "true");
+    still("checking", &script, &two_checks(lint), &[], "check lint ");
+}
+
+#[test]
+fn sleeping_until_it_goes_on() {
+    let script = r#"[[turn]]
+step = [{ say = '{"towline": "sleep", "seconds": 3540, "reason": "the nightly build is not through"}' }]
+"#;
+    still("sleeping", script, &two_checks("true"), &[], "goes on in ");
+}
+
+#[test]
+fn blocked_by_a_question() {
+    let script = r#"[[turn]]
+step = [{ say = '{"towline": "ask", "question": "How polite is polite enough?", "options": ["very", "a little"]}' }]
+"#;
+    still("blocked", script, &two_checks("true"), &[], "type the answer");
+}
+
+#[test]
+fn a_narrow_terminal_gets_one_line() {
+    let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    let mut terminal = Terminal::sized(38, 24);
+    let towline = stage.run(&mut terminal, &[]);
+    let picture = terminal.wait_to_see("$ ./try-it");
+    snapshot("narrow", (38, 24), &steady(&picture));
+    stage.open_the_gate();
+    assert_eq!(finish(towline).code, Some(0));
+}
+
+#[test]
+fn done() {
+    for size in SIZES {
+        let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+        stage.open_the_gate();
+        let mut terminal = Terminal::sized(size.0, size.1);
+        assert_eq!(finish(stage.run(&mut terminal, &[])).code, Some(0));
+        terminal.wait_for_the_end();
+        snapshot("done", size, &steady(&terminal.screen()));
+    }
+}
+
+#[test]
+fn failed_by_its_budget() {
+    for size in SIZES {
+        let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+        let mut terminal = Terminal::sized(size.0, size.1);
+        assert_eq!(finish(stage.run(&mut terminal, &["--budget", "attempts=1"])).code, Some(3));
+        terminal.wait_for_the_end();
+        snapshot("failed", size, &steady(&terminal.screen()));
+    }
+}
+
+#[test]
+fn without_colours_there_are_none_and_with_them_they_mean_something() {
+    let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    for (name, no_colour) in [("colours", ""), ("no_colours", "1")] {
+        stage.desk.set("NO_COLOR", no_colour);
+        let size = SIZES[0];
+        let mut terminal = Terminal::sized(size.0, size.1);
+        let towline = stage.run(&mut terminal, &[]);
+        terminal.wait_to_see("$ ./try-it --slowly · ");
+        snapshot(name, size, &steady(&terminal.painted()));
+        let has_colours =
+            ["\u{1b}[2m", "\u{1b}[31m", "\u{1b}[1m"].map(|colour| terminal.shown().contains(colour));
+        assert_eq!(has_colours, [no_colour.is_empty(); 3], "{}", terminal.shown());
+        terminal.press(CONTROL_C);
+        finish(towline);
+    }
+}
+
+#[test]
+fn a_terminal_that_cannot_move_its_cursor_gets_plain_lines() {
+    let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    stage.desk.set("TERM", "dumb");
+    stage.open_the_gate();
+    let mut terminal = Terminal::sized(80, 24);
+    assert_eq!(finish(stage.run(&mut terminal, &[])).code, Some(0));
+    terminal.wait_for_the_end();
+    assert!(!terminal.shown().contains('\u{1b}'), "{}", terminal.shown());
+}
+
+#[test]
+fn a_run_that_nobody_watches_is_told_in_whole_lines() {
+    let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    stage.open_the_gate();
+    let ran = finish(stage.command(&["run", "Make the greeting polite"]).spawn().expect("towline starts"));
+    let home = stage.desk.home.path().display().to_string();
+    let lines: Vec<String> = ran.stdout.lines().map(|line| line.replace(&home, "HOME")).collect();
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!("piped", steady(&lines));
+    });
+}
+
+#[test]
+fn the_block_follows_the_size_of_the_terminal() {
+    let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    let mut terminal = Terminal::sized(80, 24);
+    let towline = stage.run(&mut terminal, &[]);
+    terminal.wait_to_see("$ ./try-it --slowly · ");
+    let before = terminal.shown().matches(&"─".repeat(80)).count();
+    terminal.resize(120, 24);
+    terminal.wait_for(&"─".repeat(80), before + 1);
+    stage.open_the_gate();
+    assert_eq!(finish(towline).code, Some(0));
+    terminal.wait_for_the_end();
+    let screen = terminal.screen();
+    assert!(!screen.iter().any(|line| line.contains("──")), "{screen:#?}");
+    assert!(screen.iter().any(|line| line.starts_with("✓ done")), "{screen:#?}");
+}
+
+#[test]
+fn what_commands_tell() {
+    let stage = Stage::after_the_run();
+    let id = stage.short_id();
+    for size in SIZES {
+        for (name, args) in [
+            ("ls", vec!["ls"]),
+            ("show", vec!["show", &id]),
+            ("logs", vec!["logs", &id]),
+            ("diff_stat", vec!["diff", "--stat", &id]),
+        ] {
+            snapshot(name, size, &stage.told(&args, size));
+        }
+    }
+}
+
+#[test]
+fn what_commands_tell_about_the_machine() {
+    let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    stage.hide_the_machine();
+    for size in SIZES {
+        for (name, args) in [
+            ("help", vec!["--help"]),
+            ("doctor", vec!["doctor"]),
+            ("agents", vec!["agents"]),
+            ("questions", vec!["questions"]),
+        ] {
+            snapshot(name, size, &stage.told(&args, size));
+        }
+    }
+}
