@@ -50,16 +50,20 @@ impl Stage {
         let mut desk = Desk::new();
         let home = desk.home.path();
         let state = home.join("state");
+        let configured = home.join(".config/towline");
+        std::fs::create_dir_all(&configured).expect("a folder for the configuration");
         desk.set("TOWLINE_HOME", &state.display().to_string());
+        desk.set("XDG_CONFIG_HOME", &home.join(".config").display().to_string());
         std::fs::create_dir(home.join("bin")).expect("a folder for programs");
         symlink(env!("CARGO_BIN_EXE_towline"), home.join("bin/towline")).expect("the program");
         let agent = home.join("agent.toml");
         std::fs::write(&agent, script).expect("a script");
-        desk.configure(&format!(
+        let agents = format!(
             "[defaults]\nagents = [\"scripted\"]\n[agents.scripted]\nkind = \"script\"\ncommand = [{:?}, \"script\", {:?}]\n",
             home.join("bin/towline").display().to_string(),
             agent.display().to_string(),
-        ));
+        );
+        std::fs::write(configured.join("config.toml"), agents).expect("a configuration");
         let project = home.join("greeter");
         let stage = Self { desk, project };
         stage.make_project(configuration);
@@ -157,6 +161,7 @@ fn steady(lines: &[String]) -> String {
         (r"\b[0-9a-f]{40}\b", "c0ffee11c0ffee11c0ffee11c0ffee11c0ffee11"),
         (r"\b[0-9a-f]{12}\b", "c0ffee11c0ff"),
         (r"\b[0-9a-f]{8}\b", "1a2b3c4d"),
+        (r"\b\d+ settings\b", "50 settings"),
         (r"\b\d\d:\d\d:\d\d UTC", "12:34:56 UTC"),
         (r"\b\d+\.\d+\.\d+\b", "1.2.3"),
         (r"\b(\d+m )?\d+(\.\d)?s\b", "1s"),

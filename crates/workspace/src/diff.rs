@@ -108,7 +108,9 @@ impl fmt::Display for DiffStat {
                 _ => writeln!(f, "{} (binary)", file.path)?,
             }
         }
-        write!(f, "{} files, +{} -{}", self.files.len(), self.added(), self.removed())
+        let count = self.files.len();
+        let files = if count == 1 { "file" } else { "files" };
+        write!(f, "{count} {files}, +{} -{}", self.added(), self.removed())
     }
 }
 

@@ -113,20 +113,19 @@ pub(crate) fn start_of(text: &str, width: usize) -> &str {
 }
 
 /// A line in lines of at most so many columns, broken between words, each but the first a little further in than the
-/// first. A word that is wider stands alone, whole: whoever copies an address or a path gets all of it.
+/// first, or below the value where the line has a label and a value. A word that is wider stands alone, whole: whoever copies an address or a path gets all of it.
 pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
     let bare = without_colours(line);
     if columns(&bare) <= width {
         return vec![line.to_owned()];
     }
-    let indent = bare.len() - bare.trim_start_matches(' ').len();
-    let hanging = " ".repeat((indent + 2).min(width / 2));
+    let hanging = " ".repeat(hanging_indent(&bare, width));
     let mut lines: Vec<String> = Vec::new();
     let (mut current, mut used, mut has_words) = (String::new(), 0, false);
     for (place, word) in line.split(' ').enumerate() {
         let wide = columns(&without_colours(word));
         if has_words && wide > 0 && used + 1 + wide > width {
-            lines.push(std::mem::replace(&mut current, hanging.clone()));
+            lines.push(std::mem::replace(&mut current, hanging.clone()).trim_end().to_owned());
             (used, has_words) = (hanging.len(), false);
         } else if place > 0 && (has_words || lines.is_empty()) {
             current.push(' ');
@@ -138,6 +137,17 @@ pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
     }
     lines.push(current);
     lines
+}
+
+fn hanging_indent(line: &str, width: usize) -> usize {
+    let text = line.trim_start_matches(' ');
+    let indent = line.len() - text.len();
+    let value = text.find("  ").map(|gap| text[gap..].trim_start_matches(' '));
+    let below_value = value.map(|value| columns(line) - columns(value)).filter(|below| {
+        let widest = value.unwrap_or_default().split(' ').map(columns).max();
+        *below <= width / 2 && below + widest.unwrap_or(0) <= width
+    });
+    below_value.unwrap_or((indent + 2).min(width / 2))
 }
 
 fn without_colours(text: &str) -> String {
@@ -180,7 +190,8 @@ mod tests {
             ("short", vec!["short"]),
             ("  one two three four", vec!["  one two", "    three", "    four"]),
             ("an/address/that/is/wider than it", vec!["an/address/that/is/wider", "  than it"]),
-            ("  $ make  all of it", vec!["  $ make ", "    all of", "    it"]),
+            ("  id  one two", vec!["  id  one", "      two"]),
+            ("  id  seven two", vec!["  id", "    seven", "    two"]),
             ("日本 日本 日本", vec!["日本 日本", "  日本"]),
         ] {
             assert_eq!(wrapped(line, 10), wanted, "{line}");
