@@ -15,6 +15,7 @@ use towline_store::{SqliteStore, Store};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::view::Letters;
 
 /// What Towline keeps.
 pub(crate) struct State {
@@ -53,7 +54,7 @@ impl Context {
         let program = std::env::current_exe()
             .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
         let context = Self { environment, directory, program };
-        context.variable("HOME").into_iter().for_each(output::know_home);
+        output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
         Ok(context)
     }
 

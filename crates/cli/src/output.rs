@@ -12,7 +12,7 @@ use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::Serialize;
 
-use crate::view::{columns, start_of, wrapped};
+use crate::view::{Letters, columns, start_of, wrapped};
 
 /// How many characters of somebody else's text are shown in one line.
 const LONGEST: usize = 400;
@@ -24,20 +24,19 @@ const NARROWEST: usize = 20;
 pub(crate) const COLOURS: [&str; 6] =
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
 
-/// The person's home directory, where it is known.
-static HOME: OnceLock<String> = OnceLock::new();
+/// The person's home directory, where it is known, and the signs that their terminal can show.
+static PERSON: OnceLock<(String, Letters)> = OnceLock::new();
 
-/// Takes note of the person's home directory: on their terminal, it is `~`.
-pub(crate) fn know_home(home: &str) {
-    let _ = HOME.set(home.trim_end_matches('/').to_owned());
+/// Takes note of the person at the terminal: their home is `~` there, and signs that it may not have are not used.
+pub(crate) fn know_person(home: &str, letters: Letters) {
+    let _ = PERSON.set((home.trim_end_matches('/').to_owned(), letters));
 }
 
-/// A text with the paths below the person's home directory in short, on a terminal.
+/// A text as it is shown on the person's terminal: paths below their home in short, signs that the terminal can show.
 pub(crate) fn homely(text: &str) -> String {
-    match HOME.get().filter(|home| !home.is_empty() && is_terminal()) {
-        Some(home) => text.replace(&format!("{home}/"), "~/"),
-        None => text.to_owned(),
-    }
+    let Some((home, letters)) = PERSON.get().filter(|_| is_terminal()) else { return text.to_owned() };
+    let text = if home.is_empty() { text.to_owned() } else { text.replace(&format!("{home}/"), "~/") };
+    letters.shown(&text)
 }
 
 /// Tells a person, on standard error.

@@ -13,6 +13,7 @@ mod story;
 mod tools;
 
 pub(crate) use ending::{ending, next_steps, spent};
+pub(crate) use letters::Letters;
 pub(crate) use line::{columns, start_of, wrapped};
 pub(crate) use live::{LastLine, Live, TICK};
 pub(crate) use paint::Paint;

@@ -201,7 +201,7 @@ fn running_with_a_tool() {
 fn checking_after_a_red_verdict() {
     let lint = "if grep please greeting; then ./try-it; else echo 'no greeting to lint'; exit 3; fi";
     let script = TWO_TURNS.replace("./try-it --slowly", "true");
-    still("checking", &script, &two_checks(lint), &[], "check lint ");
+    still("checking", &script, &two_checks(lint), &[], "lint ✗ running");
 }
 
 #[test]
@@ -284,6 +284,19 @@ fn a_terminal_that_cannot_move_its_cursor_gets_plain_lines() {
 }
 
 #[test]
+fn a_terminal_without_fine_signs_gets_ascii() {
+    let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    stage.desk.set("LANG", "C");
+    let mut terminal = Terminal::sized(80, 24);
+    let towline = stage.run(&mut terminal, &[]);
+    let picture = terminal.wait_to_see("$ ./try-it --slowly - ");
+    snapshot("ascii", (80, 24), &steady(&picture));
+    assert!(terminal.shown().is_ascii(), "{}", terminal.shown());
+    stage.open_the_gate();
+    assert_eq!(finish(towline).code, Some(0));
+}
+
+#[test]
 fn a_run_that_nobody_watches_is_told_in_whole_lines() {
     let stage = Stage::new(TWO_TURNS, &two_checks("true"));
     stage.open_the_gate();
@@ -302,7 +315,7 @@ fn the_block_follows_the_size_of_the_terminal() {
     let towline = stage.run(&mut terminal, &[]);
     terminal.wait_to_see("$ ./try-it --slowly · ");
     let before = terminal.shown().matches(&"─".repeat(80)).count();
-    terminal.resize(120, 24);
+    terminal.resize(160, 24);
     terminal.wait_for(&"─".repeat(80), before + 1);
     stage.open_the_gate();
     assert_eq!(finish(towline).code, Some(0));
@@ -334,7 +347,7 @@ fn what_commands_tell_about_the_machine() {
     stage.hide_the_machine();
     for size in SIZES {
         for (name, args) in [
-            ("help", vec!["--help"]),
+            ("help", vec!["logs", "--help"]),
             ("doctor", vec!["doctor"]),
             ("agents", vec!["agents"]),
             ("questions", vec!["questions"]),

@@ -30,10 +30,9 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
     }
     let quiet = args.format.json || args.format.events;
     if !quiet {
-        output::print(format_args!(
-            "A sample project with failing tests was made in {}\n",
-            project.display()
-        ));
+        let made = format!("A sample project with failing tests was made in {}", project.display());
+        output::fitted(&made).iter().for_each(output::print);
+        output::print("");
     }
     let context = Context {
         environment: context.environment.clone(),
@@ -82,11 +81,12 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     let paint = Paint::for_stdout(context);
     let Some(candidate) = &record.state.candidate else { return };
     output::print(format_args!("\n{}", paint.bold("The proof")));
-    output::print(format_args!(
+    let proven = format!(
         "  Towline ran `{}` itself on a clean checkout of {}: red after attempt 1, green after attempt 2.",
         demo::CHECK.command,
         candidate.short()
-    ));
+    );
+    output::fitted(&proven).iter().for_each(output::print);
     output::print(format_args!("  See it yourself:"));
     output::print(format_args!("    cd {}", context.directory.display()));
     output::print(format_args!("    git merge {}", candidate.short()));

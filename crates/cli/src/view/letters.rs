@@ -22,6 +22,24 @@ impl Letters {
         if is_utf_8 && context.variable("TERM") != Some("dumb") { Self::Unicode } else { Self::Ascii }
     }
 
+    /// A text of ours with signs that can be shown.
+    pub(crate) fn shown(self, text: &str) -> String {
+        if self == Self::Unicode {
+            return text.to_owned();
+        }
+        let ascii = |c| match c {
+            '✓' => Self::Ascii.met(),
+            '✗' => Self::Ascii.missed(),
+            '±' => Self::Ascii.edit(),
+            '·' => Self::Ascii.call(),
+            '…' => Self::Ascii.more(),
+            '–' | '─' => '-',
+            '“' | '”' => '"',
+            c => c,
+        };
+        text.chars().map(ascii).collect()
+    }
+
     const fn pick(self, unicode: char, ascii: char) -> char {
         match self {
             Self::Unicode => unicode,
@@ -81,6 +99,13 @@ impl Letters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_keeps_its_words_without_fine_signs() {
+        let text = "✓ done · “ä” … – ✗ ±";
+        assert_eq!(Letters::Unicode.shown(text), text);
+        assert_eq!(Letters::Ascii.shown(text), "+ done - \"ä\" ~ - x ~");
+    }
 
     #[test]
     fn fine_signs_are_for_terminals_that_say_they_have_them() {

@@ -190,8 +190,8 @@ mod tests {
             ("short", vec!["short"]),
             ("  one two three four", vec!["  one two", "    three", "    four"]),
             ("an/address/that/is/wider than it", vec!["an/address/that/is/wider", "  than it"]),
-            ("  id  one two", vec!["  id  one", "      two"]),
-            ("  id  seven two", vec!["  id", "    seven", "    two"]),
+            ("id  one two six", vec!["id  one", "    two", "    six"]),
+            ("id  seventeen two", vec!["id", "  seventeen", "  two"]),
             ("日本 日本 日本", vec!["日本 日本", "  日本"]),
         ] {
             assert_eq!(wrapped(line, 10), wanted, "{line}");

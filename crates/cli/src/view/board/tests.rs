@@ -43,6 +43,7 @@ fn goal() -> Goal {
         protect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: "/repository".into(),
+            mode: towline_core::WorkspaceMode::Worktree,
             base: Commit::new("base"),
             setup: Vec::new(),
             copy: Vec::new(),
@@ -51,6 +52,7 @@ fn goal() -> Goal {
         red_first: false,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        agent_settings: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
