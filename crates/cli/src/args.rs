@@ -6,7 +6,11 @@ use clap::{Parser, Subcommand, ValueEnum};
 use towline_builtin::acp::Prices;
 use towline_core::BudgetChange;
 
-use crate::commands::restore::Restore;
+pub(crate) use crate::commands::gc::Gc;
+pub(crate) use crate::commands::merge::Merge;
+pub(crate) use crate::commands::restore::Restore;
+pub(crate) use crate::commands::rm::Rm;
+pub(crate) use crate::commands::verify::Verify;
 
 /// Takes coding agents to done, and proves it.
 #[derive(Debug, Parser)]
@@ -84,6 +88,21 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Open an ended goal again and go on with it
     Retry(Retry),
+    /// Take a goal's proven work into your branch
+    ///
+    /// Merges exactly the commit that was proven into what your checkout has checked out: by a fast-forward, or, when the
+    /// branch has moved on, by a merge commit, on which the checks are run first. Nothing is ever left half done: what
+    /// cannot be merged is refused, with what to do about it.
+    Merge(Merge),
+    /// Run a goal's checks again on what it stands for, and compare
+    ///
+    /// The checks are those that the goal was created with, on the very commit that the recorded verdict speaks about, in a
+    /// clean checkout. What becomes of it stands in the goal's log; the goal itself stays what it is.
+    Verify(Verify),
+    /// Remove goals with their worktrees, branches and logs, but never work that is not merged
+    Rm(Rm),
+    /// Clear away what nobody needs any more, but never work
+    Gc(Gc),
     /// Towline's own tools for an agent, as an MCP server on standard input and output
     ///
     /// Agents that Towline starts are given it: `ask`, `sleep`, `progress` and `submit`, each for the agent's own goal, as

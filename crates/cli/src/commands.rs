@@ -8,17 +8,25 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod foreground;
+pub(crate) mod gc;
 pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod mcp;
+pub(crate) mod merge;
 pub(crate) mod questions;
+mod recheck;
 pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod retry;
+pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod show;
 pub(crate) mod steer;
 pub(crate) mod tell;
 mod typing;
+pub(crate) mod verify;
+
+/// The code of a process that a person stopped.
+const STOPPED: u8 = 130;

@@ -7,7 +7,7 @@ use towline_config::ConfigError;
 use towline_core::{Illegal, Phase};
 use towline_engine::EngineError;
 use towline_store::StoreError;
-use towline_workspace::WorkspaceError;
+use towline_workspace::{MergeError, WorkspaceError};
 
 /// Why the program ends without having done what was asked.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ enum Kind {
     Internal,
     Usage,
     NotFound,
+    Failed,
+    Person,
 }
 
 impl Failure {
@@ -40,6 +42,16 @@ impl Failure {
         Self { kind: Kind::NotFound, message: message.into(), hint: None }
     }
 
+    /// What was asked for was looked into, and the checks say no.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, message: message.into(), hint: None }
+    }
+
+    /// A person has to do something first; nothing was changed.
+    pub(crate) fn person(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Person, message: message.into(), hint: None }
+    }
+
     /// Adds what to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -55,6 +67,8 @@ impl Failure {
         ExitCode::from(match self.kind {
             Kind::Internal => 1,
             Kind::Usage => 2,
+            Kind::Failed => 3,
+            Kind::Person => 4,
             Kind::NotFound => 5,
         })
     }
@@ -88,6 +102,17 @@ impl From<WorkspaceError> for Failure {
                 Self::usage(error.to_string()).hint("to take it all the same: --allow-large")
             }
             error => Self::usage(error.to_string()),
+        }
+    }
+}
+
+/// What stands in the way of a merge is for a person to clear away.
+impl From<MergeError> for Failure {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Workspace(error) => error.into(),
+            MergeError::NoSuchBranch { .. } => Self::usage(error.to_string()),
+            error => Self::person(error.to_string()),
         }
     }
 }

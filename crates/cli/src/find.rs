@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
 use towline_core::AttemptNo;
+use towline_engine::{Home, repository_of};
 use towline_store::GoalRecord;
+use towline_workspace::{Repository, WorkspaceError};
 
 use crate::context::{Context, State};
 use crate::failure::Failure;
@@ -43,6 +45,19 @@ pub(crate) fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Fai
     found.ok_or_else(|| {
         let count = record.state.attempts.len();
         Failure::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
+    })
+}
+
+/// The repository that a goal belongs to, wherever this process is.
+pub(crate) fn repository(home: &Home, record: &GoalRecord) -> Result<Repository, Failure> {
+    let path = Path::new(&record.goal.workspace.repository);
+    repository_of(home, &record.goal).map_err(|error| match error {
+        WorkspaceError::NotARepository { .. } | WorkspaceError::Io { .. } if !path.join(".git").exists() => {
+            let goal = record.goal.id.short();
+            let what = format!("the repository of goal {goal} is not in {} any more", path.display());
+            Failure::not_found(what).hint("put it back there, then try again")
+        }
+        error => error.into(),
     })
 }
 

@@ -141,6 +141,21 @@ fn gives_orders(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A size as people read it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
+    if bytes < 1_000 {
+        return format!("{bytes} bytes");
+    }
+    let mut size = bytes as f64 / 1_000.0;
+    let mut unit = 0;
+    while size >= 999.95 && unit + 1 < UNITS.len() {
+        size /= 1_000.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
 /// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, those
 /// columns that may go are left out, the first of them first, and the last line says which.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
@@ -248,6 +263,12 @@ mod tests {
         let gone = "(in a wider terminal also: KIND)";
         assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone]);
         assert_eq!(shaped(Some(10)), ["ID  WHERE", "1   here …", gone]);
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_unit_that_fits() {
+        let shown = [0, 999, 1_000, 1_500_000, 999_999, 2_000_000_000].map(bytes);
+        assert_eq!(shown, ["0 bytes", "999 bytes", "1.0 KB", "1.5 MB", "1.0 MB", "2.0 GB"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use towline_core::{About, Attempt, Axis, Goal, GoalState, Outcome, Part, Question, Usage, Verdict};
+use towline_core::{About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, Question, Usage, Verdict};
 use towline_engine::Home;
 use towline_store::GoalRecord;
 
@@ -26,6 +26,7 @@ pub(crate) struct GoalReport {
     branch: Option<String>,
     base: String,
     candidate: Option<String>,
+    merged: Option<MergedReport>,
     checks_hash: String,
     attempts: Vec<AttemptReport>,
     usage: UsageReport,
@@ -43,6 +44,7 @@ pub(crate) struct GoalLine {
     reason: Option<String>,
     until: Option<Timestamp>,
     agent: Option<String>,
+    merged: Option<MergedReport>,
     attempts: usize,
     usage: UsageReport,
     created_at: Timestamp,
@@ -93,6 +95,15 @@ struct OriginReport {
     by: Option<String>,
 }
 
+/// Where the work was taken to.
+#[derive(Serialize)]
+struct MergedReport {
+    into: String,
+    commit: String,
+    candidate: String,
+    at: Timestamp,
+}
+
 #[derive(Serialize)]
 struct AttemptReport {
     n: u32,
@@ -133,8 +144,9 @@ struct DecisionReport {
     by: String,
 }
 
+/// What the checks found.
 #[derive(Serialize)]
-struct VerdictReport {
+pub(crate) struct VerdictReport {
     met: bool,
     candidate: String,
     restored: Vec<String>,
@@ -175,6 +187,7 @@ impl GoalReport {
             branch: workspace.and_then(|workspace| workspace.branch.clone()),
             base: goal.workspace.base.to_string(),
             candidate: state.candidate.as_ref().map(ToString::to_string),
+            merged: state.merged.as_ref().map(MergedReport::of),
             checks_hash: goal.checks_hash(),
             attempts: state
                 .attempts
@@ -189,6 +202,13 @@ impl GoalReport {
             created_at: goal.created_at,
             updated_at: record.updated_at,
         }
+    }
+}
+
+impl MergedReport {
+    fn of(merge: &Merge) -> Self {
+        let Merge { into, commit, candidate, at } = merge;
+        Self { into: into.clone(), commit: commit.to_string(), candidate: candidate.to_string(), at: *at }
     }
 }
 
@@ -245,6 +265,7 @@ impl GoalLine {
             reason: state.phase.reason(),
             until: state.phase.until(),
             agent: agent_of(record),
+            merged: state.merged.as_ref().map(MergedReport::of),
             attempts: state.attempts.len(),
             usage: state.usage().into(),
             created_at: goal.created_at,
@@ -308,7 +329,8 @@ fn extras(attempt: &Attempt) -> Map<String, Value> {
 }
 
 impl VerdictReport {
-    fn of(verdict: &Verdict) -> Self {
+    /// As a verdict has it.
+    pub(crate) fn of(verdict: &Verdict) -> Self {
         let checks = verdict.checks.iter().map(|check| CheckReport {
             name: check.name.clone(),
             met: check.met,

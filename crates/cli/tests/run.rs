@@ -40,6 +40,10 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
         assert!(ran.stdout.contains(wanted), "no {wanted:?} in {}", ran.stdout);
     }
     assert_eq!(ending(&report), ("done".into(), None, vec!["completed".into(), "completed".into()]));
+    // The way that it shows to see it for oneself.
+    let merge = ran.stdout.lines().find(|line| line.contains(" merge ")).expect("how to take the change");
+    let merged = desk.towline(["merge", merge.rsplit(' ').next().expect("an id")]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
@@ -202,7 +206,7 @@ fn a_goals_log_diff_and_list_tell_what_happened() {
     let list = desk.towline(["ls", "--json"]).json();
     let line = json!([{
         "id": goal, "title": "leave a file", "phase": "done", "reason": null, "until": null, "agent": "claude",
-        "attempts": 1, "usage": report["usage"], "created_at": report["created_at"],
+        "merged": null, "attempts": 1, "usage": report["usage"], "created_at": report["created_at"],
         "updated_at": report["updated_at"],
     }]);
     assert_eq!(list, line);

@@ -1,6 +1,7 @@
 //! From layers to the configuration that the program works with.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
@@ -30,6 +31,8 @@ pub struct Config {
     pub protect: Vec<String>,
     /// Where the work happens.
     pub workspace: WorkspaceConfig,
+    /// How long `towline gc` leaves raw logs and conversations that nobody needs.
+    pub retention: Duration,
     /// The agents by name. Those inside the binary may have no command: it is whoever reads this.
     pub agents: BTreeMap<String, AgentSettings>,
 }
@@ -127,6 +130,7 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         checks: settings.get(&["checks"]).unwrap_or_default(),
         protect: settings.get(&["protect", "paths"]).unwrap_or_default(),
         workspace,
+        retention: settings.get(&["retention", "logs"]).unwrap_or_default(),
         agents: agents.usable.clone(),
     };
     let shown = settings.values.iter().map(|(path, setting)| ShownSetting {

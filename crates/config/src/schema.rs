@@ -154,6 +154,7 @@ const CONFIGURATION: &[Key] = &[
     not_yet("defaults.max_parallel", Shape::Count),
     acts("defaults.briefing", Shape::Flag),
     not_yet("budget.day.usd", Shape::Dollars),
+    acts("retention.logs", Shape::Duration),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
     acts("agents.*.command", Shape::Command),
     acts("agents.*.model", Shape::Line),

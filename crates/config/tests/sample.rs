@@ -120,6 +120,7 @@ fn sample_config() -> Config {
             setup: strings(&["npm ci"]),
             copy: strings(&[".env"]),
         },
+        retention: Duration::from_secs(30 * 24 * 3_600),
         agents: default_agents()
             .into_iter()
             .chain([("claude".to_owned(), sample_agent()), ("local".to_owned(), local_agent())])
@@ -159,6 +160,7 @@ fn every_key_changes_what_it_is_for() {
         checks = [{ run = "true", timeout = "1m", stdout = "x" }]
         protect.paths = ["a"]
         workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"] }
+        retention.logs = "8d"
         [defaults]
         agents = ["one", "claude"]
         briefing = false
@@ -246,6 +248,7 @@ fn every_key_changes_what_it_is_for() {
             setup: strings(&["b"]),
             copy: strings(&["c"]),
         },
+        retention: Duration::from_secs(8 * 24 * 3_600),
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
     };
     let loaded = load(&[repository(text)]).expect("loads");
@@ -278,6 +281,7 @@ fn without_any_layer_the_defaults_hold() {
             setup: vec![],
             copy: vec![],
         },
+        retention: Duration::from_secs(30 * 24 * 3_600),
         agents: default_agents(),
     };
     let of_agents = default_agents().into_keys().flat_map(|name| {
@@ -301,6 +305,7 @@ fn without_any_layer_the_defaults_hold() {
         "budget.errors",
         "defaults.agents",
         "defaults.briefing",
+        "retention.logs",
         "workspace.base",
         "workspace.mode",
     ];

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, End, Generation, GoalId,
-    Outcome, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
+    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, Commit, End, Generation,
+    GoalId, Outcome, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -186,6 +186,20 @@ pub enum Event {
         /// Budgets to raise first.
         budget: Vec<BudgetChange>,
     },
+    /// The operator took the work into a branch.
+    Merged {
+        /// The branch.
+        into: String,
+        /// The commit that the branch is at since then.
+        commit: Commit,
+        /// The commit of the goal's work that is in it.
+        candidate: Commit,
+    },
+    /// The operator had the checks run once more on the work of an ended goal.
+    Verified {
+        /// What they found this time.
+        verdict: Verdict,
+    },
     /// The goal moved on; follows from the event before it.
     PhaseChanged {
         /// The new phase.
@@ -223,6 +237,8 @@ impl Event {
             Self::Told { .. } => "tell",
             Self::AnswerDelivered { .. } => "delivered",
             Self::RetryRequested { .. } => "retry",
+            Self::Merged { .. } => "merge",
+            Self::Verified { .. } => "verify",
             Self::PhaseChanged { .. } => "phase_changed",
             Self::Notice { .. } => "notice",
         }

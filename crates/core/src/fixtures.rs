@@ -103,6 +103,16 @@ pub(crate) fn green_verdict(tree: &str) -> Event {
     Event::VerdictReached { verdict: verdict(tree, vec![green("tests")]) }
 }
 
+/// The operator took the work into this branch.
+pub(crate) fn merged(into: &str) -> Event {
+    Event::Merged { into: into.into(), commit: Commit::new("m"), candidate: Commit::new("c-t1") }
+}
+
+/// The operator had the checks run again, and they hold on this tree.
+pub(crate) fn verified(tree: &str) -> Event {
+    Event::Verified { verdict: verdict(tree, vec![green("tests")]) }
+}
+
 /// The workspace that is made for the goal.
 pub(crate) fn workspace() -> WorkspaceBinding {
     WorkspaceBinding {
@@ -421,6 +431,8 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         Event::Agent { .. } => Source::Agent,
         Event::CancelRequested
         | Event::RetryRequested { .. }
+        | Event::Merged { .. }
+        | Event::Verified { .. }
         | Event::Answered { .. }
         | Event::Told { .. } => Source::Operator,
         _ => Source::Towline,

@@ -44,7 +44,7 @@ pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
     Part, Question, QuestionNo, Reply, Telling, ToolCall,
 };
-pub use state::{Attempt, ContextState, GoalState, SessionBinding, Unavailable, WorkspaceBinding};
+pub use state::{Attempt, ContextState, GoalState, Merge, SessionBinding, Unavailable, WorkspaceBinding};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Tokens, Usage};
 pub use verdict::{CheckResult, Verdict};

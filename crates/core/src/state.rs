@@ -57,6 +57,22 @@ pub struct GoalState {
     /// Agents that cannot go on for now, or until the operator has done something about it.
     #[serde(default)]
     pub unavailable: BTreeMap<AgentName, Unavailable>,
+    /// Where the work was taken to last, as long as it is the work that the goal stands for.
+    #[serde(default)]
+    pub merged: Option<Merge>,
+}
+
+/// Work that was taken into a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merge {
+    /// The branch.
+    pub into: String,
+    /// The commit that the branch was at after that.
+    pub commit: Commit,
+    /// The commit of the goal's work that is in it.
+    pub candidate: Commit,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Why an agent cannot go on.
@@ -102,6 +118,7 @@ impl GoalState {
             messages: Vec::new(),
             context: ContextState::default(),
             unavailable: BTreeMap::new(),
+            merged: None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::clock::later;
 use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
 use crate::{
     AttemptNo, Axis, BudgetChange, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming,
-    Phase, QuestionNo, StopWhy, Stopping,
+    Merge, Phase, QuestionNo, StopWhy, Stopping,
 };
 
 /// The state after a step, and what came of it.
@@ -220,6 +220,12 @@ impl Stepper<'_> {
             (_, Event::Told { text }) => self.tell(text),
             (_, Event::CancelRequested) => self.cancel(),
             (_, Event::RetryRequested { budget }) => self.retry(budget),
+            (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
+                let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
+                self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
+                Ok(())
+            }
+            (phase, Event::Verified { .. }) if phase.is_settled() => Ok(()),
             (_, event) => Err(self.wrong_phase(event)),
         }
     }
@@ -359,6 +365,8 @@ impl Stepper<'_> {
         reopened.denials_in_row = 0;
         reopened.context = crate::ContextState::default();
         reopened.unavailable.clear();
+        // What was merged is not what the goal will stand for.
+        reopened.merged = None;
         reopened.taken_up_at = self.without_the_wait();
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });

@@ -111,7 +111,7 @@ pub(crate) async fn changes(home: &Home, goal: Goal, binding: WorkspaceBinding) 
     let home = home.clone();
     let stat = tokio::task::spawn_blocking(move || {
         let (_, workspace) = workspace_of(&home, &goal, &binding)?;
-        workspace.diff_stat(None)
+        workspace.diff_stat()
     });
     let stat = stat.await.ok().and_then(Result::ok).map(|stat| stat.to_string()).unwrap_or_default();
     match stat.char_indices().nth(LONGEST_CHANGES) {

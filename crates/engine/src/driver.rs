@@ -138,7 +138,8 @@ impl Driver {
         recorded
     }
 
-    async fn record_claim(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
+    /// Records that the goal is ours, and what the operator wishes.
+    pub(crate) async fn record_claim(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
         let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone() });
         let wish = wish.map(|event| self.operator(event));
         let mut transition = Transition::from(self.state.clone());
@@ -259,7 +260,7 @@ impl Driver {
     }
 
     /// Does what the operator wishes, or says why not; nothing has happened then.
-    async fn grant(&mut self, event: Event) -> Result<Result<(), Illegal>, EngineError> {
+    pub(crate) async fn grant(&mut self, event: Event) -> Result<Result<(), Illegal>, EngineError> {
         let (transition, refused) = self.apply(Transition::from(self.state.clone()), self.operator(event));
         if let Some(illegal) = refused {
             return Ok(Err(illegal));

@@ -167,8 +167,7 @@ impl Engine {
     /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
     /// goal is taken up.
     pub async fn leave_word(&self, goal: GoalId, wish: Event) -> Result<(), EngineError> {
-        let (record, lease) = self.claim_from_the_dying(goal, &wish).await?;
-        let goal = record.goal.id;
+        let lease = self.claim_in_time(goal, Some(&wish)).await?;
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
@@ -229,23 +228,30 @@ impl Engine {
 
     /// Takes the lease of a goal whose engine could not be reached any more: it may take a moment until it is known to be
     /// dead.
-    async fn claim_from_the_dying(
+    pub(crate) async fn claim_in_time(
         &self,
         goal: GoalId,
-        wish: &Event,
-    ) -> Result<(GoalRecord, Lease), EngineError> {
+        wish: Option<&Event>,
+    ) -> Result<Lease, EngineError> {
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
-            refuse(&record, Some(wish), self.shared.clock.now())?;
+            if wish.is_some() {
+                refuse(&record, wish, self.shared.clock.now())?;
+            }
             match self.claim(&record).await {
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
                     tokio::time::sleep(DEATH_PAUSE).await;
                 }
-                claimed => return Ok((record, claimed?)),
+                claimed => return claimed,
             }
         }
+    }
+
+    /// What the drivers share.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Takes the lease, from a dead engine too.

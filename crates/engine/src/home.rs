@@ -42,22 +42,42 @@ impl Home {
 
     /// What an attempt leaves: its launch, its raw bytes, its exit record, the runs of its checks.
     pub fn attempt(&self, goal: GoalId, attempt: AttemptNo) -> PathBuf {
-        self.attempts().join(goal.to_string()).join(attempt.to_string())
+        self.goal_logs(goal).join(attempt.to_string())
+    }
+
+    /// What all attempts of one goal leave, and the logs of its setup and its checks.
+    pub(crate) fn goal_logs(&self, goal: GoalId) -> PathBuf {
+        self.attempts().join(goal.to_string())
     }
 
     /// The logs of the commands that make a workspace ready.
     pub(crate) fn setup_logs(&self, goal: GoalId) -> PathBuf {
-        self.attempts().join(goal.to_string()).join("setup")
+        self.goal_logs(goal).join("setup")
     }
 
     /// The logs of checks on the commit that a goal starts from.
     pub(crate) fn base_checks(&self, goal: GoalId) -> PathBuf {
-        self.attempts().join(goal.to_string()).join("base")
+        self.goal_logs(goal).join("base")
+    }
+
+    /// The logs of checks that ran once more on the work of an ended goal.
+    pub(crate) fn rechecks(&self, goal: GoalId) -> PathBuf {
+        self.goal_logs(goal).join("again")
+    }
+
+    /// Where the agents of all goals work, by goal.
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.root.join("workspaces")
+    }
+
+    /// Conversations of the built-in agent.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
     }
 
     /// Where a goal's agent works. It never changes: agents find their sessions by it.
     pub(crate) fn workspace(&self, goal: GoalId) -> PathBuf {
-        self.root.join("workspaces").join(goal.to_string())
+        self.workspaces().join(goal.to_string())
     }
 
     /// The history of a goal that works in a folder without git.

@@ -107,7 +107,7 @@ pub(crate) async fn stopped(mut stop: watch::Receiver<StopLevel>) {
 }
 
 /// `towline/1a2b3c4d-fix-the-flaky-test`: unique by the id, recognisable by the title.
-fn branch_name(goal: &Goal) -> String {
+pub(crate) fn branch_name(goal: &Goal) -> String {
     let words: Vec<String> = goal
         .title
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -68,15 +68,24 @@ fn lock_path(directory: &Path, worker: &WorkerName) -> PathBuf {
     directory.join(format!("{}.lock", worker.0))
 }
 
-fn clear_dead(directory: &Path) -> io::Result<()> {
+/// Locks and sockets of engines that are dead. A socket is never there before its lock.
+pub(crate) fn stale_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut stale = Vec::new();
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let Some(worker) = name.to_str().and_then(|name| name.strip_suffix(".lock")) else { continue };
-        let worker = WorkerName(worker.to_owned());
-        if is_dead(directory, &worker) {
-            let _ = fs::remove_file(socket_path(directory, &worker));
-            let _ = fs::remove_file(lock_path(directory, &worker));
+        let Some(name) = name.to_str() else { continue };
+        let worker = name.strip_suffix(".lock").or_else(|| name.strip_suffix(".sock"));
+        if worker.is_some_and(|worker| is_dead(directory, &WorkerName(worker.to_owned()))) {
+            stale.push(directory.join(name));
         }
+    }
+    Ok(stale)
+}
+
+fn clear_dead(directory: &Path) -> io::Result<()> {
+    for path in stale_files(directory)? {
+        // What cannot be removed now stays for the next engine.
+        let _ = fs::remove_file(path);
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ fn living_shims(home: &Home) -> Vec<Living> {
 }
 
 /// The directories below this one that have a name of this kind. Links are not followed.
-fn directories<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf)> {
+pub(crate) fn directories<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf)> {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))

@@ -204,6 +204,9 @@ pub trait Store: Send + Sync {
     /// Moves the end of a lease that is still ours, also when it has run out and nobody came.
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError>;
 
+    /// Removes a goal with everything that is stored about it. Refused when the goal was claimed again since the lease.
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
+
     /// Gives a lease back. Giving back one that is not ours any more changes nothing.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use towline_core::Commit;
 
-use crate::git::{records, shown};
+use crate::git::{OUR_ADDRESS, records, shown};
 use crate::private_index::PrivateIndex;
 use crate::worktrees::from_bytes;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
+
+/// How the subject of a commit begins that holds work which was in no commit of the agent's.
+const SUBJECT: &str = "towline: candidate ";
 
 /// The exact commit that is checked, and merged when the checks pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +60,29 @@ impl Workspace {
         } else if let Some(made_before) = same_commit(repo, &reference, &tree, &head)? {
             made_before
         } else {
-            repo.commit_tree(&tree, &head, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
+            repo.commit_tree(&tree, &head, &format!("{SUBJECT}{n}\n\nGoal: {}", self.goal()))?
         };
         repo.keep(&reference, &commit)?;
         Ok(Candidate { commit, head, tree, restored, uncommitted, warnings })
+    }
+}
+
+impl Repository {
+    /// A candidate that was made before, from its commit and what was put back in it: as it was when it was judged first.
+    pub fn candidate_again(&self, commit: &Commit, restored: &[String]) -> Result<Candidate, WorkspaceError> {
+        let plain = self.as_candidate(commit)?;
+        let about = self.git().command("log").args(["-1", "--format=%ae%n%P%n%s", commit.as_str()]).line()?;
+        let mut about = about.lines();
+        let (author, parent, subject) = (about.next(), about.next(), about.next());
+        let head = match (author, parent, subject) {
+            (Some(OUR_ADDRESS), Some(parent), Some(subject)) if subject.starts_with(SUBJECT) => {
+                Commit::new(parent)
+            }
+            _ => return Ok(Candidate { restored: restored.to_vec(), ..plain }),
+        };
+        let mut uncommitted = self.changed_paths(&head, commit)?;
+        uncommitted.retain(|path| !restored.contains(path));
+        Ok(Candidate { head, uncommitted, restored: restored.to_vec(), ..plain })
     }
 }
 

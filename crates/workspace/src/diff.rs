@@ -4,7 +4,7 @@ use std::fmt;
 
 use towline_core::Commit;
 
-use crate::git::{GitCommand, records, shown};
+use crate::git::{records, shown};
 use crate::worktrees::from_bytes;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
@@ -114,33 +114,44 @@ impl fmt::Display for DiffStat {
     }
 }
 
-impl Workspace {
-    /// The patch from the base to a candidate, or to the working tree as it is now (untracked files too).
-    pub fn diff(&self, candidate: Option<&Commit>) -> Result<String, WorkspaceError> {
-        let patch = self.with_diff(candidate, |diff| diff.args(["--patch", "--find-renames"]).run())?;
-        Ok(shown(&patch))
+impl Repository {
+    /// The patch from one commit to another.
+    pub fn diff(&self, from: &Commit, to: &Commit) -> Result<String, WorkspaceError> {
+        self.patch(from.as_str(), to.as_str())
     }
 
     /// The same as numbers.
-    pub fn diff_stat(&self, candidate: Option<&Commit>) -> Result<DiffStat, WorkspaceError> {
-        let listing =
-            self.with_diff(candidate, |diff| diff.args(["--numstat", "--find-renames", "-z"]).run())?;
-        Ok(parse_numstat(&listing))
+    pub fn diff_stat(&self, from: &Commit, to: &Commit) -> Result<DiffStat, WorkspaceError> {
+        self.numbers(from.as_str(), to.as_str())
     }
 
-    fn with_diff<T>(
-        &self,
-        candidate: Option<&Commit>,
-        run: impl FnOnce(GitCommand<'_>) -> Result<T, WorkspaceError>,
-    ) -> Result<T, WorkspaceError> {
-        let to = match candidate {
-            Some(commit) => commit.to_string(),
-            None => self.snapshot(&self.parent()?.0)?.index.write_tree()?,
-        };
-        let git = self.repository().git();
+    fn patch(&self, from: &str, to: &str) -> Result<String, WorkspaceError> {
+        Ok(shown(&self.diff_trees(&["--patch", "--find-renames"], from, to)?))
+    }
+
+    fn numbers(&self, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {
+        Ok(parse_numstat(&self.diff_trees(&["--numstat", "--find-renames", "-z"], from, to)?))
+    }
+
+    fn diff_trees(&self, format: &[&str], from: &str, to: &str) -> Result<Vec<u8>, WorkspaceError> {
         let options = ["-r", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"];
-        // Options may follow the two trees; the closing `--` would make them paths, so it is left out.
-        run(git.command("diff-tree").args(options).args([self.base().as_str(), &to]))
+        self.git().command("diff-tree").args(options).args(format).args([from, to]).run()
+    }
+}
+
+impl Workspace {
+    /// The patch from the base to the working tree as it is now, untracked files too.
+    pub fn diff(&self) -> Result<String, WorkspaceError> {
+        self.repository().patch(self.base().as_str(), &self.tree_now()?)
+    }
+
+    /// The same as numbers.
+    pub fn diff_stat(&self) -> Result<DiffStat, WorkspaceError> {
+        self.repository().numbers(self.base().as_str(), &self.tree_now()?)
+    }
+
+    fn tree_now(&self) -> Result<String, WorkspaceError> {
+        self.snapshot(&self.parent()?.0)?.index.write_tree()
     }
 }
 

@@ -63,7 +63,7 @@ pub enum WorkspaceError {
         root: PathBuf,
     },
     /// The program `git` cannot be started.
-    #[error("cannot start `git` in {}: {source}; install git 2.36 or newer and make sure it is on PATH", directory.display())]
+    #[error("cannot start `git` in {}: {source}; install git 2.38 or newer and make sure it is on PATH", directory.display())]
     GitNotStarted {
         /// The directory it was to run in.
         directory: PathBuf,

@@ -1,7 +1,8 @@
 //! The one place that starts the `git` program.
 //!
 //! Every command gets the same clean view: no `GIT_*` variables of the caller, no hooks, no prompts, no
-//! background maintenance, the C locale. Failures become errors that say what to do; lock contention with
+//! background maintenance, the C locale. Only what is done in the user's name (a merge) has the user's hooks and
+//! identity, too. Failures become errors that say what to do; lock contention with
 //! other git processes is waited out for a bounded time. What the commands mean is the callers' business.
 
 use std::ffi::{OsStr, OsString};
@@ -33,6 +34,37 @@ const SETTINGS: [&str; 13] = [
     "color.ui=false",
 ];
 
+/// Settings for what is done in the user's name: everything else is as they have it.
+const USERS_SETTINGS: [&str; 3] = ["gc.auto=0", "maintenance.auto=false", "color.ui=false"];
+
+/// Variables that lead git to another repository or another view of it: those that it counts as local to one.
+const LOCATION_VARIABLES: [&str; 15] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Variables that say who makes a commit.
+const IDENTITY_VARIABLES: [&str; 4] =
+    ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+
+/// Our own address in commits.
+pub(crate) const OUR_ADDRESS: &str = "towline@localhost";
+/// Who we are in commits, in the order of those variables.
+const OUR_IDENTITY: [&str; 4] = ["Towline", OUR_ADDRESS, "Towline", OUR_ADDRESS];
+
 /// Variables that only say where the user's configuration and git's own programs are: the same repository must
 /// mean the same to us as to the user.
 const KEPT_VARIABLES: [&str; 4] =
@@ -52,14 +84,22 @@ pub(crate) struct Git {
     directory: PathBuf,
     git_dir: Option<PathBuf>,
     index: Option<PathBuf>,
+    acts_for: ActsFor,
     time_limit: Duration,
+}
+
+/// In whose name a command acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ActsFor {
+    Towline,
+    User,
 }
 
 impl Git {
     /// Git finds the repository upward from `directory`; only for finding it in the first place.
     pub(crate) fn discovering(directory: &Path) -> Self {
         let directory = directory.to_path_buf();
-        Self { directory, git_dir: None, index: None, time_limit: TIME_LIMIT }
+        Self { directory, git_dir: None, index: None, acts_for: ActsFor::Towline, time_limit: TIME_LIMIT }
     }
 
     /// The repository is named, so that a damaged or missing `.git` can never make git act on another one.
@@ -75,6 +115,11 @@ impl Git {
     /// The same repository and index over another working tree.
     pub(crate) fn with_work_tree(&self, work_tree: &Path) -> Self {
         Self { directory: work_tree.to_path_buf(), ..self.clone() }
+    }
+
+    /// The same place, in the user's name: with their hooks and as the author that they are.
+    pub(crate) fn for_user(&self) -> Self {
+        Self { acts_for: ActsFor::User, ..self.clone() }
     }
 
     /// The working tree.
@@ -101,7 +146,11 @@ impl Git {
     fn program(&self) -> Command {
         let mut program = Command::new("git");
         for (variable, _) in std::env::vars_os() {
-            let kept = KEPT_VARIABLES.iter().any(|kept| variable == *kept);
+            let is_one_of = |names: &[&str]| names.iter().any(|name| variable == *name);
+            let kept = match self.acts_for {
+                ActsFor::Towline => is_one_of(&KEPT_VARIABLES),
+                ActsFor::User => !is_one_of(&LOCATION_VARIABLES),
+            };
             if variable.as_encoded_bytes().starts_with(b"GIT_") && !kept {
                 program.env_remove(&variable);
             }
@@ -112,12 +161,15 @@ impl Git {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
             // Otherwise `git replace` could give the base another content than its id says.
-            .env("GIT_NO_REPLACE_OBJECTS", "1")
-            .env("GIT_AUTHOR_NAME", "Towline")
-            .env("GIT_AUTHOR_EMAIL", "towline@localhost")
-            .env("GIT_COMMITTER_NAME", "Towline")
-            .env("GIT_COMMITTER_EMAIL", "towline@localhost");
-        for setting in SETTINGS {
+            .env("GIT_NO_REPLACE_OBJECTS", "1");
+        let settings: &[&str] = match self.acts_for {
+            ActsFor::User => &USERS_SETTINGS,
+            ActsFor::Towline => {
+                program.envs(IDENTITY_VARIABLES.into_iter().zip(OUR_IDENTITY));
+                &SETTINGS
+            }
+        };
+        for setting in settings {
             program.arg("-c").arg(setting);
         }
         if let Some(git_dir) = &self.git_dir {
@@ -178,10 +230,15 @@ impl GitCommand<'_> {
 
     /// Runs a command whose exit code 1 means "no": `Some(output)` for 0, `None` for 1.
     pub(crate) fn query(self) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        Ok(self.yes_or_no()?.ok())
+    }
+
+    /// Runs a command whose exit code 1 means "no", for what it prints in either case.
+    pub(crate) fn yes_or_no(self) -> Result<Result<Vec<u8>, Vec<u8>>, WorkspaceError> {
         let output = self.output()?;
         match output.status.code() {
-            Some(0) => Ok(Some(output.stdout)),
-            Some(1) => Ok(None),
+            Some(0) => Ok(Ok(output.stdout)),
+            Some(1) => Ok(Err(output.stdout)),
             _ => Err(self.failure(&output)),
         }
     }

@@ -2,9 +2,9 @@
 //! checkouts for the checks, protected paths, copied files and diffs.
 //!
 //! Neighbours: `towline-check` runs checks in a [`Verification`]; the engine makes a [`Workspace`] and asks it
-//! for a [`Candidate`]. This crate decides nothing, runs no setup commands and no user hooks, and never
-//! touches the user's own checkout: not its files, not its index, not its branch. A workspace that is the user's own
-//! directory is only looked at, too, until somebody wants it back as it was.
+//! for a [`Candidate`]. This crate decides nothing, runs no setup commands, and does not touch the user's own
+//! checkout: not its files, not its index, not its branch. There are two exceptions, both only when the user asks: a merge
+//! ([`MergePlan::carry_out`]), which git does in their name, and putting a directory back that a goal worked in.
 //!
 //! All calls block on the `git` program; asynchronous callers wrap them.
 
@@ -17,8 +17,11 @@ mod error;
 mod git;
 mod in_place;
 mod measure;
+mod merge;
+mod merge_error;
 mod private_index;
 mod protect;
+mod removal;
 mod repository;
 mod verification;
 mod workspace;
@@ -30,7 +33,10 @@ pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;
 pub use in_place::Before;
 pub use measure::Consent;
+pub use merge::{MergePlan, MergeRequest, MergeWay, MergedFiles};
+pub use merge_error::{MergeError, UncommittedFrom};
 pub use protect::Protect;
+pub use removal::{KeptWork, LeftBehind, Remains, Unmerged, WorkKind, remove_directory};
 pub use repository::Repository;
 pub use towline_core::Commit;
 pub use verification::{Verification, discard_verification, verification};

@@ -164,7 +164,13 @@ impl Repository {
         Git::at(&self.git_dir, &self.root)
     }
 
-    /// Git's directory about the working tree.
+    /// Git as the user would run it in their working tree. It finds the repository by itself, so that hooks see what
+    /// they always see.
+    pub(crate) fn users_git(&self) -> Git {
+        Git::discovering(&self.root).for_user()
+    }
+
+    /// What git keeps about this working tree: its HEAD, its index, what is under way in it.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir
     }

@@ -12,8 +12,8 @@ use crate::args::{Demo, Run};
 use crate::commands::run::start;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 use crate::view::Paint;
+use crate::{find, output};
 
 /// Makes the sample project below the state directory and runs a goal on it like on any other.
 pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failure> {
@@ -76,6 +76,14 @@ fn make_project(context: &Context, folder: &Path, project: &Path) -> std::io::Re
     std::fs::write(project.join("towline.toml"), configuration)
 }
 
+/// How a person can call this program: by its name once it is on their PATH.
+fn own_name(context: &Context) -> String {
+    match find::program("towline", &context.directory, context.variable("PATH")) {
+        Some(_) => "towline".to_owned(),
+        None => context.program.display().to_string(),
+    }
+}
+
 /// What was proven, and how anyone can see it for themselves.
 fn proof(context: &Context, record: &towline_store::GoalRecord) {
     let paint = Paint::for_stdout(context);
@@ -89,7 +97,7 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     output::fitted(&proven).iter().for_each(output::print);
     output::print(format_args!("  See it yourself:"));
     output::print(format_args!("    cd {}", context.directory.display()));
-    output::print(format_args!("    git merge {}", candidate.short()));
+    output::print(format_args!("    {} merge {}", own_name(context), record.goal.id.short()));
     output::print(format_args!("    {}", demo::CHECK.command));
     output::print(format_args!("\n{}", paint.bold("Next, in a project of yours")));
     output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");

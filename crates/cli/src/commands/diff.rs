@@ -13,17 +13,24 @@ use crate::{find, output};
 /// Prints the change: the proven candidate's when the goal is done, else what is in the workspace now.
 pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
-    let record = &found.record;
+    let (record, home) = (&found.record, &found.state.home);
     let Some(binding) = &record.state.workspace else {
         return Err(Failure::not_found(format!("goal {} has no workspace yet", record.goal.id.short())));
     };
-    let (_, workspace) = workspace_of(&found.state.home, &record.goal, binding)?;
+    // What was proven can be seen without the workspace, which may have been cleared away.
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
+    let repository = find::repository(home, record)?;
     if args.stat {
-        output::tell(workspace.diff_stat(proven)?);
+        output::tell(match proven {
+            Some(candidate) => repository.diff_stat(&binding.base, candidate)?,
+            None => workspace_of(home, &record.goal, binding)?.1.diff_stat()?,
+        });
         return Ok(ExitCode::SUCCESS);
     }
-    let diff = workspace.diff(proven)?;
+    let diff = match proven {
+        Some(candidate) => repository.diff(&binding.base, candidate)?,
+        None => workspace_of(home, &record.goal, binding)?.1.diff()?,
+    };
     if output::is_terminal() {
         // Whatever the agent wrote into a file is there to be read, not obeyed.
         diff.lines().for_each(output::tell);

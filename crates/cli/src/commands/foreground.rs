@@ -279,7 +279,7 @@ enum Change {
 
 /// What a person wants of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+pub(super) enum Wish {
     /// That it ends.
     Stop,
     /// That it ends at once.
@@ -290,12 +290,12 @@ enum Wish {
 
 /// Rests until somebody lets us go on, as if Ctrl-Z had not been caught. By this signal and not by one that cannot be
 /// refused: where no shell is there to go on with us, it does nothing.
-fn suspend() {
+pub(super) fn suspend() {
     let _ = kill_process(getpid(), rustix::process::Signal::TTOU);
 }
 
 /// Signals, translated once: the first asks, the second insists.
-struct Interrupts {
+pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
     /// Caught so that the screen is in order before we rest.
@@ -310,7 +310,8 @@ struct Interrupts {
 }
 
 impl Interrupts {
-    fn listen() -> Result<Self, Failure> {
+    /// Listens from now on.
+    pub(super) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::internal(format!("cannot listen for signals: {error}")))
         };
@@ -325,7 +326,8 @@ impl Interrupts {
         })
     }
 
-    async fn next(&mut self) -> Wish {
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) -> Wish {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => break,

@@ -74,6 +74,13 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
         },
     };
     let directory = |number| found.state.home.attempt(found.record.goal.id, number);
+    let ended = found.record.state.attempt(number).is_some_and(|attempt| attempt.ended_at.is_some());
+    if ended && !directory(number).exists() {
+        let what = format!("the output of attempt {number} is not kept any more");
+        return Err(Failure::not_found(what).hint(
+            "`towline gc` removes it after the time that `retention.logs` says; the story is still there",
+        ));
+    }
     let mut reader = LogReader::output(&directory(number), Stream::Stdout, 0);
     copy(&mut reader, &directory(number))?;
     if args.follow {

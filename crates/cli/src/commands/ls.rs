@@ -35,7 +35,10 @@ fn table(records: &[GoalRecord]) -> Vec<String> {
         let state = &record.state;
         vec![
             record.goal.id.short(),
-            state.phase.name().to_owned(),
+            match &state.merged {
+                Some(_) => format!("{}, merged", state.phase.name()),
+                None => state.phase.name().to_owned(),
+            },
             agent_of(record).unwrap_or_default(),
             state.attempts.len().to_string(),
             match state.usage().cost {

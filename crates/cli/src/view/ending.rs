@@ -31,6 +31,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
         facts.push(format!("candidate {}", candidate.short()));
     }
+    if let Some(merge) = &state.merged {
+        facts.push(format!("merged into {}", brief(&merge.into)));
+    }
     facts.push(match state.attempts.len() {
         1 => "1 attempt".to_owned(),
         count => format!("{count} attempts"),
@@ -133,13 +136,17 @@ pub(crate) fn next_steps(
     }
     if let Some(workspace) = &record.state.workspace {
         steps.push(("see the change".to_owned(), format!("towline diff {id}")));
-        match (&record.state.phase, &record.state.candidate) {
+        match (&record.state.phase, &record.state.merged) {
             _ if record.goal.workspace.mode.is_in_place() => {
                 steps.push(("the work is in".to_owned(), workspace.path.clone()));
                 steps.push(("undo it".to_owned(), format!("towline restore {id}")));
             }
-            (Phase::Done, Some(candidate)) => {
-                steps.push(("take it".to_owned(), format!("git merge {}", candidate.short())));
+            (Phase::Done | Phase::Unproven, Some(_)) => {
+                steps.push(("tidy up".to_owned(), format!("towline rm {id}")));
+            }
+            (Phase::Done, None) => steps.push(("take it".to_owned(), format!("towline merge {id}"))),
+            (Phase::Unproven, None) => {
+                steps.push(("take it as it is".to_owned(), format!("towline merge {id} --unproven")));
             }
             _ => steps.push(("the work is kept in".to_owned(), workspace.path.clone())),
         }

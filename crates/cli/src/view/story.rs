@@ -132,6 +132,10 @@ impl Story {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
                 vec![format!("opened again{raised}")]
             }
+            Event::Merged { into, commit, .. } => {
+                vec![paint.good(&format!("merged into {} at {}", brief(into), commit.short()))]
+            }
+            Event::Verified { verdict } => self.verified(verdict, envelope.goal),
             Event::Notice { text } => vec![paint.dim(&format!("  {}", brief(text)))],
             _ => Vec::new(),
         }
@@ -296,7 +300,18 @@ impl Story {
         lines
     }
 
-    fn check(&self, result: &CheckResult, goal: GoalId) -> Vec<String> {
+    /// The checks as they were found when somebody had them run again.
+    fn verified(&self, verdict: &Verdict, goal: GoalId) -> Vec<String> {
+        let paint = self.paint;
+        let found = if verdict.met() { paint.good("met") } else { paint.bad("not met") };
+        let head = paint.bold(&format!("checks run again on {}:", verdict.candidate.short()));
+        let mut lines = vec![format!("{head} {found}")];
+        lines.extend(verdict.checks.iter().flat_map(|result| self.check(result, goal)));
+        lines
+    }
+
+    /// How a check went: a line, and more where it failed.
+    pub(crate) fn check(&self, result: &CheckResult, goal: GoalId) -> Vec<String> {
         let (paint, name, took) = (self.paint, brief(&result.name), show_duration(result.took));
         if result.met {
             return vec![format!("  {} {name} {}", paint.good("✓"), paint.dim(&format!("· {took}")))];

@@ -8,6 +8,7 @@ mod appends;
 mod leases;
 mod outbox;
 mod reading;
+mod removal;
 pub(crate) mod samples;
 mod values;
 
@@ -20,6 +21,7 @@ pub use appends::*;
 pub use leases::*;
 pub use outbox::*;
 pub use reading::*;
+pub use removal::*;
 pub use values::*;
 
 use crate::Store;
@@ -73,6 +75,8 @@ macro_rules! conformance_tests {
             a_log_is_read_page_by_page
             goals_are_listed_newest_first
             a_reader_never_sees_half_a_transition
+            a_removed_goal_leaves_nothing_and_the_others_stay
+            a_goal_that_was_claimed_again_is_not_removed
             every_value_survives_reopening
             the_session_is_stored_with_the_first_state_that_has_it
             at_most_one_attempt_of_a_goal_runs

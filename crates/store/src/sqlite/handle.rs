@@ -132,6 +132,11 @@ impl Store for SqliteStore {
         self.write(move |connection| writes::renew(connection, &lease, until)).await
     }
 
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.write(move |connection| writes::remove(connection, &lease)).await
+    }
+
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let lease = lease.clone();
         self.write(move |connection| writes::release(connection, &lease)).await

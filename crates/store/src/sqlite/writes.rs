@@ -257,6 +257,27 @@ pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) ->
     }
 }
 
+/// Removes every row of a goal, if the lease is still the newest.
+pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+    let (newest, _) = position(connection, lease.goal)?;
+    if newest != lease.generation {
+        return Err(StoreError::Fenced { goal: lease.goal, ours: lease.generation, held: newest }.into());
+    }
+    let id = lease.goal.to_string();
+    // The goal's own row last: the others refer to it.
+    for statement in [
+        "DELETE FROM events WHERE goal = ?1",
+        "DELETE FROM outbox WHERE goal = ?1",
+        "DELETE FROM leases WHERE goal = ?1",
+        "DELETE FROM attempts WHERE goal = ?1",
+        "DELETE FROM sessions WHERE goal = ?1",
+        "DELETE FROM goals WHERE id = ?1",
+    ] {
+        connection.prepare_cached(statement)?.execute([&id])?;
+    }
+    Ok(())
+}
+
 /// Gives a lease back, if it is still the holder's. The goal keeps counting generations from there.
 pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     connection

@@ -57,7 +57,7 @@ fn the_working_tree_is_shown_with_untracked_files_and_left_alone() {
     }
     let workspace = changed_workspace(&project);
     let before = State::of(workspace.path());
-    assert_eq!(without_hashes(&workspace.diff(None).unwrap()), without_hashes(PATCH));
+    assert_eq!(without_hashes(&workspace.diff().unwrap()), without_hashes(PATCH));
     assert_eq!(State::of(workspace.path()), before);
 }
 
@@ -67,7 +67,10 @@ fn a_candidate_is_shown_as_it_was_made() {
     let workspace = changed_workspace(&project);
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     write(workspace.path(), "after.rs", "later\n");
-    assert_eq!(without_hashes(&workspace.diff(Some(&made.commit)).unwrap()), without_hashes(PATCH));
+    assert_eq!(
+        without_hashes(&project.repository().diff(workspace.base(), &made.commit).unwrap()),
+        without_hashes(PATCH)
+    );
 }
 
 #[test]
@@ -84,8 +87,8 @@ fn numbers_count_lines_by_file() {
         ],
     };
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
-    assert_eq!(workspace.diff_stat(None).unwrap(), stat);
-    assert_eq!(workspace.diff_stat(Some(&made.commit)).unwrap(), stat);
+    assert_eq!(workspace.diff_stat().unwrap(), stat);
+    assert_eq!(project.repository().diff_stat(workspace.base(), &made.commit).unwrap(), stat);
     assert_eq!(
         stat.to_string(),
         "image (binary)\nnew.rs +2 -0\nsrc/lib.rs +1 -1\ntests/renamed a.rs +0 -0\n4 files, +3 -1"
@@ -96,8 +99,8 @@ fn numbers_count_lines_by_file() {
 fn no_work_is_an_empty_diff() {
     let project = Project::new();
     let workspace = project.workspace();
-    assert_eq!(workspace.diff(None).unwrap(), "");
-    assert_eq!(workspace.diff_stat(None).unwrap(), DiffStat::default());
+    assert_eq!(workspace.diff().unwrap(), "");
+    assert_eq!(workspace.diff_stat().unwrap(), DiffStat::default());
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn what_a_goal_changed_is_told_against_the_snapshot() {
     );
     write(workspace.path(), "theirs.rs", "theirs\n");
     let changed: Vec<String> =
-        workspace.diff_stat(None).unwrap().files.into_iter().map(|file| file.path).collect();
+        workspace.diff_stat().unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(changed, ["theirs.rs"]);
     let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
     assert_eq!(git(&project.root, ["rev-parse", &format!("{}^", candidate.commit)]), plan.base.as_str());

@@ -47,7 +47,7 @@ fn use_everything(project: &Project) {
     let workspace = project.workspace();
     write(workspace.path(), "work.rs", "with a carriage return\r\n");
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
-    workspace.diff(None).unwrap();
+    workspace.diff().unwrap();
     let place = project.beside("verify");
     verification(&project.repository(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
     write(&project.root, "dirty", "x");
@@ -245,7 +245,7 @@ fn a_failed_command_says_which_why_and_what_next() {
     let object = project.root.join(".git/objects").join(&tree[..2]).join(&tree[2..]);
     let saved = fs::read(&object).unwrap();
     fs::remove_file(&object).unwrap();
-    let error = workspace.diff(Some(&project.head())).unwrap_err();
+    let error = project.repository().diff(workspace.base(), &project.head()).unwrap_err();
     fs::write(&object, saved).unwrap();
     match error {
         WorkspaceError::Git { command, directory, detail, hint } => {

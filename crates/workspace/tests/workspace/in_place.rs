@@ -74,11 +74,11 @@ fn a_folder_without_git_has_a_base_candidates_diffs_and_checkouts_all_the_same()
     );
     assert_eq!(workspace.candidate(1, &protect).unwrap(), candidate);
     let changed: Vec<String> =
-        workspace.diff_stat(None).unwrap().files.into_iter().map(|file| file.path).collect();
+        workspace.diff_stat().unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(changed, ["src/a", "src/b", "src/new/c", "tests/t"]);
-    assert!(workspace.diff(Some(&candidate.commit)).unwrap().contains("+changed"));
 
     let repository = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    assert!(repository.diff(workspace.base(), &candidate.commit).unwrap().contains("+changed"));
     let place = folder.root.parent().unwrap().join("verify");
     let checkout =
         verification(&repository, &place, &candidate.commit, &strings(&["out.log"]), &folder.root).unwrap();

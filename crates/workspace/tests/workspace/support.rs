@@ -182,6 +182,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// What HEAD names.
+    pub(crate) fn head(&self) -> &str {
+        &self.head
+    }
+
     pub(crate) fn of(directory: &Path) -> Self {
         let git_dir = PathBuf::from(git(directory, ["rev-parse", "--absolute-git-dir"]));
         let mut files = BTreeMap::new();

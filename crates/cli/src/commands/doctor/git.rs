@@ -8,9 +8,9 @@ use crate::find;
 use crate::inspect::probe;
 use crate::inspect::rows::{Mark, Row, Section};
 
-/// The oldest git that has all that Towline asks of it.
-const OLDEST: (u32, u32) = (2, 36);
-const INSTALL: &str = "install git 2.36 or newer and make sure it is on PATH";
+/// The oldest git that has all that Towline asks of it: merging without a checkout is the newest of it.
+const OLDEST: (u32, u32) = (2, 38);
+const INSTALL: &str = "install git 2.38 or newer and make sure it is on PATH";
 
 /// The facts about git.
 #[derive(Debug, Default, Serialize)]
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_git_that_is_too_old_is_a_problem_and_one_that_is_not_understood_is_not() {
-        let marks = ["2.35.9", "1.40.0", "2.36.0", "2.39.5 (Apple Git-154)", "3.0.rc1", "odd"]
+        let marks = ["2.37.9", "1.40.0", "2.38.0", "2.39.5 (Apple Git-154)", "3.0.rc1", "odd"]
             .map(|version| version_row(version, "/usr/bin/git").mark);
         use Mark::{Good, Problem};
         assert_eq!(marks, [Problem, Problem, Good, Good, Good, Good]);

@@ -8,6 +8,7 @@ mod endings;
 mod fencing;
 mod handover;
 mod life;
+mod merging;
 mod news;
 mod properties;
 mod reopening;

@@ -31,6 +31,8 @@ answer          -     -     -     -     -     -     -     -     -     run   queu
 tell            .     .     .     .     .     .     .     queue .     .     .     queue -     -     -     -
 delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale
 retry           -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
+merge           -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
 phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
 notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
@@ -69,6 +71,8 @@ some_of_each! { events: Event, by Event {
     Event::Told { .. } => told("use the small one");
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1) };
     Event::RetryRequested { .. } => retry(&[]);
+    Event::Merged { .. } => merged("main");
+    Event::Verified { .. } => verified("t1");
     Event::PhaseChanged { .. } => now_in(Phase::Done);
     Event::Notice { .. } => Event::Notice { text: "by the way".into() };
 }}

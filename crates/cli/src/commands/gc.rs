@@ -1,0 +1,134 @@
+//! `towline gc`: clears away what nobody needs any more, and never work.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use towline_core::{BadDuration, parse_duration, show_duration};
+use towline_engine::{Clock, Findings, Spared, SystemClock, Waste, look};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+/// Clear away what nobody needs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Removed are: worktrees and branches of goals that are done and merged, checkouts that were left over, what is left of goals
+that do not exist any more, locks and sockets of dead processes, and, when they are old, raw logs of ended goals and
+conversations of the built-in agent. Goals stay listed: `towline rm` removes those.")]
+pub(crate) struct Gc {
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// How old logs and conversations must be [default: `retention.logs` of the configuration, 30d]
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn age(text: &str) -> Result<Duration, BadDuration> {
+    parse_duration(text)
+}
+
+/// What happened, as JSON.
+#[derive(Serialize)]
+struct GcReport {
+    dry_run: bool,
+    bytes: u64,
+    removed: Vec<WasteReport>,
+    kept: Vec<SparedReport>,
+}
+
+#[derive(Serialize)]
+struct WasteReport {
+    kind: &'static str,
+    goal: Option<String>,
+    path: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct SparedReport {
+    goal: Option<String>,
+    path: String,
+    why: String,
+}
+
+/// Clears away, or says what would go.
+pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure> {
+    let older_than = match args.older_than {
+        Some(age) => age,
+        None => context.configuration(&context.directory)?.config.retention,
+    };
+    let findings = match context.existing_state()? {
+        None => Findings::default(),
+        Some(state) => {
+            let findings = look(&state.home, &state.store, SystemClock.now(), older_than).await?;
+            if args.dry_run || findings.waste.is_empty() {
+                findings
+            } else {
+                let engine = context.engine(state, BTreeMap::new())?;
+                let cleared = engine.clear_away(findings).await;
+                engine.close().await;
+                cleared?
+            }
+        }
+    };
+    if args.json {
+        output::tell(output::json(&report(&args, &findings)));
+    } else {
+        tell(&args, older_than, &findings);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn total(findings: &Findings) -> u64 {
+    findings.waste.iter().map(|waste| waste.bytes).sum()
+}
+
+fn tell(args: &Gc, older_than: Duration, findings: &Findings) {
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    for Waste { kind, path, bytes, .. } in &findings.waste {
+        output::tell(format_args!(
+            "{verb} {:<8} {} ({})",
+            kind.name(),
+            path.display(),
+            output::bytes(*bytes)
+        ));
+    }
+    for Spared { path, why, .. } in &findings.spared {
+        output::tell(format_args!("kept {}: {}", path.display(), output::brief(why)));
+    }
+    let freed = output::bytes(total(findings));
+    output::tell(match (findings.waste.len(), args.dry_run) {
+        (0, _) => {
+            format!("nothing to remove (logs and conversations are kept for {})", show_duration(older_than))
+        }
+        (_, true) => format!("{freed} would be freed; nothing was changed"),
+        (_, false) => format!("{freed} freed"),
+    });
+}
+
+fn report(args: &Gc, findings: &Findings) -> GcReport {
+    let removed = findings.waste.iter().map(|waste| WasteReport {
+        kind: waste.kind.name(),
+        goal: waste.goal.map(|goal| goal.to_string()),
+        path: waste.path.display().to_string(),
+        bytes: waste.bytes,
+    });
+    let kept = findings.spared.iter().map(|spared| SparedReport {
+        goal: spared.goal.map(|goal| goal.to_string()),
+        path: spared.path.display().to_string(),
+        why: spared.why.clone(),
+    });
+    GcReport {
+        dry_run: args.dry_run,
+        bytes: total(findings),
+        removed: removed.collect(),
+        kept: kept.collect(),
+    }
+}

@@ -1,0 +1,318 @@
+//! `towline merge`: takes a goal's proven work into a branch of the user's.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use towline_core::{Commit, Event, Phase, Verdict};
+use towline_engine::{Custody, Home, Recheck, workspace_of};
+use towline_store::GoalRecord;
+use towline_workspace::{MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, Repository};
+
+use crate::commands::STOPPED;
+use crate::commands::recheck::{Reader, recheck};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::report::VerdictReport;
+use crate::view::Paint;
+use crate::{find, output};
+
+/// Take a goal's proven work into your branch.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline merge 1a2b3c4d --dry-run         say what would happen
+  towline merge 1a2b3c4d                   into the branch that your checkout is on
+  towline merge 1a2b3c4d --into release    into another branch, checked out or not
+
+Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 your checkout or
+a conflict is in the way · 130 stopped")]
+pub(crate) struct Merge {
+    /// The goal's id, or a prefix of it
+    id: String,
+    /// The branch that gets the work [default: the one that is checked out]
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// Merge the work of a goal without checks, which nobody has proven
+    #[arg(long)]
+    unproven: bool,
+    /// Do not run the checks on a merge with what the branch has got meanwhile
+    #[arg(long)]
+    no_verify: bool,
+    /// Only say what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it, as JSON.
+#[derive(Serialize)]
+struct MergeReport {
+    id: String,
+    into: String,
+    way: &'static str,
+    before: String,
+    commit: String,
+    candidate: String,
+    files: usize,
+    proven: bool,
+    verdict: Option<VerdictReport>,
+    dry_run: bool,
+}
+
+/// What is to be merged.
+struct Work {
+    repository: Repository,
+    candidate: Commit,
+    message: String,
+}
+
+/// Merges the goal's work, or says why not.
+pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    refuse_unfinished(&found.record, args.unproven)?;
+    let work = Work::of(&found.state.home, &found.record)?;
+    let plan = work.plan(&found.record, args.into.as_deref())?;
+    if args.dry_run {
+        tell(context, &args, &found.record, &work, &plan, None);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let goal = found.record.goal.id;
+    let engine = context.engine(found.state, BTreeMap::new())?;
+    let merged = match engine.hold(goal).await {
+        Ok(mut custody) => {
+            let merged = merge(context, &args, &work, &mut custody).await;
+            custody.give_back().await;
+            merged
+        }
+        Err(error) => Err(error.into()),
+    };
+    engine.close().await;
+    merged
+}
+
+/// Merges the work of a goal that nobody else can touch now.
+async fn merge(
+    context: &Context,
+    args: &Merge,
+    work: &Work,
+    custody: &mut Custody,
+) -> Result<ExitCode, Failure> {
+    let record = custody.record.clone();
+    refuse_unfinished(&record, args.unproven)?;
+    let plan = work.plan(&record, args.into.as_deref())?;
+    let mut verdict = None;
+    if needs_checks(args, &record, &plan) {
+        say_why(args, &plan);
+        let base = &plan.before;
+        let candidate = work.repository.as_candidate(&plan.after)?;
+        let what = Recheck { repository: &work.repository, candidate: &candidate, base };
+        let Some(found) = recheck(context, custody, what, Reader::of(args.json)).await? else {
+            return Ok(ExitCode::from(STOPPED));
+        };
+        custody.note(Event::Verified { verdict: found.clone() }).await?;
+        if !found.met() {
+            return Err(checks_fail(&record, &plan, &found));
+        }
+        verdict = Some(found);
+    }
+    plan.carry_out().map_err(|error| explained(error, &record, work))?;
+    if is_news(&record, &plan) {
+        let (into, commit) = (plan.into.clone(), plan.after.clone());
+        custody.note(Event::Merged { into, commit, candidate: work.candidate.clone() }).await?;
+    }
+    tell(context, args, &record, work, &plan, verdict.as_ref());
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Work {
+    fn of(home: &Home, record: &GoalRecord) -> Result<Self, Failure> {
+        let repository = find::repository(home, record)?;
+        let candidate = match (&record.state.phase, &record.state.candidate) {
+            (Phase::Done, Some(candidate)) => candidate.clone(),
+            _ => unproven_candidate(home, record)?,
+        };
+        let message = message(record, &candidate);
+        Ok(Self { repository, candidate, message })
+    }
+
+    fn plan(&self, record: &GoalRecord, into: Option<&str>) -> Result<MergePlan, Failure> {
+        let own = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.as_deref());
+        if into.is_some() && into == own {
+            return Err(Failure::usage("this is the branch that the agent works on")
+                .hint("name a branch of yours: --into BRANCH"));
+        }
+        let base = &record.goal.workspace.base;
+        let request = MergeRequest { candidate: &self.candidate, base, into, message: &self.message };
+        self.repository.plan_merge(&request).map_err(|error| explained(error, record, self))
+    }
+}
+
+/// All of the work of a goal without checks, as a commit.
+fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failure> {
+    let nothing = || Failure::usage(format!("goal {} has no work to merge", record.goal.id.short()));
+    let binding = record.state.workspace.as_ref().ok_or_else(nothing)?;
+    let last = record.state.last_attempt().ok_or_else(nothing)?.n.get();
+    let (_, workspace) = workspace_of(home, &record.goal, binding)?;
+    Ok(workspace.candidate(last, &Protect::new(&record.goal.protect)?)?.commit)
+}
+
+/// What a merge commit says.
+fn message(record: &GoalRecord, candidate: &Commit) -> String {
+    let goal = &record.goal;
+    let checks: Vec<String> = goal.checks.iter().map(|check| output::printable(&check.name)).collect();
+    let proof = match checks.as_slice() {
+        [] => "No checks: the work is not proven.".to_owned(),
+        names => format!("Checks passed on the candidate: {}", names.join(", ")),
+    };
+    let title = output::printable(goal.title.trim());
+    format!(
+        "Merge goal {}: {title}\n\n{proof}\n\nGoal: {}\nCandidate: {candidate}\n",
+        goal.id.short(),
+        goal.id
+    )
+}
+
+/// Refuses a goal that has nothing to merge, or nothing that anybody should.
+fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Failure> {
+    let id = record.goal.id.short();
+    if record.goal.workspace.mode.is_in_place() {
+        let folder = &record.goal.workspace.repository;
+        return Err(Failure::usage(format!("goal {id} worked in place: what it did is in {folder} already"))
+            .hint(format!("see it: towline diff {id}; undo it: towline restore {id}")));
+    }
+    let refused = |why: &str| Failure::usage(format!("goal {id} is {}: {why}", record.state.phase.name()));
+    match &record.state.phase {
+        Phase::Done => Ok(()),
+        Phase::Unproven if unproven => Ok(()),
+        Phase::Unproven => Err(refused("it has no checks, so nobody knows whether its work holds")
+            .hint(format!("look at it (towline diff {id}), then: towline merge {id} --unproven"))),
+        phase if !phase.is_settled() => Err(refused("there is nothing proven to merge yet").hint(format!(
+            "follow it: towline logs -f {id} (or, when nobody drives it: towline run --goal {id})"
+        ))),
+        _ => Err(refused("its work is not proven, so it is not merged").hint(format!(
+            "go on with it (towline retry {id}), or look at what is there: towline diff {id}"
+        ))),
+    }
+}
+
+/// Whether the branch would get something that no check has seen.
+fn needs_checks(args: &Merge, record: &GoalRecord, plan: &MergePlan) -> bool {
+    plan.way == MergeWay::MergeCommit
+        && plan.files == MergedFiles::Mixed
+        && record.state.phase == Phase::Done
+        && !args.no_verify
+}
+
+fn say_why(args: &Merge, plan: &MergePlan) {
+    if !args.json {
+        output::print(format_args!(
+            "`{}` has moved on since the goal began: what was proven is not what would be merged.\n\
+             The checks run on the merge first:",
+            plan.into
+        ));
+    }
+}
+
+fn checks_fail(record: &GoalRecord, plan: &MergePlan, verdict: &Verdict) -> Failure {
+    let failed: Vec<String> = verdict.failed().map(|check| output::brief(&check.name)).collect();
+    let id = record.goal.id.short();
+    let what = format!(
+        "not merged: together with what is in `{}` now, these fail: {}",
+        plan.into,
+        failed.join(", ")
+    );
+    Failure::failed(what).hint(format!(
+        "their output: towline logs {id}; to merge and repair by hand: towline merge {id} --no-verify"
+    ))
+}
+
+/// A refusal with the way out that depends on the goal.
+fn explained(error: MergeError, record: &GoalRecord, work: &Work) -> Failure {
+    let hint = match &error {
+        MergeError::Conflicts { .. } => {
+            let root = work.repository.root().display();
+            let candidate = work.candidate.short();
+            Some(format!(
+                "nothing was changed; resolve it by hand: git -C {root} merge {candidate}\n  \
+                 or have an agent do it: towline run \"merge {candidate} and resolve the conflicts\" --check …"
+            ))
+        }
+        MergeError::InTheWay { .. } | MergeError::Detached { .. } | MergeError::Unfinished { .. } => {
+            Some(format!("nothing was changed; then: towline merge {}", record.goal.id.short()))
+        }
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Whether the goal's log does not say so yet.
+fn is_news(record: &GoalRecord, plan: &MergePlan) -> bool {
+    let known = record.state.merged.as_ref();
+    plan.way != MergeWay::AlreadyThere || known.is_none_or(|merged| merged.into != plan.into)
+}
+
+/// Says what happened, or would.
+fn tell(
+    context: &Context,
+    args: &Merge,
+    record: &GoalRecord,
+    work: &Work,
+    plan: &MergePlan,
+    verdict: Option<&Verdict>,
+) {
+    if args.json {
+        let report = MergeReport {
+            id: record.goal.id.to_string(),
+            into: plan.into.clone(),
+            way: match plan.way {
+                MergeWay::AlreadyThere => "already_there",
+                MergeWay::FastForward => "fast_forward",
+                MergeWay::MergeCommit => "merge_commit",
+            },
+            before: plan.before.to_string(),
+            commit: plan.after.to_string(),
+            candidate: work.candidate.to_string(),
+            files: plan.changed.len(),
+            proven: record.state.phase == Phase::Done
+                && (plan.files == MergedFiles::AsInCandidate || verdict.is_some_and(Verdict::met)),
+            verdict: verdict.map(VerdictReport::of),
+            dry_run: args.dry_run,
+        };
+        return output::tell(output::json(&report));
+    }
+    let paint = Paint::for_stdout(context);
+    let (into, candidate) = (&plan.into, work.candidate.short());
+    let files = match plan.changed.len() {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    };
+    let how = match plan.way {
+        MergeWay::AlreadyThere => {
+            return output::tell(format_args!("`{into}` has the work already (candidate {candidate})"));
+        }
+        MergeWay::FastForward => format!("{candidate} into `{into}` (fast-forward, {files})"),
+        MergeWay::MergeCommit if args.dry_run => {
+            format!("{candidate} into `{into}` by a merge commit without conflicts ({files})")
+        }
+        MergeWay::MergeCommit => {
+            format!("{candidate} into `{into}` by the merge commit {} ({files})", plan.after.short())
+        }
+    };
+    if !args.dry_run {
+        output::tell(paint.good(&format!("✓ merged {how}")));
+        return output::tell(format_args!("  tidy up: towline rm {}", record.goal.id.short()));
+    }
+    output::tell(format_args!("would merge {how}; nothing was changed"));
+    if needs_checks(args, record, plan) {
+        output::tell(format_args!(
+            "  `{into}` has moved on since the goal began, so the checks would run on the merge first"
+        ));
+    }
+}

@@ -1,0 +1,186 @@
+//! `towline rm`: removes goals with everything that belongs to them, and never their work.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use towline_core::GoalId;
+use towline_engine::{Engine, EngineError, RemovalError, Removed, UnmergedWork};
+use towline_store::GoalRecord;
+use towline_workspace::{Unmerged, WorkKind};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{find, output};
+
+/// Remove goals.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Work that none of your branches, remote branches or tags has keeps a goal from being removed. With --force it is kept under
+refs/towline/removed/ in the repository, and its commit is printed: `git branch NAME COMMIT` brings it back.")]
+pub(crate) struct Rm {
+    /// The goals' ids, or prefixes of them
+    #[arg(required = true)]
+    ids: Vec<String>,
+    /// Remove goals with unmerged work, too
+    #[arg(short, long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one goal, as JSON.
+#[derive(Serialize)]
+struct RmReport {
+    id: String,
+    removed: bool,
+    error: Option<String>,
+    kept: Vec<KeptReport>,
+    left: Option<String>,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct KeptReport {
+    reference: Option<String>,
+    commit: String,
+}
+
+/// Removes the goals one by one; those that cannot be removed do not keep the others.
+pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure> {
+    let mut records: Vec<GoalRecord> = Vec::new();
+    let mut state = None;
+    // All of them are looked up before the first is removed: a typing error removes nothing.
+    for id in &args.ids {
+        let found = find::goal(context, id).await?;
+        if records.iter().all(|known| known.goal.id != found.record.goal.id) {
+            records.push(found.record);
+        }
+        state = Some(found.state);
+    }
+    let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
+    let engine = context.engine(state, BTreeMap::new())?;
+    let unmerged = if args.force { UnmergedWork::Keep } else { UnmergedWork::Refuse };
+    let mut reports = Vec::new();
+    let mut refused = None;
+    for record in &records {
+        let removed = remove(&engine, record.goal.id, unmerged).await;
+        reports.push(report(record, &removed));
+        match removed {
+            Ok(removed) if !args.json => tell(record, &removed),
+            Ok(_) => {}
+            Err(error) => {
+                let failure = explained(record, error);
+                if records.len() > 1 || args.json {
+                    output::say(format_args!("{failure}"));
+                }
+                refused = Some(failure);
+            }
+        }
+    }
+    engine.close().await;
+    if args.json {
+        output::tell(output::json(&reports));
+    }
+    match refused {
+        None => Ok(ExitCode::SUCCESS),
+        Some(failure) if records.len() > 1 || args.json => Ok(failure.exit_code()),
+        Some(failure) => Err(failure),
+    }
+}
+
+async fn remove(engine: &Engine, goal: GoalId, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
+    engine.hold(goal).await?.remove(unmerged).await
+}
+
+fn tell(record: &GoalRecord, removed: &Removed) {
+    let id = record.goal.id.short();
+    output::tell(format_args!("removed goal {id} ({} freed)", output::bytes(removed.bytes)));
+    for kept in &removed.kept {
+        output::tell(format_args!(
+            "  what only this goal had is kept as {}: git -C {} branch NAME {}",
+            kept.reference,
+            record.goal.workspace.repository,
+            kept.commit.short()
+        ));
+    }
+    if let Some(files) = &removed.left.files {
+        output::tell(format_args!(
+            "  left alone, because nobody can tell what you need of it: {}",
+            files.display()
+        ));
+    }
+    if let Some(checkout) = &removed.left.branch_in {
+        output::tell(format_args!("  its branch stays, because it is checked out in {}", checkout.display()));
+    }
+}
+
+fn report(record: &GoalRecord, removed: &Result<Removed, RemovalError>) -> RmReport {
+    let id = record.goal.id.to_string();
+    match removed {
+        Ok(Removed { kept, left, bytes }) => RmReport {
+            id,
+            removed: true,
+            error: None,
+            kept: kept
+                .iter()
+                .map(|kept| KeptReport {
+                    reference: Some(kept.reference.clone()),
+                    commit: kept.commit.to_string(),
+                })
+                .collect(),
+            left: left.files.as_ref().map(|files| files.display().to_string()),
+            bytes: *bytes,
+        },
+        Err(error) => {
+            let work = match error {
+                RemovalError::Unmerged { work } => work.as_slice(),
+                _ => &[],
+            };
+            let commits =
+                work.iter().map(|work| KeptReport { reference: None, commit: work.commit.to_string() });
+            RmReport {
+                id,
+                removed: false,
+                error: Some(error.to_string()),
+                kept: commits.collect(),
+                left: None,
+                bytes: 0,
+            }
+        }
+    }
+}
+
+fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
+    let id = record.goal.id.short();
+    let message = format!("goal {id} was not removed: {error}");
+    match error {
+        RemovalError::Engine(error @ EngineError::Store(_)) => error.into(),
+        RemovalError::Engine(EngineError::Busy { .. }) | RemovalError::Alive { .. } => {
+            Failure::usage(format!("goal {id} was not removed: something works on it"))
+                .hint(format!("end it first: towline cancel {id}"))
+        }
+        RemovalError::Unmerged { work } => {
+            let work: Vec<String> = work.iter().map(described).collect();
+            Failure::person(format!("{message}: {}", work.join("; "))).hint(format!(
+                "take it (towline merge {id}), look at it (towline diff {id}), or remove the goal and keep the work under \
+                 a private ref: towline rm --force {id}"
+            ))
+        }
+        RemovalError::NoRepository { .. } => Failure::person(message).hint(format!(
+            "put the repository back, or give the goal up and leave its files where they are: towline rm --force {id}"
+        )),
+        RemovalError::Workspace(error) => error.into(),
+        RemovalError::Engine(error) => error.into(),
+    }
+}
+
+fn described(work: &Unmerged) -> String {
+    let Unmerged { kind, commit } = work;
+    match kind {
+        WorkKind::Files => format!("files in its worktree (as commit {})", commit.short()),
+        WorkKind::Branch => format!("commits on its branch (up to {})", commit.short()),
+        WorkKind::Candidate => format!("the candidate {}", commit.short()),
+    }
+}

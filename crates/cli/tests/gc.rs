@@ -1,0 +1,177 @@
+//! `towline gc`: what nobody needs goes, and never work.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use support::{Desk, Ran};
+use towline_testkit::hostile;
+
+/// A goal that no store has heard of.
+const UNKNOWN: &str = "01932f6e-7c00-7abc-8def-0123456789ab";
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+fn desk() -> Desk {
+    Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"))
+}
+
+fn run_a_goal(desk: &Desk, check: &str) -> String {
+    let ran = desk.towline(["run", "fix it", "--check", check, "--budget", "attempts=1", "--json"]);
+    ran.json()["id"].as_str().expect("an id").to_owned()
+}
+
+fn gc(desk: &Desk, more: &[&str]) -> Ran {
+    let mut args = vec!["gc"];
+    args.extend(more);
+    let ran = desk.towline(args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran
+}
+
+/// The kinds and the paths below the state directory of what was removed, or what was kept.
+fn listed(desk: &Desk, report: &Value, list: &str) -> Vec<(String, PathBuf)> {
+    let home = desk.home.towline().canonicalize().expect("a state directory");
+    let entries = report[list].as_array().expect("a list").iter();
+    entries
+        .map(|entry| {
+            let path = Path::new(entry["path"].as_str().expect("a path"));
+            let below = path.strip_prefix(&home).expect("below the state directory").to_path_buf();
+            (entry["kind"].as_str().unwrap_or("kept").to_owned(), below)
+        })
+        .collect()
+}
+
+fn entry(kind: &str, path: &str) -> (String, PathBuf) {
+    (kind.to_owned(), PathBuf::from(path))
+}
+
+fn make_old(path: &Path, age: Duration) {
+    let file = File::open(path).expect("a file");
+    #[expect(clippy::disallowed_methods, reason = "the age of a file is a matter of wall time")]
+    let then = SystemTime::now() - age;
+    file.set_modified(then).expect("an older file");
+}
+
+#[test]
+fn worktrees_of_merged_goals_go_and_all_others_stay_with_the_reason() {
+    let desk = desk();
+    let merged = run_a_goal(&desk, "true");
+    let failed = run_a_goal(&desk, "false");
+    let unmerged = run_a_goal(&desk, "test -e fix.txt");
+    assert_eq!(desk.towline(["merge", &merged]).code, Some(0));
+    let workspace = desk.show(&unmerged)["workspace"].as_str().expect("a workspace").to_owned();
+    fs::write(Path::new(&workspace).join("more.txt"), "not merged\n").expect("written");
+
+    let dry = gc(&desk, &["--dry-run", "--json"]).json();
+    let expected = [entry("worktree", &format!("workspaces/{merged}"))];
+    assert_eq!(listed(&desk, &dry, "removed"), expected);
+    assert!(desk.home.towline().join(format!("workspaces/{merged}")).exists(), "nothing was changed");
+
+    let cleared = gc(&desk, &["--json"]).json();
+    assert_eq!(listed(&desk, &cleared, "removed"), expected);
+    assert!(cleared["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{cleared}");
+    let kept =
+        [entry("kept", &format!("workspaces/{unmerged}")), entry("kept", &format!("workspaces/{failed}"))];
+    assert_eq!(listed(&desk, &cleared, "kept"), kept);
+    let why = |at: usize| cleared["kept"][at]["why"].as_str().expect("a reason").to_owned();
+    assert!(why(0).contains("in none of your branches"), "{}", why(0));
+    assert!(why(1).contains("towline retry"), "{}", why(1));
+    assert!(!desk.home.towline().join(format!("workspaces/{merged}")).exists());
+    assert!(!desk.project.git(["branch", "--list"]).contains(&merged[28..]));
+    assert_eq!(desk.towline(["ls", "--json"]).json().as_array().map(Vec::len), Some(3), "goals stay");
+    assert_eq!(desk.towline(["diff", &merged]).code, Some(0), "what it changed can still be seen");
+
+    let again = gc(&desk, &[]);
+    assert!(again.stdout.contains("nothing to remove"), "{}", again.stdout);
+    assert_eq!(desk.towline(["rm", &merged]).code, Some(0));
+}
+
+#[test]
+fn logs_go_after_the_time_that_the_configuration_says() {
+    let desk = desk();
+    let goal = run_a_goal(&desk, "true");
+    let logs = desk.home.towline().join(format!("attempts/{goal}"));
+    gc(&desk, &[]);
+    assert!(logs.exists(), "they are younger than 30 days");
+    gc(&desk, &["--older-than", "1h"]);
+    assert!(logs.exists(), "and than an hour");
+
+    desk.project.write("towline.toml", "[retention]\nlogs = \"0s\"\n");
+    let cleared = gc(&desk, &["--json"]).json();
+    assert_eq!(listed(&desk, &cleared, "removed"), [entry("logs", &format!("attempts/{goal}"))]);
+    assert!(!logs.exists());
+    let raw = desk.towline(["logs", &goal, "--raw"]);
+    assert_eq!(raw.code, Some(5), "{raw:?}");
+    assert!(raw.stderr.contains("retention.logs"), "{}", raw.stderr);
+    assert!(desk.towline(["logs", &goal]).stdout.contains("✓ done"), "the story is still there");
+    assert_eq!(desk.towline(["verify", &goal]).code, Some(0));
+}
+
+#[test]
+fn what_belongs_to_nobody_goes_and_files_that_may_be_work_do_not() {
+    let desk = desk();
+    run_a_goal(&desk, "true");
+    let home = desk.home.towline();
+    for (path, text) in [
+        (format!("attempts/{UNKNOWN}/1/stdout.log"), "left\n"),
+        (format!("verify/{UNKNOWN}/file"), "left\n"),
+        (format!("workspaces/{UNKNOWN}/file"), "who knows\n"),
+        ("engines/gone.sock".to_owned(), ""),
+        ("engines/dead.lock".to_owned(), ""),
+    ] {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("written");
+    }
+    let cleared = gc(&desk, &["--json"]).json();
+    let mut removed = listed(&desk, &cleared, "removed");
+    removed.sort();
+    let expected = [
+        entry("engine", "engines/dead.lock"),
+        entry("engine", "engines/gone.sock"),
+        entry("orphan", &format!("attempts/{UNKNOWN}")),
+        entry("orphan", &format!("verify/{UNKNOWN}")),
+    ];
+    assert_eq!(removed, expected);
+    assert!(home.join(format!("workspaces/{UNKNOWN}/file")).exists());
+    assert!(
+        cleared["kept"].as_array().expect("a list").iter().any(|kept| kept["goal"] == UNKNOWN),
+        "{cleared}"
+    );
+    for path in ["attempts", "verify"] {
+        assert!(!home.join(path).join(UNKNOWN).exists(), "{path}");
+    }
+}
+
+#[test]
+fn conversations_go_when_they_are_old_and_nobody_has_them() {
+    let desk = desk();
+    run_a_goal(&desk, "true");
+    let folder = desk.home.towline().join("sessions");
+    fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str| folder.join(format!("{name}.jsonl"));
+    for name in ["old", "young", "open"] {
+        fs::write(file(name), "{}\n").expect("written");
+    }
+    make_old(&file("old"), 31 * DAY);
+    make_old(&file("open"), 31 * DAY);
+    let open = File::open(file("open")).expect("a file");
+    open.lock().expect("nobody else has it");
+    gc(&desk, &[]);
+    let left = ["old", "young", "open"].map(|name| file(name).exists());
+    assert_eq!(left, [false, true, true]);
+}
+
+#[test]
+fn without_any_state_there_is_nothing_to_do_and_nothing_is_made() {
+    let desk = Desk::new();
+    let ran = gc(&desk, &[]);
+    assert!(ran.stdout.contains("nothing to remove"), "{}", ran.stdout);
+    assert!(!desk.home.towline().join("towline.db").exists());
+    assert_eq!(desk.towline(["gc", "--older-than", "soon"]).code, Some(2));
+}

@@ -1,0 +1,227 @@
+//! `towline merge`: the proven commit gets into the user's branch, or nothing happens and it is said what to do.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Desk, Ran};
+use towline_testkit::hostile;
+
+/// The agent writes `fix.txt`; a person may break the check later by a file `broken`.
+const CHECK: &str = "test -e fix.txt && ! test -e broken";
+
+fn desk() -> Desk {
+    Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"))
+}
+
+/// Runs a goal to its end and gives its id.
+fn run_a_goal(desk: &Desk, more: &[&str]) -> String {
+    let mut args = vec!["run", "fix it", "--json"];
+    args.extend(more);
+    let ran = desk.towline(args);
+    let id = ran.json()["id"].as_str().map(str::to_owned);
+    id.unwrap_or_else(|| panic!("{ran:?}"))
+}
+
+fn proven(desk: &Desk) -> String {
+    run_a_goal(desk, &["--check", CHECK])
+}
+
+fn merge(desk: &Desk, goal: &str, more: &[&str]) -> Ran {
+    let mut args = vec!["merge", goal];
+    args.extend(more);
+    desk.towline(args)
+}
+
+fn head(desk: &Desk) -> String {
+    desk.project.git(["rev-parse", "HEAD"])
+}
+
+/// The kinds of a goal's events from its end on.
+fn kinds_after_the_end(desk: &Desk, goal: &str) -> Vec<String> {
+    let events = desk.events(goal);
+    let kinds = events.iter().map(|event| event["event"]["kind"].as_str().expect("a kind").to_owned());
+    let kinds: Vec<String> = kinds.collect();
+    let end = kinds.iter().rposition(|kind| kind == "phase_changed").expect("an end");
+    kinds[end + 1..].to_vec()
+}
+
+#[test]
+fn a_proven_commit_is_merged_from_anywhere_told_everywhere_and_merged_once() {
+    let desk = desk();
+    let goal = proven(&desk);
+    let candidate = desk.show(&goal)["candidate"].as_str().expect("a candidate").to_owned();
+    let before = head(&desk);
+
+    let dry = merge(&desk, &goal, &["--dry-run"]);
+    assert_eq!((dry.code, head(&desk)), (Some(0), before.clone()), "{dry:?}");
+    assert!(dry.stdout.contains("would merge") && dry.stdout.contains("fast-forward"), "{}", dry.stdout);
+
+    let mut elsewhere = desk.command(["merge", &goal[28..], "--json"]);
+    elsewhere.current_dir(desk.home.path());
+    let merged = support::finish(elsewhere.spawn().expect("towline starts"));
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    let expected = json!({
+        "id": goal, "into": "main", "way": "fast_forward", "before": before, "commit": candidate,
+        "candidate": candidate, "files": 1, "proven": true, "verdict": null, "dry_run": false,
+    });
+    assert_eq!(merged.json(), expected);
+    assert_eq!((head(&desk), desk.project.read("fix.txt")), (candidate.clone(), "fixed\n".to_owned()));
+
+    let report = desk.show(&goal);
+    let merged = &report["merged"];
+    assert_eq!((&merged["into"], &merged["commit"]), (&json!("main"), &json!(candidate)), "{report}");
+    assert_eq!(report["phase"], "done");
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"]);
+    assert_eq!(desk.towline(["ls", "--json"]).json()[0]["merged"]["into"], "main");
+    assert!(desk.towline(["ls"]).stdout.contains("done, merged"));
+    assert!(desk.towline(["show", &goal]).stdout.contains("merged into main"));
+    assert!(desk.towline(["logs", &goal]).stdout.contains("merged into main at"));
+
+    let again = merge(&desk, &goal, &[]);
+    assert_eq!((again.code, head(&desk)), (Some(0), candidate), "{again:?}");
+    assert!(again.stdout.contains("already"), "{}", again.stdout);
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"], "nothing new is recorded");
+}
+
+#[test]
+fn a_merge_with_newer_work_is_checked_before_the_branch_moves() {
+    let desk = desk();
+    let goal = proven(&desk);
+    desk.project.write("other.txt", "other\n");
+    let moved = desk.project.commit("other work");
+
+    let merged = merge(&desk, &goal, &[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(merged.stdout.contains("has moved on since the goal began"), "{}", merged.stdout);
+    assert!(merged.stdout.contains("✓ "), "{}", merged.stdout);
+    let parents = desk.project.git(["log", "-1", "--format=%P"]);
+    assert!(parents.starts_with(&moved), "{parents}");
+    let message = desk.project.git(["log", "-1", "--format=%B"]);
+    for wanted in ["fix it", &goal, "test -e fix.txt"] {
+        assert!(message.contains(wanted), "no {wanted:?} in {message}");
+    }
+    assert_eq!(desk.project.git(["log", "-1", "--format=%an"]), "Test", "the user's commit");
+    assert_eq!(desk.project.git(["status", "--porcelain"]), "");
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "verified", "merged"]);
+}
+
+#[test]
+fn a_merge_on_which_the_checks_fail_is_refused_with_the_evidence_and_may_be_insisted_on() {
+    let desk = desk();
+    let goal = proven(&desk);
+    desk.project.write("broken", "");
+    let moved = desk.project.commit("breaks the check");
+
+    let refused = merge(&desk, &goal, &[]);
+    assert_eq!((refused.code, head(&desk)), (Some(3), moved.clone()), "{refused:?}");
+    assert!(refused.stdout.contains("✗ "), "{}", refused.stdout);
+    assert!(refused.stderr.contains("not merged"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--no-verify"), "{}", refused.stderr);
+    assert_eq!(desk.show(&goal)["merged"], Value::Null);
+    assert_eq!(desk.project.git(["worktree", "list"]).lines().count(), 2, "no checkout is left");
+
+    let insisted = merge(&desk, &goal, &["--no-verify", "--json"]);
+    assert_eq!(insisted.code, Some(0), "{insisted:?}");
+    let report = insisted.json();
+    assert_eq!((&report["way"], &report["proven"]), (&json!("merge_commit"), &json!(false)));
+}
+
+#[test]
+fn a_conflict_leaves_everything_as_it_was_and_says_how_to_go_on() {
+    let desk = desk();
+    let goal = proven(&desk);
+    desk.project.write("fix.txt", "another fix\n");
+    let moved = desk.project.commit("the same file");
+    let refused = merge(&desk, &goal, &[]);
+    assert_eq!((refused.code, head(&desk)), (Some(4), moved), "{refused:?}");
+    for wanted in ["fix.txt", "nothing was changed", "git -C ", " merge "] {
+        assert!(refused.stderr.contains(wanted), "no {wanted:?} in {}", refused.stderr);
+    }
+    assert_eq!(desk.project.git(["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_is_in_the_way_is_named_and_nothing_is_written_over() {
+    let desk = desk();
+    let goal = proven(&desk);
+    let before = head(&desk);
+    desk.project.write("fix.txt", "mine\n");
+    let refused = merge(&desk, &goal, &[]);
+    assert_eq!((refused.code, head(&desk)), (Some(4), before.clone()), "{refused:?}");
+    assert!(refused.stderr.contains("fix.txt"), "{}", refused.stderr);
+    assert_eq!(desk.project.read("fix.txt"), "mine\n");
+    std::fs::remove_file(desk.project.path().join("fix.txt")).expect("removed");
+
+    desk.project.git(["switch", "--quiet", "--detach"]);
+    let detached = merge(&desk, &goal, &[]);
+    assert_eq!(detached.code, Some(4), "{detached:?}");
+    assert!(detached.stderr.contains("git switch"), "{}", detached.stderr);
+
+    let named = merge(&desk, &goal, &["--into", "main"]);
+    assert_eq!((named.code, head(&desk)), (Some(0), before), "{named:?}");
+    let candidate = desk.show(&goal)["candidate"].clone();
+    assert_eq!(json!(desk.project.git(["rev-parse", "main"])), candidate);
+    let own = desk.show(&goal)["branch"].as_str().expect("a branch").to_owned();
+    assert_eq!(merge(&desk, &goal, &["--into", &own]).code, Some(2));
+    assert_eq!(merge(&desk, &goal, &["--into", "nope"]).code, Some(2));
+}
+
+#[test]
+fn unproven_work_is_merged_only_by_that_name_and_other_work_not_at_all() {
+    let desk = desk();
+    let unproven = run_a_goal(&desk, &[]);
+    let before = head(&desk);
+    let refused = merge(&desk, &unproven, &[]);
+    assert_eq!((refused.code, head(&desk)), (Some(2), before.clone()), "{refused:?}");
+    assert!(refused.stderr.contains("--unproven"), "{}", refused.stderr);
+
+    let failed = run_a_goal(&desk, &["--check", "false", "--budget", "attempts=1"]);
+    let refused = merge(&desk, &failed, &["--unproven"]);
+    assert_eq!((refused.code, head(&desk)), (Some(2), before), "{refused:?}");
+    assert!(refused.stderr.contains("towline retry"), "{}", refused.stderr);
+
+    let merged = merge(&desk, &unproven, &["--unproven"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert_eq!(desk.project.read("fix.txt"), "fixed\n");
+}
+
+#[test]
+fn changes_that_the_goal_started_from_are_committed_first_and_then_merged_without_conflict() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo '2 fixed' > lines.txt"));
+    desk.project.write("lines.txt", "1\n");
+    desk.project.commit("a line");
+    desk.project.write("lines.txt", "2\n");
+    let goal = run_a_goal(&desk, &["--include-dirty", "--check", "grep fixed lines.txt"]);
+    let refused = merge(&desk, &goal, &[]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("the goal started from"), "{}", refused.stderr);
+    desk.project.commit("my changes");
+    let merged = merge(&desk, &goal, &[]);
+    assert_eq!(
+        (merged.code, desk.project.read("lines.txt")),
+        (Some(0), "2 fixed\n".to_owned()),
+        "{merged:?}"
+    );
+    assert!(!merged.stdout.contains("has moved on"), "exactly what was proven: {}", merged.stdout);
+}
+
+#[test]
+fn a_repository_that_is_gone_or_bare_is_named() {
+    let desk = desk();
+    let goal = proven(&desk);
+    let moved = desk.project.path().with_file_name("moved");
+    std::fs::rename(desk.project.path(), &moved).expect("moved");
+    let mut command = desk.command(["merge", &goal]);
+    command.current_dir(desk.home.path());
+    let refused = support::finish(command.spawn().expect("towline starts"));
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(refused.stderr.contains("is not in"), "{}", refused.stderr);
+    std::fs::rename(&moved, desk.project.path()).expect("moved back");
+
+    desk.project.git(["config", "core.bare", "true"]);
+    let refused = merge(&desk, &goal, &[]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("has no working tree"), "{}", refused.stderr);
+}

@@ -1,0 +1,208 @@
+//! `towline rm`: a goal goes with everything that belongs to it, and its work is never lost.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::json;
+use support::{Desk, LIMIT, finish};
+use towline_testkit::hostile;
+use towline_testkit::scratch::wait_for;
+
+fn desk() -> Desk {
+    Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"))
+}
+
+fn run_a_goal(desk: &Desk) -> String {
+    let ran = desk.towline(["run", "fix it", "--check", "test -e fix.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.json()["id"].as_str().expect("an id").to_owned()
+}
+
+/// Everything in the repository and the state directory that carries the goal's id.
+fn traces(desk: &Desk, goal: &str) -> Vec<String> {
+    let refs = desk.project.git(["for-each-ref", "--format=%(refname)"]);
+    let worktrees = desk.project.git(["worktree", "list", "--porcelain"]);
+    let mut found: Vec<String> = refs.lines().chain(worktrees.lines()).map(str::to_owned).collect();
+    for folder in ["attempts", "workspaces", "verify"] {
+        let entries = std::fs::read_dir(desk.home.towline().join(folder)).into_iter().flatten().flatten();
+        found.extend(entries.map(|entry| entry.path().display().to_string()));
+    }
+    found.retain(|line| line.contains(goal) || line.contains(&goal[28..]));
+    found
+}
+
+#[test]
+fn a_merged_goal_goes_without_a_trace_and_others_stay() {
+    let desk = desk();
+    let (goal, other) = (run_a_goal(&desk), run_a_goal(&desk));
+    assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
+    let head = desk.project.git(["rev-parse", "HEAD"]);
+    let others = traces(&desk, &other);
+    let removed = desk.towline(["rm", &goal[28..]]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert!(removed.stdout.contains("freed"), "{}", removed.stdout);
+    assert_eq!(traces(&desk, &goal), Vec::<String>::new());
+    assert_eq!(traces(&desk, &other), others);
+    assert_eq!(desk.towline(["ls", "--json"]).json().as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (desk.project.git(["rev-parse", "HEAD"]), desk.project.git(["status", "--porcelain"])),
+        (head, String::new())
+    );
+    assert_eq!(desk.towline(["rm", &goal]).code, Some(5), "it is gone");
+}
+
+#[test]
+fn unmerged_work_is_refused_and_kept_by_force() {
+    let desk = desk();
+    let goal = run_a_goal(&desk);
+    let report = desk.show(&goal);
+    let candidate = report["candidate"].as_str().expect("a candidate").to_owned();
+    let before = traces(&desk, &goal);
+    let refused = desk.towline(["rm", &goal]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    for wanted in [&candidate[..12], "towline merge", "--force"] {
+        assert!(refused.stderr.contains(wanted), "no {wanted:?} in {}", refused.stderr);
+    }
+    assert_eq!(desk.show(&goal), report);
+    let refs: Vec<String> = traces(&desk, &goal);
+    assert!(before.iter().all(|trace| refs.contains(trace)), "{before:?} {refs:?}");
+
+    let forced = desk.towline(["rm", "--force", "--json", &goal]);
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    let kept = format!("refs/towline/removed/{goal}/candidate");
+    assert_eq!(forced.json()[0]["kept"], json!([{"reference": kept, "commit": candidate}]));
+    assert_eq!(traces(&desk, &goal), std::slice::from_ref(&kept));
+    assert_eq!(desk.project.git(["rev-parse", &kept]), candidate);
+    assert_eq!(desk.project.git(["show", &format!("{kept}:fix.txt")]), "fixed");
+}
+
+#[test]
+fn files_that_somebody_left_in_the_worktree_are_work() {
+    let desk = desk();
+    let goal = run_a_goal(&desk);
+    assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::write(Path::new(&workspace).join("notes.txt"), "by hand\n").expect("written");
+    let refused = desk.towline(["rm", &goal]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("files in its worktree"), "{}", refused.stderr);
+    let forced = desk.towline(["rm", "-f", &goal]);
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    let kept = format!("refs/towline/removed/{goal}/work:notes.txt");
+    assert_eq!(desk.project.git(["show", &kept]), "by hand");
+    assert!(!Path::new(&workspace).exists());
+}
+
+#[test]
+fn several_are_removed_at_once_and_a_typing_error_removes_none() {
+    let desk = desk();
+    let (one, two) = (run_a_goal(&desk), run_a_goal(&desk));
+    assert_eq!(desk.towline(["rm", "-f", &one, "ffffffff"]).code, Some(5));
+    assert_eq!(desk.towline(["ls", "--json"]).json().as_array().map(Vec::len), Some(2));
+    let merged = desk.towline(["merge", &one]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    let removed = desk.towline(["rm", &one, &two, &one, "--json"]);
+    assert_eq!(removed.code, Some(4), "one of them is not merged: {removed:?}");
+    let report = removed.json();
+    let outcomes = json!([report[0]["removed"], report[1]["removed"], report[2]["removed"]]);
+    assert_eq!(outcomes, json!([true, false, null]), "{report}");
+}
+
+#[test]
+fn a_goal_that_somebody_drives_is_refused() {
+    let desk = Desk::with_script(|dir| {
+        hostile::with_body(dir, "lingers", "await_prompt\ninit\n: > \"$HOME/working\"\nlinger\n")
+    });
+    let towline = desk.start(["run", "never stop", "--check", "true", "--json"]);
+    wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
+    let goal = desk.only_goal();
+    let refused = desk.towline(["rm", "--force", &goal]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("towline cancel"), "{}", refused.stderr);
+    assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
+    finish(towline);
+    let removed = desk.towline(["rm", &goal]);
+    assert_eq!(removed.code, Some(0), "nothing was done yet: {removed:?}");
+    assert_eq!(traces(&desk, &goal), Vec::<String>::new());
+}
+
+#[test]
+fn a_removal_that_was_cut_off_is_finished_by_the_next() {
+    let desk = desk();
+    let goal = run_a_goal(&desk);
+    let candidate = desk.show(&goal)["candidate"].as_str().expect("a candidate").to_owned();
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    // As a removal leaves it that was killed after its first steps.
+    desk.project.git(["update-ref", &format!("refs/towline/removed/{goal}/candidate"), &candidate]);
+    desk.project.git(["worktree", "remove", "--force", &workspace]);
+    desk.project.git(["update-ref", "-d", &format!("refs/towline/{goal}/candidates/1")]);
+    let removed = desk.towline(["rm", &goal]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!(traces(&desk, &goal), [format!("refs/towline/removed/{goal}/candidate")]);
+}
+
+#[test]
+fn without_its_repository_a_goal_goes_only_by_force_and_its_files_stay() {
+    let desk = desk();
+    let goal = run_a_goal(&desk);
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    let moved = desk.project.path().with_file_name("moved");
+    std::fs::rename(desk.project.path(), &moved).expect("moved");
+    let rm = |args: &[&str]| {
+        let mut command = desk.command(args);
+        finish(command.current_dir(desk.home.path()).spawn().expect("towline starts"))
+    };
+    let refused = rm(&["rm", &goal]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let forced = rm(&["rm", "--force", &goal]);
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    assert!(forced.stdout.contains(&workspace), "{}", forced.stdout);
+    assert!(Path::new(&workspace).join("fix.txt").exists());
+    std::fs::rename(&moved, desk.project.path()).expect("moved back");
+}
+
+#[test]
+fn a_goal_that_worked_in_place_has_nothing_to_merge_and_leaves_the_files_alone() {
+    let desk = desk();
+    desk.project.write("README.md", "changed before the goal\n");
+    let args = ["run", "fix it", "--in-place", "--check", "test -e fix.txt", "--json"];
+    let ran = desk.towline(args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let goal = ran.json()["id"].as_str().expect("an id").to_owned();
+    let refused = desk.towline(["merge", &goal]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("worked in place"), "{}", refused.stderr);
+    assert_eq!(desk.towline(["verify", &goal]).code, Some(0));
+    desk.project.write("README.md", "changed since\n");
+    let removed = desk.towline(["rm", &goal]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!(desk.project.read("fix.txt"), "fixed\n");
+    let before = format!("refs/towline/removed/{goal}/before");
+    assert_eq!(traces(&desk, &goal), std::slice::from_ref(&before));
+    assert_eq!(desk.project.git(["show", &format!("{before}:README.md")]), "changed before the goal");
+}
+
+#[test]
+fn what_a_folder_without_git_was_like_before_stays_in_its_history() {
+    let desk = desk();
+    let folder = desk.home.path().join("work");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("mine.txt"), "mine\n").expect("written");
+    let towline = |args: &[&str]| {
+        let mut command = desk.command(args);
+        finish(command.current_dir(&folder).spawn().expect("towline starts"))
+    };
+    let ran = towline(&["run", "fix it", "--in-place", "--check", "test -e fix.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let goal = ran.json()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(towline(&["verify", &goal]).code, Some(0));
+    let removed = towline(&["rm", &goal]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let history = desk.home.towline().join(format!("workspaces/{goal}.git"));
+    assert!(removed.stdout.contains(&format!("{goal}.git")), "{}", removed.stdout);
+    assert!(history.join("HEAD").exists() && folder.join("fix.txt").exists());
+    assert_eq!(towline(&["show", &goal]).code, Some(5));
+}

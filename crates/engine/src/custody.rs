@@ -1,0 +1,138 @@
+//! Holding a goal that nobody drives, while something is done with its work: checked again, merged, removed.
+//!
+//! The lease is taken and renewed as a driver does, so that nobody takes the goal up meanwhile, here or in another
+//! process. Nothing is ever started for the goal itself.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use towline_check::{CheckError, CheckRun, Progress};
+use towline_core::{Commit, Event, Goal, GoalId, Verdict};
+use towline_store::{GoalRecord, Lease};
+use towline_workspace::{Candidate, Repository};
+
+use crate::driver::Driver;
+use crate::engine::{Engine, LEASE, Shared};
+use crate::error::EngineError;
+use crate::home::Home;
+
+/// A goal that is held. Give it back when all is done; a lease that is not given back runs out by itself.
+pub struct Custody {
+    /// The goal as it was when it was taken.
+    pub record: GoalRecord,
+    shared: Arc<Shared>,
+    lease: Lease,
+    driver: Driver,
+    noted: Noted,
+    /// Renews the lease; ends with this.
+    _renewal: JoinSet<()>,
+}
+
+/// Whether the goal's log says that it is held.
+enum Noted {
+    Nothing,
+    Claim,
+}
+
+/// What is to be checked again.
+#[derive(Debug, Clone, Copy)]
+pub struct Recheck<'a> {
+    /// The repository that holds it.
+    pub repository: &'a Repository,
+    /// The commit, and how it came to be.
+    pub candidate: &'a Candidate,
+    /// What counts as the state before the work.
+    pub base: &'a Commit,
+}
+
+impl Engine {
+    /// Holds a goal that nobody drives now.
+    pub async fn hold(&self, goal: GoalId) -> Result<Custody, EngineError> {
+        let lease = self.claim_in_time(goal, None).await?;
+        let shared = self.shared();
+        // Whoever held it before may have moved it on until a moment ago.
+        let record = shared.store.load(goal).await?;
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
+        let (_, inbox) = mpsc::channel(1);
+        let (last_seq, _) = watch::channel(record.last_seq);
+        let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, last_seq);
+        Ok(Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal })
+    }
+}
+
+impl Custody {
+    /// Runs the goal's checks on a commit in a clean checkout, as after an attempt. When `stop` comes to its end they
+    /// are ended, with all that they started.
+    pub async fn check(
+        &self,
+        what: Recheck<'_>,
+        stop: impl Future<Output = ()>,
+        on_progress: impl FnMut(Progress),
+    ) -> Result<Verdict, CheckError> {
+        let mut goal: Goal = self.record.goal.clone();
+        goal.workspace.base = what.base.clone();
+        let run = CheckRun {
+            goal: &goal,
+            candidate: what.candidate,
+            repository: what.repository,
+            verify_dir: &self.shared.home.verification(goal.id),
+            log_dir: &self.log_dir(),
+            shim: &self.shared.shim,
+            environment: &self.shared.environment,
+        };
+        towline_check::run(run, stop, on_progress).await
+    }
+
+    /// Where the logs of these checks are.
+    fn log_dir(&self) -> std::path::PathBuf {
+        self.shared.home.rechecks(self.record.goal.id)
+    }
+
+    /// Records what the operator did.
+    pub async fn note(&mut self, event: Event) -> Result<(), EngineError> {
+        match self.noted {
+            Noted::Nothing => {
+                self.driver.record_claim(Some(event)).await?;
+                self.noted = Noted::Claim;
+            }
+            Noted::Claim => {
+                let goal = self.record.goal.id.short();
+                let granted = self.driver.grant(event).await?;
+                granted.map_err(|illegal| EngineError::Illegal { goal, illegal })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where its files are.
+    pub(crate) fn home(&self) -> &Home {
+        &self.shared.home
+    }
+
+    /// Removes what is stored about the goal.
+    pub(crate) async fn forget(self) -> Result<(), EngineError> {
+        Ok(self.shared.store.remove(&self.lease).await?)
+    }
+
+    /// Gives the goal back.
+    pub async fn give_back(self) {
+        // A lease that cannot be given back runs out by itself.
+        let _ = self.shared.store.release(&self.lease).await;
+    }
+}
+
+/// Moves the end of the lease on until somebody else has it.
+async fn renew(shared: Arc<Shared>, mut lease: Lease) {
+    loop {
+        tokio::time::sleep(LEASE / 3).await;
+        let now = shared.clock.now();
+        match shared.store.renew(&lease, now.checked_add(LEASE).unwrap_or(now)).await {
+            Ok(renewed) => lease = renewed,
+            Err(towline_store::StoreError::Fenced { .. }) => return,
+            // A store that cannot be written to for a moment may be the next time.
+            Err(_) => {}
+        }
+    }
+}

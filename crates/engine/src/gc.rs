@@ -1,0 +1,319 @@
+//! Clearing away what nobody needs any more: a look first ([`look`]), then the removal of exactly that
+//! ([`Engine::clear_away`]).
+//!
+//! Worktrees go only of goals that are done for good and whose work one of the user's branches has; raw logs and
+//! conversations only when they are old and belong to nothing that may go on. Whatever is not certain stays, and it is
+//! said why. Goals themselves are removed by `removal`, never here.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use tokio::task::spawn_blocking;
+use towline_core::{FailureReason, GoalId, Phase};
+use towline_store::{GoalRecord, Store, StoreError};
+use towline_workspace::{discard_verification, remove_directory};
+
+use crate::control::is_driven;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::home::Home;
+use crate::place::repository_of;
+use crate::presence::stale_files;
+use crate::removal::{is_alive, remains, size_of};
+use crate::sweep::directories;
+
+/// Something that nobody needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waste {
+    /// What it is.
+    pub kind: WasteKind,
+    /// Where.
+    pub path: PathBuf,
+    /// The goal that it belongs or belonged to.
+    pub goal: Option<GoalId>,
+    /// The room it takes.
+    pub bytes: u64,
+}
+
+/// Kinds of things that nobody needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WasteKind {
+    /// The worktree and the branch of a goal whose work is merged, or that has none.
+    Workspace,
+    /// A clean checkout that was left over.
+    Checkout,
+    /// The raw logs of a goal that ended long ago.
+    Logs,
+    /// A conversation of the built-in agent that no goal may go on with.
+    Session,
+    /// What is left of a goal that does not exist.
+    Orphan,
+    /// The lock or the socket of an engine that is dead.
+    EngineFile,
+}
+
+impl WasteKind {
+    /// The name in JSON and on screens.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Workspace => "worktree",
+            Self::Checkout => "checkout",
+            Self::Logs => "logs",
+            Self::Session => "session",
+            Self::Orphan => "orphan",
+            Self::EngineFile => "engine",
+        }
+    }
+}
+
+/// Something that might be taken for waste, and stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spared {
+    /// Where.
+    pub path: PathBuf,
+    /// The goal that it belongs to.
+    pub goal: Option<GoalId>,
+    /// Why it stays.
+    pub why: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What nobody needs.
+    pub waste: Vec<Waste>,
+    /// What stays.
+    pub spared: Vec<Spared>,
+}
+
+/// Looks for what nobody needs. Changes nothing that anybody would notice.
+pub async fn look(
+    home: &Home,
+    store: &Arc<dyn Store>,
+    now: Timestamp,
+    older_than: Duration,
+) -> Result<Findings, StoreError> {
+    let home = home.clone();
+    let limit = now.checked_sub(older_than).unwrap_or(Timestamp::MIN);
+    // Directories before goals: whatever made one was recorded before.
+    let found = blocking({
+        let home = home.clone();
+        move || Directories::of(&home)
+    })
+    .await;
+    let records = store.list().await?;
+    Ok(blocking(move || {
+        let mut findings = Findings::default();
+        engine_files(&home, &mut findings);
+        for record in &records {
+            look_at_goal(&home, record, limit, &mut findings);
+        }
+        orphans(&home, &found, &records, &mut findings);
+        sessions(&found, &records, limit, &mut findings);
+        findings
+    })
+    .await)
+}
+
+async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    // A look that dies has found nothing.
+    spawn_blocking(work).await.unwrap_or_default()
+}
+
+/// What is on disk.
+#[derive(Default)]
+struct Directories {
+    logs: Vec<(GoalId, PathBuf)>,
+    checkouts: Vec<(GoalId, PathBuf)>,
+    workspaces: Vec<(GoalId, PathBuf)>,
+    sessions: Vec<PathBuf>,
+}
+
+impl Directories {
+    fn of(home: &Home) -> Self {
+        let sessions = fs::read_dir(home.sessions()).into_iter().flatten().flatten();
+        let sessions = sessions.map(|entry| entry.path());
+        Self {
+            logs: directories(&home.attempts()),
+            checkouts: directories(&home.verifications()),
+            workspaces: directories(&home.workspaces()),
+            sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
+        }
+    }
+}
+
+fn engine_files(home: &Home, findings: &mut Findings) {
+    let stale = stale_files(&home.engines()).unwrap_or_default();
+    findings.waste.extend(stale.into_iter().map(|path| waste(WasteKind::EngineFile, path, None)));
+}
+
+fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
+    let bytes = size_of(&path);
+    Waste { kind, path, goal, bytes }
+}
+
+fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &mut Findings) {
+    let goal = record.goal.id;
+    let settled_at = record.state.settled_at.filter(|_| record.state.phase.is_settled());
+    let Some(settled_at) = settled_at.filter(|_| !is_driven(home, record) && !is_alive(home, goal)) else {
+        return;
+    };
+    let checkout = home.verification(goal);
+    if checkout.exists() {
+        findings.waste.push(waste(WasteKind::Checkout, checkout, Some(goal)));
+    }
+    let workspace = home.workspace(goal);
+    if workspace.exists() {
+        match reason_to_spare(home, record) {
+            None => findings.waste.push(waste(WasteKind::Workspace, workspace, Some(goal))),
+            Some(why) => findings.spared.push(Spared { path: workspace, goal: Some(goal), why }),
+        }
+    }
+    let logs = home.goal_logs(goal);
+    if settled_at < limit && size_of(&logs) > 0 {
+        findings.waste.push(waste(WasteKind::Logs, logs, Some(goal)));
+    }
+}
+
+/// Why the worktree of an ended goal stays, if it does.
+fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
+    let id = record.goal.id.short();
+    let for_good =
+        matches!(record.state.phase, Phase::Done | Phase::Failed { reason: FailureReason::GreenBefore });
+    if !for_good {
+        let phase = record.state.phase.name();
+        return Some(format!(
+            "{phase}: it may go on there (towline retry {id}; or give it up: towline rm {id})"
+        ));
+    }
+    let repository = match repository_of(home, &record.goal) {
+        Ok(repository) => repository,
+        Err(error) => return Some(format!("its repository cannot be looked at: {error}")),
+    };
+    match remains(home, record).and_then(|remains| repository.unmerged(&remains)) {
+        Ok(work) if work.is_empty() => None,
+        Ok(_) => Some(format!("its work is in none of your branches (towline merge {id})")),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
+    let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
+    for (goal, path) in found.logs.iter().chain(&found.checkouts) {
+        if !known.contains(goal) && !is_alive(home, *goal) {
+            findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
+        }
+    }
+    for (goal, path) in found.workspaces.iter().filter(|(goal, _)| !known.contains(goal)) {
+        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+            findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
+        } else {
+            let why = "its goal does not exist any more, and nobody can tell whether its files are merged; \
+                       delete it by hand";
+            findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why: why.to_owned() });
+        }
+    }
+}
+
+/// Conversations that were not touched for long, that no goal may go on with, and that nobody has open. Those that an
+/// editor holds with the built-in agent lie there, too.
+fn sessions(found: &Directories, records: &[GoalRecord], limit: Timestamp, findings: &mut Findings) {
+    let may_go_on = records.iter().filter(|record| record.state.phase != Phase::Done);
+    let bound: BTreeSet<String> = may_go_on
+        .flat_map(|record| {
+            let now = record.state.session.as_ref().map(|session| &session.native_id);
+            now.into_iter().chain(record.state.attempts.iter().filter_map(|attempt| attempt.session.as_ref()))
+        })
+        .map(ToString::to_string)
+        .collect();
+    for path in &found.sessions {
+        let is_bound = path.file_stem().and_then(|id| id.to_str()).is_none_or(|id| bound.contains(id));
+        if !is_bound && is_older(path, limit) && !is_open(path) {
+            findings.waste.push(waste(WasteKind::Session, path.clone(), None));
+        }
+    }
+}
+
+fn is_older(path: &Path, limit: Timestamp) -> bool {
+    let changed = fs::metadata(path).and_then(|about| about.modified()).ok();
+    changed.and_then(|changed| Timestamp::try_from(changed).ok()).is_some_and(|changed| changed < limit)
+}
+
+fn is_open(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}
+
+impl Engine {
+    /// Removes what a look has found, as far as it still is what it was. Gives back what is gone.
+    pub async fn clear_away(&self, findings: Findings) -> Result<Findings, EngineError> {
+        let mut done = Findings { waste: Vec::new(), spared: findings.spared };
+        for waste in findings.waste {
+            let (path, goal) = (waste.path.clone(), waste.goal);
+            let outcome = match (waste.kind, goal) {
+                (WasteKind::Workspace | WasteKind::Checkout, Some(goal)) => {
+                    self.clear_of_goal(goal, waste.kind).await?
+                }
+                _ => removed(&path).await,
+            };
+            match outcome {
+                Ok(()) => done.waste.push(waste),
+                Err(why) => done.spared.push(Spared { path, goal, why }),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Removes what belongs to a goal that nobody else can touch now.
+    async fn clear_of_goal(&self, goal: GoalId, kind: WasteKind) -> Result<Result<(), String>, EngineError> {
+        let custody = match self.hold(goal).await {
+            Ok(custody) => custody,
+            Err(EngineError::Busy { .. }) => return Ok(Err("somebody works on the goal".to_owned())),
+            Err(EngineError::Store(StoreError::NotFound(_))) => return Ok(Ok(())),
+            Err(error) => return Err(error),
+        };
+        let (home, record) = (custody.home().clone(), custody.record.clone());
+        let cleared = spawn_blocking(move || clear(&home, &record, kind)).await;
+        custody.give_back().await;
+        Ok(cleared.unwrap_or_else(|panic| Err(panic.to_string())))
+    }
+}
+
+fn clear(home: &Home, record: &GoalRecord, kind: WasteKind) -> Result<(), String> {
+    let words = |error: towline_workspace::WorkspaceError| error.to_string();
+    let goal = record.goal.id;
+    if !record.state.phase.is_settled() {
+        return Err("the goal was opened again".to_owned());
+    }
+    let repository = repository_of(home, &record.goal);
+    if kind == WasteKind::Checkout {
+        let checkout = home.verification(goal);
+        return match repository {
+            Ok(repository) => discard_verification(&repository, &checkout).map_err(words),
+            // Nothing in a clean checkout is anybody's work.
+            Err(_) => remove_directory(&checkout).map_err(words),
+        };
+    }
+    if let Some(why) = reason_to_spare(home, record) {
+        return Err(why);
+    }
+    let left = repository.and_then(|repository| repository.remove_workspace(&remains(home, record)?));
+    match left.map_err(words)?.files {
+        Some(_) => Err("git does not know what is in it".to_owned()),
+        None => Ok(()),
+    }
+}
+
+async fn removed(path: &Path) -> Result<(), String> {
+    let path = path.to_path_buf();
+    let removed = spawn_blocking(move || match fs::symlink_metadata(&path) {
+        Ok(about) if about.is_dir() => remove_directory(&path).map_err(|error| error.to_string()),
+        Ok(_) => fs::remove_file(&path).map_err(|error| error.to_string()),
+        Err(_) => Ok(()),
+    });
+    removed.await.unwrap_or_else(|panic| Err(panic.to_string()))
+}

@@ -1,0 +1,208 @@
+//! Removing a goal with everything that belongs to it, and never its work.
+//!
+//! The order makes every crash harmless: work that is in no branch of the user's gets a name first, then the worktree,
+//! the branch and the refs go, then the directories, and the goal's rows last. As long as the goal is stored, a second
+//! removal finds what the first has left and goes on with it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::task::spawn_blocking;
+use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
+use towline_process::shim_process;
+use towline_store::GoalRecord;
+use towline_workspace::{
+    KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError, discard_verification,
+    remove_directory,
+};
+
+use crate::custody::Custody;
+use crate::error::EngineError;
+use crate::home::Home;
+use crate::place::repository_of;
+use crate::prepare::branch_name;
+
+/// How deep below a goal's directory a supervisor can be: an attempt, its checks, one of them.
+const DEEPEST_RUN: usize = 3;
+
+/// What to do about work that is in no branch of the user's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnmergedWork {
+    /// The goal stays.
+    Refuse,
+    /// The work is kept under a name of ours, and the goal goes.
+    Keep,
+}
+
+/// A goal that was removed.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Its work that is kept.
+    pub kept: Vec<KeptWork>,
+    /// What of it could not be taken away.
+    pub left: LeftBehind,
+    /// The room that its files took.
+    pub bytes: u64,
+}
+
+/// Why a goal was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemovalError {
+    /// Something of it runs.
+    #[error("something still runs for it (supervised in {}); end it first", dir.display())]
+    Alive {
+        /// The supervisor's directory.
+        dir: PathBuf,
+    },
+    /// Nobody would have its work any more.
+    #[error("it has work that is in none of your branches")]
+    Unmerged {
+        /// The work.
+        work: Vec<Unmerged>,
+    },
+    /// Nobody can tell whether it has work.
+    #[error(
+        "its repository cannot be looked at, so that nobody can tell whether its work is merged: {source}"
+    )]
+    NoRepository {
+        /// Why not.
+        source: WorkspaceError,
+    },
+    /// Git or the disk.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The store or the lease.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Custody {
+    /// Removes the goal for good. What runs for it, and work that is not merged, keep it from being removed.
+    pub async fn remove(self, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
+        let (record, home) = (self.record.clone(), self.home().clone());
+        let cleared = spawn_blocking(move || clear(&home, &record, unmerged)).await;
+        let lost = |_| EngineError::DriverLost { goal: self.record.goal.id };
+        let removed = match cleared.map_err(lost)? {
+            Ok(removed) => removed,
+            Err(error) => {
+                self.give_back().await;
+                return Err(error);
+            }
+        };
+        self.forget().await?;
+        Ok(removed)
+    }
+}
+
+/// Takes away everything but what is stored about the goal.
+fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
+    let goal = record.goal.id;
+    if let Some(dir) = living_run(&home.goal_logs(goal), DEEPEST_RUN) {
+        return Err(RemovalError::Alive { dir });
+    }
+    let mut removed = Removed::default();
+    let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal)];
+    let bytes: u64 = places.iter().map(|place| size_of(place)).sum();
+    match (repository_of(home, &record.goal), unmerged) {
+        (repository, _) if record.goal.workspace.mode.is_in_place() => {
+            removed = leave_in_place(home, record, repository.ok().as_ref())?;
+        }
+        (Ok(repository), _) => {
+            let remains = remains(home, record)?;
+            let work = repository.unmerged(&remains)?;
+            if !work.is_empty() && unmerged == UnmergedWork::Refuse {
+                return Err(RemovalError::Unmerged { work });
+            }
+            removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
+            removed.left = repository.remove_workspace(&remains)?;
+            discard_verification(&repository, &home.verification(goal))?;
+            repository.remove_refs(&remains.goal)?;
+        }
+        (Err(source), UnmergedWork::Refuse) if record.state.workspace.is_some() => {
+            return Err(RemovalError::NoRepository { source });
+        }
+        (Err(_), _) => {
+            // Nobody can tell what is in it, so it stays.
+            let workspace = home.workspace(goal);
+            removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
+            remove_directory(&home.verification(goal))?;
+        }
+    }
+    remove_directory(&home.goal_logs(goal))?;
+    let left: u64 = removed.left.files.iter().map(|files| size_of(files)).sum();
+    removed.bytes = bytes.saturating_sub(left);
+    Ok(removed)
+}
+
+/// A directory of the user's is never ours to remove, and what was in it before the goal is kept.
+fn leave_in_place(
+    home: &Home,
+    record: &GoalRecord,
+    repository: Option<&Repository>,
+) -> Result<Removed, WorkspaceError> {
+    let Goal { id, workspace, .. } = &record.goal;
+    let mut removed = Removed::default();
+    match repository {
+        Some(repository) => {
+            discard_verification(repository, &home.verification(*id))?;
+            if workspace.mode == WorkspaceMode::InPlace {
+                removed.kept.extend(repository.keep_from_before(&id.to_string(), &workspace.base)?);
+                repository.remove_refs(&id.to_string())?;
+            }
+        }
+        None => remove_directory(&home.verification(*id))?,
+    }
+    removed.left.files = Some(home.history(*id)).filter(|history| history.exists());
+    Ok(removed)
+}
+
+/// Where the parts of a goal are, also of one whose workspace was made and never got ready.
+pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, WorkspaceError> {
+    let Goal { id, workspace, protect, .. } = &record.goal;
+    let never_ready = || WorkspaceBinding {
+        path: home.workspace(*id).display().to_string(),
+        branch: Some(branch_name(&record.goal)),
+        base: workspace.base.clone(),
+    };
+    let binding = record.state.workspace.clone().unwrap_or_else(never_ready);
+    Ok(Remains {
+        goal: id.to_string(),
+        path: PathBuf::from(binding.path),
+        branch: binding.branch.unwrap_or_else(|| branch_name(&record.goal)),
+        base: binding.base,
+        candidate: record.state.candidate.clone(),
+        protect: Protect::new(protect)?,
+    })
+}
+
+/// Whether something of a goal runs under a supervisor.
+pub(crate) fn is_alive(home: &Home, goal: GoalId) -> bool {
+    living_run(&home.goal_logs(goal), DEEPEST_RUN).is_some()
+}
+
+/// The directory of a supervisor that runs, somewhere below this one.
+fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
+    if shim_process(dir).ok().flatten().is_some_and(|shim| shim.is_running()) {
+        return Some(dir.to_path_buf());
+    }
+    if depth == 0 {
+        return None;
+    }
+    subdirectories(dir).find_map(|below| living_run(&below, depth - 1))
+}
+
+fn subdirectories(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+}
+
+/// How many bytes the files at and below a path have; what cannot be read counts as nothing.
+pub(crate) fn size_of(path: &Path) -> u64 {
+    let Ok(about) = fs::symlink_metadata(path) else { return 0 };
+    if !about.is_dir() {
+        return about.len();
+    }
+    let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(path).and_then(Iterator::collect);
+    entries.unwrap_or_default().iter().map(|entry| size_of(&entry.path())).sum()
+}

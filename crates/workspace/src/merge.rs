@@ -1,0 +1,346 @@
+//! Taking a goal's work into a branch of the user's: the only place that changes what is theirs.
+//!
+//! It is worked out first, without any checkout ([`Repository::plan_merge`]): which branch, whether it is a
+//! fast-forward, and otherwise the whole merge commit. Only then does the branch move, in one step that git itself
+//! makes safe for the files that are there ([`MergePlan::carry_out`]). Whether the result holds is for others to find
+//! out in between.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use towline_core::Commit;
+
+use crate::git::{records, shown};
+use crate::worktrees::{checkout_of, from_bytes};
+use crate::{Consent, MergeError, Repository, UncommittedFrom, WorkspaceError};
+
+/// What may be under way in a checkout: git's mark of it, its name, and the way out.
+const UNDER_WAY: [(&str, &str, &str); 6] = [
+    ("MERGE_HEAD", "a merge", "`git merge --continue` or `git merge --abort`"),
+    ("rebase-merge", "a rebase", "`git rebase --continue` or `git rebase --abort`"),
+    ("rebase-apply", "a rebase", "`git rebase --continue` or `git rebase --abort`"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "`git cherry-pick --continue` or `git cherry-pick --abort`"),
+    ("REVERT_HEAD", "a revert", "`git revert --continue` or `git revert --abort`"),
+    ("BISECT_LOG", "a bisection", "`git bisect reset`"),
+];
+
+/// What is to be merged.
+#[derive(Debug, Clone, Copy)]
+pub struct MergeRequest<'a> {
+    /// The commit with the work.
+    pub candidate: &'a Commit,
+    /// The commit that the work started from.
+    pub base: &'a Commit,
+    /// The branch that it goes into; what is checked out where the repository is, if none is named.
+    pub into: Option<&'a str>,
+    /// What a merge commit says, where one is needed.
+    pub message: &'a str,
+}
+
+/// How a branch gets the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeWay {
+    /// It has it.
+    AlreadyThere,
+    /// It moves on to the candidate itself.
+    FastForward,
+    /// A merge commit joins the two.
+    MergeCommit,
+}
+
+/// What the branch will hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergedFiles {
+    /// Exactly the candidate's files.
+    AsInCandidate,
+    /// The candidate's changes together with others that it has not seen.
+    Mixed,
+}
+
+/// A merge that is worked out and not yet made. It changes nothing.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct MergePlan {
+    /// The branch.
+    pub into: String,
+    /// The commit that it is at.
+    pub before: Commit,
+    /// The commit that it will be at.
+    pub after: Commit,
+    /// How.
+    pub way: MergeWay,
+    /// What it will hold.
+    pub files: MergedFiles,
+    /// Paths that will change in the branch.
+    pub changed: Vec<String>,
+    repository: Repository,
+    /// Where the branch is checked out, if it is.
+    checkout: Option<Repository>,
+}
+
+/// A branch that can be moved.
+struct Target {
+    branch: String,
+    at: Commit,
+    checkout: Option<Repository>,
+}
+
+impl Repository {
+    /// Works out how a branch gets a goal's work, and refuses what cannot be done without losing or mixing up
+    /// anything. No branch, index or file changes.
+    pub fn plan_merge(&self, request: &MergeRequest<'_>) -> Result<MergePlan, MergeError> {
+        self.require(request.candidate)?;
+        let target = match request.into {
+            Some(branch) => self.named_target(branch)?,
+            None => self.target_here()?,
+        };
+        let plan = self.work_out(request, target)?;
+        if plan.way != MergeWay::AlreadyThere
+            && let Some(checkout) = &plan.checkout
+        {
+            refuse_unfinished(checkout)?;
+            refuse_overwriting(checkout, &plan, request.base)?;
+        }
+        Ok(plan)
+    }
+
+    /// What is checked out here.
+    fn target_here(&self) -> Result<Target, MergeError> {
+        refuse_unfinished(self)?;
+        let branch = current_branch(self)?;
+        let branch = branch.ok_or_else(|| MergeError::Detached { root: self.root().to_path_buf() })?;
+        let at = self.resolve("HEAD")?;
+        Ok(Target { branch, at, checkout: Some(self.clone()) })
+    }
+
+    /// A branch by its name, checked out somewhere or not.
+    fn named_target(&self, branch: &str) -> Result<Target, MergeError> {
+        let Some(at) = self.find_commit(&format!("refs/heads/{branch}"))? else {
+            return Err(MergeError::NoSuchBranch {
+                branch: branch.to_owned(),
+                root: self.root().to_path_buf(),
+            });
+        };
+        let checkout = match checkout_of(self, branch)? {
+            Some(path) => Some(Self::discover(&path)?),
+            None => None,
+        };
+        Ok(Target { branch: branch.to_owned(), at, checkout })
+    }
+
+    fn work_out(&self, request: &MergeRequest<'_>, target: Target) -> Result<MergePlan, MergeError> {
+        let MergeRequest { candidate, base, .. } = *request;
+        let Target { branch: into, at: before, checkout } = target;
+        let plan = |way, after: Commit, files, changed| MergePlan {
+            into: into.clone(),
+            before: before.clone(),
+            after,
+            way,
+            files,
+            changed,
+            repository: self.clone(),
+            checkout: checkout.clone(),
+        };
+        let there = |files| Ok(plan(MergeWay::AlreadyThere, before.clone(), files, Vec::new()));
+        if before == *candidate {
+            return there(MergedFiles::AsInCandidate);
+        }
+        if self.is_on_top(&before, candidate)? {
+            return there(MergedFiles::Mixed);
+        }
+        let committed_base = self.committed_base(base)?;
+        let comes_from_base = before == committed_base || self.is_on_top(&before, &committed_base)?;
+        if request.into.is_none() && !comes_from_base {
+            let holding = self.branches_with(&committed_base)?;
+            return Err(MergeError::OtherBranch { into, base: committed_base.to_string(), holding });
+        }
+        if self.is_on_top(candidate, &before)? {
+            let changed = self.changed_paths(&before, candidate)?;
+            return Ok(plan(MergeWay::FastForward, candidate.clone(), MergedFiles::AsInCandidate, changed));
+        }
+        let tree = match self.join(&before, candidate, base, &committed_base)? {
+            Joined::Clean(tree) => tree,
+            Joined::Conflicts(files) => return Err(MergeError::Conflicts { into, files }),
+        };
+        if tree == self.tree_of(&before)? {
+            return there(MergedFiles::Mixed);
+        }
+        let after = self.commit_merge(&tree, &before, candidate, request.message)?;
+        let files = match tree == self.tree_of(candidate)? {
+            true => MergedFiles::AsInCandidate,
+            false => MergedFiles::Mixed,
+        };
+        let changed = self.changed_paths(&before, &after)?;
+        Ok(plan(MergeWay::MergeCommit, after, files, changed))
+    }
+
+    /// The tree of both together. Where the base is a snapshot of uncommitted changes that the branch has by now, in
+    /// whatever commit, they are nobody's change any more, so that they cannot conflict with the work on them.
+    fn join(
+        &self,
+        ours: &Commit,
+        theirs: &Commit,
+        base: &Commit,
+        committed_base: &Commit,
+    ) -> Result<Joined, WorkspaceError> {
+        let is_snapshot = base != committed_base;
+        if is_snapshot && self.merge_trees(ours, base)? == Joined::Clean(self.tree_of(ours)?) {
+            let on_snapshot = self.commit_tree(&self.tree_of(ours)?, base, "towline: for a merge")?;
+            return self.merge_trees(&on_snapshot, theirs);
+        }
+        self.merge_trees(ours, theirs)
+    }
+
+    fn merge_trees(&self, ours: &Commit, theirs: &Commit) -> Result<Joined, WorkspaceError> {
+        let options = ["--write-tree", "--name-only", "--no-messages", "-z", ours.as_str(), theirs.as_str()];
+        let merged = self.git().command("merge-tree").args(options).yes_or_no()?;
+        let (is_clean, listing) = match merged {
+            Ok(listing) => (true, listing),
+            Err(listing) => (false, listing),
+        };
+        let mut listing = records(&listing).map(shown);
+        let tree = listing.next().unwrap_or_default();
+        Ok(if is_clean { Joined::Clean(tree) } else { Joined::Conflicts(listing.collect()) })
+    }
+
+    /// The merge commit, made by the user as far as they have said who they are, and signed if they sign.
+    fn commit_merge(
+        &self,
+        tree: &str,
+        ours: &Commit,
+        theirs: &Commit,
+        message: &str,
+    ) -> Result<Commit, WorkspaceError> {
+        let users = self.users_git();
+        let is_known = users.command("var").arg("GIT_AUTHOR_IDENT").run().is_ok();
+        let git = if is_known { users } else { self.git() };
+        let signs = git.command("config").args(["--type=bool", "--get", "commit.gpgSign"]).query()?;
+        let sign = signs.is_some_and(|answer| answer.trim_ascii() == b"true");
+        git.command("commit-tree")
+            .args(sign.then_some("-S"))
+            .args([tree, "-p", ours.as_str(), "-p", theirs.as_str(), "-m", message])
+            .line()
+            .map(Commit::new)
+    }
+
+    /// The user's branches that have this commit.
+    fn branches_with(&self, commit: &Commit) -> Result<Vec<String>, WorkspaceError> {
+        let contains = format!("--contains={commit}");
+        let list = self
+            .git()
+            .command("for-each-ref")
+            .args([&contains, "--format=%(refname:short)", "refs/heads"])
+            .line()?;
+        Ok(list.lines().filter(|branch| !branch.starts_with("towline/")).map(str::to_owned).collect())
+    }
+
+    /// Paths in which two commits differ.
+    pub(crate) fn changed_paths(&self, from: &Commit, to: &Commit) -> Result<Vec<String>, WorkspaceError> {
+        let options = ["-r", "--name-only", "--no-renames", "-z", from.as_str(), to.as_str()];
+        let listing = self.git().command("diff-tree").args(options).run()?;
+        Ok(records(&listing).map(shown).collect())
+    }
+}
+
+/// What comes of joining two trees.
+#[derive(Debug, PartialEq, Eq)]
+enum Joined {
+    Clean(String),
+    Conflicts(Vec<String>),
+}
+
+impl MergePlan {
+    /// Where the branch is checked out, if it is.
+    pub fn checkout(&self) -> Option<&Path> {
+        self.checkout.as_ref().map(Repository::root)
+    }
+
+    /// Moves the branch, and the files where it is checked out. All of it happens or nothing. Refused when the branch
+    /// is not where it was any more.
+    pub fn carry_out(&self) -> Result<(), MergeError> {
+        if self.way == MergeWay::AlreadyThere {
+            return Ok(());
+        }
+        let moved = || MergeError::Moved { into: self.into.clone(), before: self.before.to_string() };
+        let Some(checkout) = &self.checkout else {
+            let reference = format!("refs/heads/{}", self.into);
+            if self.repository.find_commit(&reference)?.as_ref() != Some(&self.before) {
+                return Err(moved());
+            }
+            let args = ["-m", "towline: merge", &reference, self.after.as_str(), self.before.as_str()];
+            self.repository.users_git().command("update-ref").args(args).run()?;
+            return Ok(());
+        };
+        let is_there = current_branch(checkout)?.as_ref() == Some(&self.into)
+            && checkout.find_commit("HEAD")?.as_ref() == Some(&self.before);
+        if !is_there {
+            return Err(moved());
+        }
+        let options = ["--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-squash", "--quiet"];
+        checkout.users_git().command("merge").args(options).arg(self.after.as_str()).run()?;
+        match checkout.find_commit("HEAD")? {
+            Some(head) if head == self.after => Ok(()),
+            _ => Err(moved()),
+        }
+    }
+}
+
+fn current_branch(checkout: &Repository) -> Result<Option<String>, WorkspaceError> {
+    let named = checkout.git().command("symbolic-ref").args(["--quiet", "--short", "HEAD"]).query()?;
+    Ok(named.map(|name| shown(name.trim_ascii_end())))
+}
+
+/// Refuses a checkout in which somebody is in the middle of something.
+fn refuse_unfinished(checkout: &Repository) -> Result<(), MergeError> {
+    let root = || checkout.root().to_path_buf();
+    let found = UNDER_WAY.iter().find(|(mark, ..)| checkout.git_dir().join(mark).exists());
+    if let Some((_, what, way_out)) = found {
+        return Err(MergeError::Unfinished { root: root(), what, way_out });
+    }
+    let unmerged = checkout.git().command("ls-files").args(["--unmerged", "-z"]).run()?;
+    if unmerged.is_empty() {
+        return Ok(());
+    }
+    let way_out = "resolve it, then `git add` its files";
+    Err(MergeError::Unfinished { root: root(), what: "a conflict that is not resolved", way_out })
+}
+
+/// Refuses to write over what is in no commit, ignored files included.
+fn refuse_overwriting(checkout: &Repository, plan: &MergePlan, base: &Commit) -> Result<(), MergeError> {
+    let uncommitted = checkout.uncommitted()?;
+    let mut in_the_way: BTreeSet<String> = uncommitted
+        .into_iter()
+        .filter(|path| plan.changed.iter().any(|changed| overlaps(path, changed)))
+        .collect();
+    in_the_way.extend(ignored_in_the_way(checkout, plan)?);
+    if in_the_way.is_empty() {
+        return Ok(());
+    }
+    let is_snapshot = checkout.committed_base(base)? != *base;
+    let same_as_base = is_snapshot && {
+        let now = checkout.snapshot_dirty(Consent::AnySize)?;
+        checkout.tree_of(&now.base)? == checkout.tree_of(base)?
+    };
+    let origin = if same_as_base { UncommittedFrom::GoalsStart } else { UncommittedFrom::Elsewhere };
+    let root = checkout.root().to_path_buf();
+    Err(MergeError::InTheWay { root, files: in_the_way.into_iter().collect(), origin })
+}
+
+/// Files on disk where the merge adds some; those that are not ignored are known as uncommitted already.
+fn ignored_in_the_way(checkout: &Repository, plan: &MergePlan) -> Result<Vec<String>, WorkspaceError> {
+    let options = ["-r", "--name-only", "--no-renames", "--diff-filter=A", "-z"];
+    let git = checkout.git();
+    let listing =
+        git.command("diff-tree").args(options).args([plan.before.as_str(), plan.after.as_str()]).run()?;
+    let there = |path: &&[u8]| checkout.root().join(from_bytes(path)).symlink_metadata().is_ok();
+    Ok(records(&listing).filter(there).map(shown).collect())
+}
+
+/// Whether the two are one place, or one of them lies in the other.
+fn overlaps(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim_end_matches('/'), other.trim_end_matches('/'));
+    let holds = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    holds(one, other) || holds(other, one)
+}

@@ -1,0 +1,122 @@
+//! Why a merge was refused. Whatever it is, nothing was changed.
+
+use std::path::PathBuf;
+
+use crate::WorkspaceError;
+
+/// How many files an error names.
+const NAMED: usize = 12;
+
+/// Why a goal's work was not merged. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// Git, the disk or the repository.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The checkout is on no branch.
+    #[error(
+        "{} has no branch checked out (detached HEAD), so that nothing would hold on to the merge; \
+         check one out (`git switch BRANCH`), or name it (`--into BRANCH`)", root.display()
+    )]
+    Detached {
+        /// The checkout.
+        root: PathBuf,
+    },
+    /// Somebody is in the middle of something.
+    #[error("{what} is under way in {}; finish it first: {way_out}", root.display())]
+    Unfinished {
+        /// The checkout.
+        root: PathBuf,
+        /// What is under way.
+        what: &'static str,
+        /// How to come to its end.
+        way_out: &'static str,
+    },
+    /// The branch does not exist.
+    #[error("there is no branch `{branch}` in {}; `git branch` lists them", root.display())]
+    NoSuchBranch {
+        /// The name that was given.
+        branch: String,
+        /// The repository.
+        root: PathBuf,
+    },
+    /// What is checked out has nothing to do with what the goal started from.
+    #[error(
+        "`{into}` is checked out, which does not have the commit {base} that the goal started from{}; \
+         check out the branch that is meant, or name it (`--into BRANCH`)",
+        having(holding)
+    )]
+    OtherBranch {
+        /// The branch that is checked out.
+        into: String,
+        /// What the goal started from.
+        base: String,
+        /// Branches that have it.
+        holding: Vec<String>,
+    },
+    /// Both sides changed the same places.
+    #[error("the work and `{into}` changed the same places in {}", listed(files))]
+    Conflicts {
+        /// The branch.
+        into: String,
+        /// The files.
+        files: Vec<String>,
+    },
+    /// Something in the checkout is in no commit, and would be written over.
+    #[error("{} in {} would be written over, and {}", listed(files), root.display(), origin.words())]
+    InTheWay {
+        /// The checkout.
+        root: PathBuf,
+        /// The files.
+        files: Vec<String>,
+        /// Where they come from.
+        origin: UncommittedFrom,
+    },
+    /// The branch is not where it was when the merge was worked out.
+    #[error("`{into}` was at {before} and has moved meanwhile, or is not checked out any more; try again")]
+    Moved {
+        /// The branch.
+        into: String,
+        /// Where it was.
+        before: String,
+    },
+}
+
+/// Where files that are in no commit come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UncommittedFrom {
+    /// They are what the goal started from: the work contains them.
+    GoalsStart,
+    /// From somewhere else.
+    Elsewhere,
+}
+
+impl UncommittedFrom {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::GoalsStart => {
+                "these are the uncommitted changes that the goal started from; the work builds on them: commit them \
+                 (`git add -A && git commit`), then merge"
+            }
+            Self::Elsewhere => {
+                "they are in no commit; commit them, put them aside (`git stash -u`) or move them away, then merge"
+            }
+        }
+    }
+}
+
+fn listed(files: &[String]) -> String {
+    let named: Vec<&str> = files.iter().take(NAMED).map(String::as_str).collect();
+    match files.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn having(branches: &[String]) -> String {
+    match branches {
+        [] => String::new(),
+        branches => format!(" ({} has it)", listed(branches)),
+    }
+}

@@ -1,0 +1,225 @@
+//! What a goal leaves in a repository, and taking it away without losing work.
+//!
+//! Work counts as merged when a branch, remote branch or tag of the user's has it. Whatever is not is given a name under
+//! `refs/towline/removed/` before anything is deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a
+//! crash at any point.
+
+use std::path::{Path, PathBuf};
+
+use towline_core::Commit;
+
+use crate::worktrees::{self, Place, checkout_of, settle};
+use crate::{Protect, Repository, Workspace, WorkspaceError};
+
+/// The number under which what is in a workspace now is kept as a candidate: attempts count from 1.
+const AS_IT_IS_NOW: u32 = 0;
+
+/// Where the parts of a goal are in its repository.
+#[derive(Debug, Clone)]
+pub struct Remains {
+    /// The goal's id, as used in refs.
+    pub goal: String,
+    /// Where its worktree is or was.
+    pub path: PathBuf,
+    /// The branch that was made for it.
+    pub branch: String,
+    /// The commit it started from.
+    pub base: Commit,
+    /// The last commit that was judged.
+    pub candidate: Option<Commit>,
+    /// What was put back as in the base in candidates, and is no work therefore.
+    pub protect: Protect,
+}
+
+/// What kind of work is in no branch of the user's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Files in the worktree, committed there or not.
+    Files,
+    /// Commits on the goal's branch.
+    Branch,
+    /// The commit that was judged last.
+    Candidate,
+}
+
+impl WorkKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Files => "work",
+            Self::Branch => "branch",
+            Self::Candidate => "candidate",
+        }
+    }
+}
+
+/// Work that would be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmerged {
+    /// Where it is.
+    pub kind: WorkKind,
+    /// All of it, as a commit.
+    pub commit: Commit,
+}
+
+/// Work that has a name of ours now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptWork {
+    /// The ref.
+    pub reference: String,
+    /// The commit.
+    pub commit: Commit,
+}
+
+/// What could not be taken away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// A directory that git knows nothing about, so that nobody can tell what is in it.
+    pub files: Option<PathBuf>,
+    /// Where the user has the goal's branch checked out.
+    pub branch_in: Option<PathBuf>,
+}
+
+impl Repository {
+    /// The goal's work that none of the user's branches has. What is in the worktree is put into a commit for that.
+    pub fn unmerged(&self, remains: &Remains) -> Result<Vec<Unmerged>, WorkspaceError> {
+        let mut found = Vec::new();
+        let mut add = |kind, commit: Commit| -> Result<(), WorkspaceError> {
+            if !self.is_safe(remains, &commit)? {
+                found.push(Unmerged { kind, commit });
+            }
+            Ok(())
+        };
+        let candidate = match &remains.candidate {
+            Some(candidate) => self.find_commit(candidate.as_str())?,
+            None => None,
+        };
+        if let Some(candidate) = &candidate {
+            add(WorkKind::Candidate, candidate.clone())?;
+        }
+        if let Some(files) = self.files_of(remains, candidate.as_ref())? {
+            add(WorkKind::Files, files)?;
+        }
+        if let Some(branch) = self.find_commit(&format!("refs/heads/{}", remains.branch))? {
+            add(WorkKind::Branch, branch)?;
+        }
+        self.without_contained(found)
+    }
+
+    /// What is in the worktree, unless it is the candidate.
+    fn files_of(
+        &self,
+        remains: &Remains,
+        candidate: Option<&Commit>,
+    ) -> Result<Option<Commit>, WorkspaceError> {
+        let path = settle(&remains.path);
+        if !path.is_dir() || worktrees::find(self, &path)?.is_none() {
+            return Ok(None);
+        }
+        let Remains { goal, branch, base, protect, .. } = remains;
+        let workspace = Workspace::open(self, goal, &path, branch, base)?;
+        let judged = workspace.candidate(AS_IT_IS_NOW, protect)?;
+        if let Some(candidate) = candidate
+            && judged.tree == self.tree_of(candidate)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?.commit))
+    }
+
+    /// Whether the commit holds no work, or the user has it, or we have kept it before.
+    fn is_safe(&self, remains: &Remains, commit: &Commit) -> Result<bool, WorkspaceError> {
+        if self.find_commit(remains.base.as_str())?.is_some()
+            && self.tree_of(commit)? == self.tree_of(&remains.base)?
+        {
+            return Ok(true);
+        }
+        self.is_named(&remains.goal, commit)
+    }
+
+    /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.
+    fn is_named(&self, goal: &str, commit: &Commit) -> Result<bool, WorkspaceError> {
+        let contains = format!("--contains={commit}");
+        let kept = kept_prefix(goal);
+        let places = ["refs/heads", "refs/remotes", "refs/tags", &kept];
+        let git = self.git();
+        let list = git.command("for-each-ref").args([&contains, "--format=%(refname)"]).args(places);
+        Ok(list.line()?.lines().any(|name| !name.starts_with("refs/heads/towline/")))
+    }
+
+    /// Only what is not part of other work in the list.
+    fn without_contained(&self, all: Vec<Unmerged>) -> Result<Vec<Unmerged>, WorkspaceError> {
+        let mut outermost: Vec<Unmerged> = Vec::new();
+        for (at, work) in all.iter().enumerate() {
+            let mut contained = all[..at].iter().any(|earlier| earlier.commit == work.commit);
+            for other in all.iter().filter(|other| other.commit != work.commit) {
+                contained |= self.is_on_top(&other.commit, &work.commit)?;
+            }
+            if !contained {
+                outermost.push(work.clone());
+            }
+        }
+        Ok(outermost)
+    }
+
+    /// Gives work that would be lost a name of ours, which stays when the goal is removed.
+    pub fn keep_unmerged(&self, goal: &str, work: &[Unmerged]) -> Result<Vec<KeptWork>, WorkspaceError> {
+        let mut kept = Vec::new();
+        for Unmerged { kind, commit } in work {
+            let reference = format!("{}/{}", kept_prefix(goal), kind.name());
+            self.keep(&reference, commit)?;
+            kept.push(KeptWork { reference, commit: commit.clone() });
+        }
+        Ok(kept)
+    }
+
+    /// Gives what was in the user's own directory before a goal worked there a name of ours, unless they have it.
+    pub fn keep_from_before(&self, goal: &str, base: &Commit) -> Result<Option<KeptWork>, WorkspaceError> {
+        if self.find_commit(base.as_str())?.is_none() || self.is_named(goal, base)? {
+            return Ok(None);
+        }
+        let reference = format!("{}/before", kept_prefix(goal));
+        self.keep(&reference, base)?;
+        Ok(Some(KeptWork { reference, commit: base.clone() }))
+    }
+
+    /// Removes the goal's worktree and branch. Nobody asks any more what is in them: that is for
+    /// [`Repository::unmerged`], before.
+    pub fn remove_workspace(&self, remains: &Remains) -> Result<LeftBehind, WorkspaceError> {
+        let path = settle(&remains.path);
+        let mut left = LeftBehind::default();
+        match worktrees::find(self, &path)? {
+            Some(linked) => worktrees::remove(self, &linked)?,
+            None if worktrees::look_at(&path)? == Place::Taken => left.files = Some(path),
+            None => worktrees::remove_tree(&path)?,
+        }
+        let reference = format!("refs/heads/{}", remains.branch);
+        if let Some(at) = self.find_commit(&reference)? {
+            left.branch_in = checkout_of(self, &remains.branch)?;
+            if left.branch_in.is_none() {
+                self.git().command("update-ref").args(["-d", &reference, at.as_str()]).run()?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Removes the refs of ours that the goal has, all at once. What was kept of it stays.
+    pub fn remove_refs(&self, goal: &str) -> Result<(), WorkspaceError> {
+        let prefix = format!("refs/towline/{goal}");
+        let list = self.git().command("for-each-ref").args(["--format=delete %(refname)", &prefix]).line()?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        self.git().command("update-ref").arg("--stdin").input(format!("{list}\n").into_bytes()).run()?;
+        Ok(())
+    }
+}
+
+/// Where work of a goal is kept that is removed.
+fn kept_prefix(goal: &str) -> String {
+    format!("refs/towline/removed/{goal}")
+}
+
+/// Removes a directory and all below it, read-only directories too, without following links.
+pub fn remove_directory(path: &Path) -> Result<(), WorkspaceError> {
+    worktrees::remove_tree(path)
+}

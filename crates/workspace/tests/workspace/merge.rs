@@ -1,0 +1,376 @@
+//! A goal's work gets into a branch whole, or not at all and with nothing changed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use towline_workspace::{
+    Commit, Consent, MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, UncommittedFrom,
+    WorkspaceError, WorkspacePlan, create,
+};
+
+use crate::support::{Project, State, commit_all, git, git_fails, strings, write};
+
+const MESSAGE: &str = "Merge goal abcd: fix\n\nChecks passed on the candidate: tests\n";
+
+/// A project and a commit in which a goal has changed `src/lib.rs` and added `src/new.rs`.
+struct Scene {
+    project: Project,
+    base: Commit,
+    candidate: Commit,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let project = Project::new();
+        let base = project.head();
+        Self::on(project, base)
+    }
+
+    /// The goal starts from this commit.
+    fn on(project: Project, base: Commit) -> Self {
+        let plan = WorkspacePlan { base: base.clone(), ..project.plan() };
+        let workspace = create(&project.repository(), &plan).unwrap();
+        let lib = fs::read_to_string(workspace.path().join("src/lib.rs")).unwrap();
+        write(workspace.path(), "src/lib.rs", &lib.replace("    1\n", "    2\n"));
+        write(workspace.path(), "src/new.rs", "new\n");
+        let candidate = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
+        Self { project, base, candidate }
+    }
+
+    fn plan(&self, into: Option<&str>) -> Result<MergePlan, MergeError> {
+        let (candidate, base) = (&self.candidate, &self.base);
+        self.project.repository().plan_merge(&MergeRequest { candidate, base, into, message: MESSAGE })
+    }
+
+    /// The user commits another file.
+    fn base_moves(&self) -> Commit {
+        write(&self.project.root, "other.rs", "other\n");
+        commit_all(&self.project.root, "other work")
+    }
+
+    /// What was refused, after making sure that nothing has changed.
+    fn refused(&self, into: Option<&str>) -> MergeError {
+        let before = State::of(&self.project.root);
+        let refused = self.plan(into).unwrap_err();
+        assert_eq!(State::of(&self.project.root), before);
+        refused
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project.root.join(name)).unwrap()
+    }
+
+    fn status(&self) -> String {
+        git(&self.project.root, ["status", "--porcelain"])
+    }
+}
+
+#[test]
+fn a_branch_that_has_not_moved_is_forwarded_to_the_very_commit() {
+    let scene = Scene::new();
+    let before = State::of(&scene.project.root);
+    let plan = scene.plan(None).unwrap();
+    assert_eq!(State::of(&scene.project.root), before, "planning changes nothing");
+    assert_eq!((plan.way, plan.files), (MergeWay::FastForward, MergedFiles::AsInCandidate));
+    assert_eq!((&plan.into[..], &plan.before, &plan.after), ("main", &scene.base, &scene.candidate));
+    assert_eq!(plan.changed, strings(&["src/lib.rs", "src/new.rs"]));
+    assert_eq!(plan.checkout(), Some(scene.project.root.as_path()));
+    plan.carry_out().unwrap();
+    assert_eq!(scene.project.head(), scene.candidate);
+    assert_eq!((scene.status(), scene.read("src/new.rs")), (String::new(), "new\n".to_owned()));
+}
+
+#[test]
+fn a_branch_that_has_moved_gets_a_merge_commit_of_the_user() {
+    let scene = Scene::new();
+    let moved = scene.base_moves();
+    for (key, value) in [("user.name", "A User"), ("user.email", "user@example.org")] {
+        git(&scene.project.root, ["config", key, value]);
+    }
+    let plan = scene.plan(None).unwrap();
+    assert_eq!((plan.way, plan.files), (MergeWay::MergeCommit, MergedFiles::Mixed));
+    assert_eq!(scene.project.head(), moved, "the branch has not moved yet");
+    plan.carry_out().unwrap();
+    assert_eq!(scene.project.head(), plan.after);
+    let about = git(&scene.project.root, ["log", "-1", "--format=%P|%an <%ae>|%cn|%B"]);
+    let parents = format!("{moved} {}", scene.candidate);
+    assert_eq!(about, format!("{parents}|A User <user@example.org>|A User|{}", MESSAGE.trim_end()));
+    assert_eq!((scene.status(), scene.read("other.rs")), (String::new(), "other\n".to_owned()));
+    assert!(scene.read("src/lib.rs").contains("    2\n"));
+}
+
+#[test]
+fn a_user_who_has_not_said_who_they_are_still_gets_the_merge() {
+    let scene = Scene::new();
+    scene.base_moves();
+    git(&scene.project.root, ["config", "user.useConfigOnly", "true"]);
+    let plan = scene.plan(None).unwrap();
+    plan.carry_out().unwrap();
+    assert_eq!(scene.project.head(), plan.after);
+}
+
+#[test]
+fn conflicts_are_named_and_the_checkout_is_as_it_was() {
+    let scene = Scene::new();
+    write(&scene.project.root, "src/lib.rs", "pub fn one() -> u8 {\n    3\n}\n");
+    write(&scene.project.root, "src/new.rs", "mine\n");
+    commit_all(&scene.project.root, "the same places");
+    match scene.refused(None) {
+        MergeError::Conflicts { into, files } => {
+            assert_eq!((into.as_str(), files), ("main", strings(&["src/lib.rs", "src/new.rs"])));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn uncommitted_files_that_the_merge_does_not_touch_stay_as_they_are() {
+    for moves in [false, true] {
+        let scene = Scene::new();
+        if moves {
+            scene.base_moves();
+        }
+        let root = &scene.project.root;
+        write(root, "tests/a.rs", "unstaged\n");
+        write(root, "tests/b.rs", "staged\n");
+        git(root, ["add", "tests/b.rs"]);
+        write(root, "notes.txt", "untracked\n");
+        let before = scene.status();
+        scene.plan(None).unwrap().carry_out().unwrap();
+        assert_eq!(scene.status(), before);
+        assert_eq!(scene.read("tests/a.rs"), "unstaged\n");
+        assert_eq!(scene.read("src/new.rs"), "new\n");
+    }
+}
+
+#[test]
+fn files_in_no_commit_that_would_be_written_over_are_named() {
+    let cases: [(&str, &str); 3] =
+        [("src/lib.rs", "changed\n"), ("src/new.rs", "untracked\n"), ("src/new.rs/deep", "in the way\n")];
+    for (name, text) in cases {
+        let scene = Scene::new();
+        write(&scene.project.root, name, text);
+        match scene.refused(None) {
+            MergeError::InTheWay { files, origin, .. } => {
+                assert_eq!(origin, UncommittedFrom::Elsewhere);
+                assert!(files.contains(&name.to_owned()), "{files:?}");
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(scene.read(name), text);
+    }
+}
+
+#[test]
+fn an_ignored_file_is_not_written_over_either() {
+    let scene = Scene::new();
+    write(&scene.project.root, ".git/info/exclude", "src/new.rs\n");
+    write(&scene.project.root, "src/new.rs", "precious\n");
+    match scene.refused(None) {
+        MergeError::InTheWay { files, .. } => assert_eq!(files, strings(&["src/new.rs"])),
+        other => panic!("{other}"),
+    }
+    assert_eq!(scene.read("src/new.rs"), "precious\n");
+}
+
+#[test]
+fn a_checkout_on_no_branch_is_refused() {
+    let scene = Scene::new();
+    git(&scene.project.root, ["switch", "-q", "--detach"]);
+    assert!(matches!(scene.refused(None), MergeError::Detached { .. }));
+}
+
+#[test]
+fn a_checkout_in_the_middle_of_something_is_refused_with_the_way_out() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    git(root, ["switch", "-q", "-c", "side"]);
+    write(root, "tests/a.rs", "side\n");
+    commit_all(root, "side");
+    git(root, ["switch", "-q", "main"]);
+    write(root, "tests/a.rs", "main\n");
+    commit_all(root, "main");
+    for (command, what, over) in [
+        (vec!["merge", "side"], "a merge", vec!["merge", "--abort"]),
+        (vec!["rebase", "side"], "a rebase", vec!["rebase", "--abort"]),
+        (vec!["cherry-pick", "side"], "a cherry-pick", vec!["cherry-pick", "--abort"]),
+        (vec!["revert", "side~0", "--no-edit"], "a revert", vec!["revert", "--abort"]),
+    ] {
+        git_fails(root, command);
+        match scene.plan(None) {
+            Err(MergeError::Unfinished { what: found, way_out, .. }) => {
+                assert_eq!(found, what);
+                assert!(way_out.contains("--abort"), "{way_out}");
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+        git(root, over);
+    }
+    assert!(scene.plan(None).is_ok());
+}
+
+#[test]
+fn a_conflict_of_a_stash_is_refused() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    write(root, "tests/a.rs", "stashed\n");
+    git(root, ["stash", "-q"]);
+    write(root, "tests/a.rs", "committed\n");
+    commit_all(root, "the same place");
+    git_fails(root, ["stash", "pop", "-q"]);
+    match scene.refused(None) {
+        MergeError::Unfinished { what, .. } => assert_eq!(what, "a conflict that is not resolved"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_branch_without_the_base_is_refused_unless_it_is_named() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    git(root, ["switch", "-q", "--orphan", "pages"]);
+    write(root, "index.html", "hello\n");
+    commit_all(root, "pages");
+    match scene.refused(None) {
+        MergeError::OtherBranch { into, base, holding } => {
+            assert_eq!((into.as_str(), base), ("pages", scene.base.to_string()));
+            assert_eq!(holding, strings(&["main"]));
+        }
+        other => panic!("{other}"),
+    }
+    let plan = scene.plan(Some("main")).unwrap();
+    assert_eq!((plan.way, plan.checkout()), (MergeWay::FastForward, None));
+    let before = State::of(root).head().to_owned();
+    plan.carry_out().unwrap();
+    assert_eq!(scene.project.reference("refs/heads/main"), Some(scene.candidate.clone()));
+    assert_eq!((State::of(root).head(), scene.status()), (before.as_str(), String::new()));
+}
+
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_is_merged_there() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    let elsewhere = scene.project.beside("elsewhere");
+    git(root, ["switch", "-q", "-c", "side"]);
+    git(root, ["worktree", "add", "-q", elsewhere.to_str().unwrap(), "main"]);
+    let plan = scene.plan(Some("main")).unwrap();
+    assert_eq!(plan.checkout(), Some(elsewhere.as_path()));
+    plan.carry_out().unwrap();
+    assert_eq!(git(&elsewhere, ["rev-parse", "HEAD"]), scene.candidate.as_str());
+    assert_eq!(git(&elsewhere, ["status", "--porcelain"]), "");
+    assert_eq!(fs::read_to_string(elsewhere.join("src/new.rs")).unwrap(), "new\n");
+    assert_eq!((scene.project.head(), scene.status()), (scene.base.clone(), String::new()));
+}
+
+#[test]
+fn a_branch_that_does_not_exist_is_refused() {
+    let scene = Scene::new();
+    assert!(matches!(scene.refused(Some("nope")), MergeError::NoSuchBranch { .. }));
+}
+
+#[test]
+fn work_that_the_branch_has_is_found_there_however_it_got_there() {
+    let scene = Scene::new();
+    scene.plan(None).unwrap().carry_out().unwrap();
+    assert_eq!(scene.plan(None).unwrap().way, MergeWay::AlreadyThere);
+    scene.base_moves();
+    let again = scene.plan(None).unwrap();
+    assert_eq!((again.way, again.changed.len()), (MergeWay::AlreadyThere, 0));
+    again.carry_out().unwrap();
+
+    let squashed = Scene::new();
+    let root = &squashed.project.root;
+    git(root, ["merge", "-q", "--squash", squashed.candidate.as_str()]);
+    let head = commit_all(root, "squashed");
+    let plan = squashed.plan(None).unwrap();
+    assert_eq!((plan.way, &plan.after), (MergeWay::AlreadyThere, &head));
+}
+
+#[test]
+fn a_candidate_that_is_gone_is_named() {
+    let scene = Scene::new();
+    let gone = Commit::new("1".repeat(40));
+    let request = MergeRequest { candidate: &gone, base: &scene.base, into: None, message: MESSAGE };
+    match scene.project.repository().plan_merge(&request) {
+        Err(MergeError::Workspace(WorkspaceError::CommitGone { commit, .. })) => {
+            assert_eq!(commit, gone.to_string());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_branch_that_moves_after_the_plan_is_left_alone() {
+    let scene = Scene::new();
+    let plan = scene.plan(None).unwrap();
+    scene.base_moves();
+    let before = State::of(&scene.project.root);
+    assert!(matches!(plan.carry_out(), Err(MergeError::Moved { .. })));
+    assert_eq!(State::of(&scene.project.root), before);
+    git(&scene.project.root, ["reset", "-q", "--hard", scene.base.as_str()]);
+    git(&scene.project.root, ["switch", "-q", "-c", "side"]);
+    assert!(matches!(plan.carry_out(), Err(MergeError::Moved { .. })), "another branch is checked out");
+}
+
+#[test]
+fn hooks_of_the_user_run_as_for_a_merge_of_theirs() {
+    let scene = Scene::new();
+    let hook = scene.project.root.join(".git/hooks/post-merge");
+    write(&scene.project.root, ".git/hooks/post-merge", "#!/bin/sh\ngit rev-parse HEAD > hooked.log\n");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    scene.plan(None).unwrap().carry_out().unwrap();
+    assert_eq!(scene.read("hooked.log").trim_end(), scene.candidate.as_str());
+}
+
+#[test]
+fn settings_that_would_change_what_a_merge_does_have_no_say() {
+    let scene = Scene::new();
+    for (key, value) in [
+        ("merge.ff", "false"),
+        ("merge.autoStash", "true"),
+        ("branch.main.mergeOptions", "--squash"),
+        ("commit.gpgSign", "false"),
+    ] {
+        git(&scene.project.root, ["config", key, value]);
+    }
+    scene.plan(None).unwrap().carry_out().unwrap();
+    assert_eq!(scene.project.head(), scene.candidate);
+}
+
+/// A goal that started from uncommitted changes: one in the lines that the agent changes, too, and a new file.
+fn with_dirty_base() -> Scene {
+    let project = Project::new();
+    write(&project.root, "src/lib.rs", "pub fn one() -> u8 {\n    // hello\n    1\n}\n");
+    write(&project.root, "fresh.rs", "fresh\n");
+    let base = project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base;
+    Scene::on(project, base)
+}
+
+#[test]
+fn uncommitted_changes_that_the_goal_started_from_are_to_be_committed_first() {
+    let scene = with_dirty_base();
+    match scene.refused(None) {
+        MergeError::InTheWay { files, origin, .. } => {
+            assert_eq!((files, origin), (strings(&["fresh.rs", "src/lib.rs"]), UncommittedFrom::GoalsStart));
+        }
+        other => panic!("{other}"),
+    }
+    let committed = commit_all(&scene.project.root, "my changes");
+    let plan = scene.plan(None).unwrap();
+    assert_eq!((plan.way, plan.files), (MergeWay::MergeCommit, MergedFiles::AsInCandidate));
+    plan.carry_out().unwrap();
+    assert!(scene.read("src/lib.rs").contains("    // hello\n    2\n"));
+    let parents = git(&scene.project.root, ["log", "-1", "--format=%P"]);
+    assert_eq!(parents, format!("{committed} {}", scene.candidate));
+}
+
+#[test]
+fn uncommitted_changes_that_the_user_threw_away_come_back_with_the_work_that_builds_on_them() {
+    let scene = with_dirty_base();
+    git(&scene.project.root, ["stash", "-q", "-u"]);
+    let plan = scene.plan(None).unwrap();
+    assert_eq!((plan.way, plan.files), (MergeWay::FastForward, MergedFiles::AsInCandidate));
+    plan.carry_out().unwrap();
+    assert!(scene.read("src/lib.rs").contains("    // hello\n    2\n"));
+    assert_eq!(scene.read("fresh.rs"), "fresh\n");
+}

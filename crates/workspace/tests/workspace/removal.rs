@@ -1,0 +1,140 @@
+//! What a goal leaves is taken away, and never its work.
+
+use std::fs;
+
+use towline_workspace::{
+    Commit, KeptWork, LeftBehind, Protect, Remains, Unmerged, WorkKind, Workspace, create,
+};
+
+use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, strings, write};
+
+struct Scene {
+    project: Project,
+    workspace: Workspace,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let project = Project::new();
+        let workspace = create(&project.repository(), &project.plan()).unwrap();
+        Self { project, workspace }
+    }
+
+    fn remains(&self, candidate: Option<&Commit>) -> Remains {
+        Remains {
+            goal: GOAL.to_owned(),
+            path: self.workspace.path().to_path_buf(),
+            branch: BRANCH.to_owned(),
+            base: self.workspace.base().clone(),
+            candidate: candidate.cloned(),
+            protect: Protect::new(&strings(&["tests/**"])).unwrap(),
+        }
+    }
+
+    /// The agent changes a file, and a protected one.
+    fn work(&self) -> Commit {
+        write(self.workspace.path(), "src/lib.rs", "work\n");
+        write(self.workspace.path(), "tests/a.rs", "weakened\n");
+        self.workspace.candidate(1, &self.remains(None).protect).unwrap().commit
+    }
+
+    fn unmerged(&self, candidate: Option<&Commit>) -> Vec<Unmerged> {
+        self.project.repository().unmerged(&self.remains(candidate)).unwrap()
+    }
+
+    fn remove(&self, candidate: Option<&Commit>) -> LeftBehind {
+        let repository = self.project.repository();
+        let left = repository.remove_workspace(&self.remains(candidate)).unwrap();
+        repository.remove_refs(GOAL).unwrap();
+        left
+    }
+
+    fn refs(&self) -> String {
+        git(&self.project.root, ["for-each-ref", "--format=%(refname)", "refs/towline", "refs/heads/towline"])
+    }
+}
+
+#[test]
+fn a_workspace_without_work_is_no_work_and_goes_without_a_trace() {
+    let scene = Scene::new();
+    let users = State::of(&scene.project.root);
+    write(scene.workspace.path(), "debug.log", "ignored\n");
+    assert_eq!(scene.unmerged(None), []);
+    assert_eq!(scene.remove(None), LeftBehind::default());
+    assert_eq!((scene.refs(), scene.workspace.path().exists()), (String::new(), false));
+    assert_eq!(git(&scene.project.root, ["worktree", "list"]).lines().count(), 1);
+    assert_eq!(State::of(&scene.project.root), users);
+    assert_eq!(scene.remove(None), LeftBehind::default(), "once more is no harm");
+}
+
+#[test]
+fn a_merged_candidate_leaves_nothing_unmerged() {
+    let scene = Scene::new();
+    let candidate = scene.work();
+    let unmerged = Unmerged { kind: WorkKind::Candidate, commit: candidate.clone() };
+    assert_eq!(scene.unmerged(Some(&candidate)), [unmerged]);
+    git(&scene.project.root, ["merge", "-q", candidate.as_str()]);
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
+    assert_eq!(scene.remove(Some(&candidate)), LeftBehind::default());
+    assert_eq!(scene.refs(), "");
+}
+
+#[test]
+fn files_that_were_changed_after_the_merge_are_work_again() {
+    let scene = Scene::new();
+    let candidate = scene.work();
+    git(&scene.project.root, ["merge", "-q", candidate.as_str()]);
+    write(scene.workspace.path(), "later.rs", "by hand\n");
+    let unmerged = scene.unmerged(Some(&candidate));
+    assert_eq!(unmerged.iter().map(|work| work.kind).collect::<Vec<_>>(), [WorkKind::Files]);
+    let files = scene.project.files_of(&unmerged[0].commit);
+    assert_eq!(files["later.rs"], "100644 by hand\n");
+    assert_eq!(files["tests/a.rs"], "100644 weakened\n", "everything that would be deleted is in it");
+}
+
+#[test]
+fn commits_of_the_agent_are_work_and_those_of_another_branch_of_theirs_too() {
+    let scene = Scene::new();
+    write(scene.workspace.path(), "one.rs", "1\n");
+    let on_branch = commit_all(scene.workspace.path(), "one");
+    git(scene.workspace.path(), ["switch", "-q", "--detach", scene.workspace.base().as_str()]);
+    write(scene.workspace.path(), "two.rs", "2\n");
+    let detached = commit_all(scene.workspace.path(), "two");
+    let expected = [(WorkKind::Files, detached), (WorkKind::Branch, on_branch)];
+    assert_eq!(scene.unmerged(None), expected.map(|(kind, commit)| Unmerged { kind, commit }));
+}
+
+#[test]
+fn what_is_kept_outlives_the_removal_and_is_safe_from_then_on() {
+    let scene = Scene::new();
+    let candidate = scene.work();
+    let repository = scene.project.repository();
+    let unmerged = scene.unmerged(Some(&candidate));
+    let kept = repository.keep_unmerged(GOAL, &unmerged).unwrap();
+    let reference = format!("refs/towline/removed/{GOAL}/candidate");
+    assert_eq!(kept, [KeptWork { reference: reference.clone(), commit: candidate.clone() }]);
+    assert_eq!(scene.unmerged(Some(&candidate)), [], "a removal that was cut off can be gone on with");
+    scene.remove(Some(&candidate));
+    assert_eq!(scene.refs(), reference);
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
+}
+
+#[test]
+fn a_branch_that_the_user_has_checked_out_stays_and_is_named() {
+    let scene = Scene::new();
+    git(scene.workspace.path(), ["switch", "-q", "--detach"]);
+    git(&scene.project.root, ["switch", "-q", BRANCH]);
+    let left = scene.remove(None);
+    assert_eq!(left, LeftBehind { files: None, branch_in: Some(scene.project.root.clone()) });
+    assert_eq!(scene.refs(), format!("refs/heads/{BRANCH}"));
+}
+
+#[test]
+fn a_directory_that_git_does_not_know_is_left_alone() {
+    let scene = Scene::new();
+    let path = scene.workspace.path().to_path_buf();
+    scene.remove(None);
+    write(&path, "somebody.txt", "else's\n");
+    assert_eq!(scene.remove(None), LeftBehind { files: Some(path.clone()), branch_in: None });
+    assert_eq!(fs::read_to_string(path.join("somebody.txt")).unwrap(), "else's\n");
+}
