@@ -33,9 +33,9 @@ State is kept in $TOWLINE_HOME, or towline/ below your state directory.";
 pub(crate) enum Command {
     /// Drive an agent until your checks pass
     ///
-    /// The agent works in a worktree and on a branch of its own; your checkout is not touched. After each attempt
-    /// Towline itself runs the checks on a clean checkout of what the agent left, and gives it what failed. The goal
-    /// is done when all checks pass.
+    /// The agent works in a worktree and on a branch of its own; your checkout is not touched, unless you want it to work
+    /// there (--in-place). After each attempt Towline itself runs the checks on a clean checkout of what the agent left,
+    /// and gives it what failed. The goal is done when all checks pass.
     Run(Run),
     /// Watch a failing sample project being fixed, with nothing but this program and git
     Demo(Demo),

@@ -262,6 +262,22 @@ mod tests {
     }
 
     #[test]
+    fn a_goal_stored_before_it_could_work_in_place_reads_as_one_with_a_worktree() {
+        let goal = goal();
+        let mut stored = serde_json::to_value(&goal).unwrap();
+        stored.as_object_mut().unwrap().remove("agent_settings").unwrap();
+        stored["workspace"].as_object_mut().unwrap().remove("mode").unwrap();
+        assert_eq!(serde_json::from_value::<Goal>(stored).unwrap(), goal);
+        let stored = serde_json::json!({"path": "/w", "branch": "towline/x", "base": "b"});
+        let binding: crate::WorkspaceBinding = serde_json::from_value(stored).unwrap();
+        assert_eq!(binding.branch.as_deref(), Some("towline/x"));
+        let modes = [WorkspaceMode::Worktree, WorkspaceMode::InPlace, WorkspaceMode::InFolder];
+        let stored = modes.map(|mode| serde_json::to_value(mode).unwrap());
+        assert_eq!(stored, ["worktree", "in_place", "in_folder"]);
+        assert_eq!(modes.map(WorkspaceMode::is_in_place), [false, true, true]);
+    }
+
+    #[test]
     fn a_command_check_stored_before_there_were_other_kinds_still_reads_and_hashes_the_same() {
         let stored = r#"[{"name":"a","kind":{"kind":"command","run":"make test","stdout":null},"timeout":{"secs":1800,"nanos":0}}]"#;
         let checks: Vec<Check> = serde_json::from_str(stored).unwrap();

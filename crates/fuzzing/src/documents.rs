@@ -1,6 +1,8 @@
-//! What must hold of whole texts that people and agents write: the configuration, questions, last messages, scripts.
+//! What must hold of whole texts that people and agents write: the configuration, goals, questions, last messages, scripts.
 
-use towline_config::{Layer, LayerContent, LayerName, inspect, load};
+use std::path::Path;
+
+use towline_config::{Layer, LayerContent, LayerName, inspect, load, read_goal_file};
 use towline_core::{Ask, End, LastWords, parse_duration};
 
 /// No text is so bad that it takes more words than this to say so, beyond what it is long itself.
@@ -28,6 +30,23 @@ pub(crate) fn check_config(data: &[u8]) {
                 let words = error.to_string().len();
                 assert!(words <= WORDS + WORDS_PER_BYTE * data.len(), "{words} bytes of complaint");
             }
+        }
+    }
+}
+
+/// The file of a goal is read or refused, whichever way it is written.
+pub(crate) fn check_goal(data: &[u8]) {
+    let text = String::from_utf8_lossy(data).into_owned();
+    for (name, text) in [
+        ("goal.toml", text.clone()),
+        ("goal.md", format!("---\n{text}\n---\nDo it.\n")),
+        ("goal.md", format!("+++\ntemplate = true\n+++\n{text}\n")),
+        ("goal.md", text),
+    ] {
+        if let Err(error) = read_goal_file(Path::new(name), &text) {
+            let words = error.to_string();
+            assert!(words.contains(&format!(" in {name} (line ")), "a problem without its place");
+            assert!(words.len() <= WORDS + WORDS_PER_BYTE * text.len(), "{} bytes of complaint", words.len());
         }
     }
 }

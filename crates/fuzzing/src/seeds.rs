@@ -65,6 +65,17 @@ pub(crate) fn logs() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// Files of goals.
+pub(crate) fn goals() -> Vec<Vec<u8>> {
+    const SAMPLES: [&str; 3] = [
+        "prompt = \"Mend it.\"\ntitle = \"Login\"\nmcp = { docs = { command = [\"docs\"] } }\n[[checks]]\nrun = \"make\"\n",
+        "title: Login\nagents: [claude, 'codex']\nbudget: {usd: 2.5, wall: 2h}\nchecks:\n  - name: tests\n    run: >\n      make\n\
+         metadata:\n  - a: \"b\"\n  - *c\n",
+        "Help {{ who|upper }}.\n{% for file in files %}{{ file.name }}{% endfor %}\n{# a remark #}\n",
+    ];
+    SAMPLES.map(|sample| sample.as_bytes().to_vec()).to_vec()
+}
+
 /// Configurations.
 pub(crate) fn config() -> Vec<Vec<u8>> {
     const SAMPLES: [&str; 3] = [

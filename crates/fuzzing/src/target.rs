@@ -25,6 +25,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "framer", check: logs::check_framer, seeds: seeds::claude },
     Target { name: "logs", check: logs::check_readers, seeds: seeds::logs },
     Target { name: "config", check: documents::check_config, seeds: seeds::config },
+    Target { name: "goals", check: documents::check_goal, seeds: seeds::goals },
     Target { name: "words", check: documents::check_words, seeds: seeds::words },
 ];
 

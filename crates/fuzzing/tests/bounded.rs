@@ -27,6 +27,7 @@ tests! {
     any_stream_is_cut_into_the_same_lines: "framer", 1_500;
     the_files_of_a_run_may_hold_anything: "logs", 500;
     any_configuration_is_read_or_refused: "config", 200;
+    the_file_of_a_goal_is_read_or_refused: "goals", 500;
     any_words_are_read_or_refused: "words", 3_000;
 }
 
