@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use towline_builtin::acp::Prices;
 use towline_core::BudgetChange;
 
@@ -27,6 +27,18 @@ Exit codes:
   1 internal error · 2 wrong usage or configuration · 5 not found
 
 State is kept in $TOWLINE_HOME, or towline/ below your state directory.";
+
+/// The command line without what is hidden, for everything that is made from it.
+pub(crate) fn visible() -> clap::Command {
+    let all = Args::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect::<Vec<_>>();
+    clap::Command::new("towline")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(all.get_about().cloned().unwrap_or_default())
+        .after_help(EXIT_CODES)
+        .subcommand_required(true)
+        .subcommands(shown)
+}
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -113,6 +125,10 @@ pub(crate) enum Command {
     /// Any ACP client can start it, Towline among them. It reads and changes files and runs commands in the directory of
     /// its session. In its mode `ask`, the default, it asks the client before it changes anything; in `bypass` it does not.
     Acp(Acp),
+    /// Print a script that completes towline's command line in your shell
+    Completions(crate::commands::completions::Completions),
+    /// Print the manual page of towline, or write the pages of all commands
+    Man(crate::commands::man::ManPages),
     /// The scripted agent
     #[command(hide = true)]
     Script(Script),

@@ -1,6 +1,7 @@
 //! The `towline` program.
 
 mod args;
+mod candour;
 mod commands;
 mod context;
 mod draft;
@@ -72,6 +73,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Verify(verify) => commands::verify::run(&context, verify).await,
             Command::Rm(rm) => commands::rm::run(&context, rm).await,
             Command::Gc(gc) => commands::gc::run(&context, gc).await,
+            Command::Completions(completions) => Ok(commands::completions::run(&completions)),
+            Command::Man(man) => commands::man::run(&man),
             Command::Mcp => commands::mcp::run(&context).await,
             Command::Script(script) => commands::script::run(script),
             Command::Acp(acp) => commands::acp::run(&context, acp),

@@ -35,9 +35,14 @@ fn desk_with_script(turn: &str) -> Desk {
     desk
 }
 
+/// What it says; whatever it finds, it must say what to do about it.
 fn doctor(desk: &Desk) -> (Option<i32>, Value) {
     let ran = desk.towline(["doctor", "--json"]);
-    (ran.code, ran.json())
+    let report = ran.json();
+    let findings = report["findings"].as_array().expect("findings");
+    let without: Vec<&Value> = findings.iter().filter(|finding| !finding["fix"].is_string()).collect();
+    assert_eq!(without, Vec::<&Value>::new());
+    (ran.code, report)
 }
 
 /// What has to be fixed: section and what it is about.
@@ -255,7 +260,11 @@ fn every_layer_is_named_with_what_it_sets() {
     let expected =
         ["defaults", "user", "repository", "environment"].map(|layer| (json!(layer), json!("read")));
     assert_eq!(layers, expected);
-    let setting = |key: &str, value: &str, layer: &str| json!({"key": key, "value": value, "layer": layer});
+    let file = desk.project.path().join("towline.toml").display().to_string();
+    let setting = |key: &str, value: &str, layer: &str| {
+        let path = (layer == "repository").then_some(&file);
+        json!({"key": key, "value": value, "layer": layer, "path": path})
+    };
     let settings = configuration["settings"].as_array().expect("settings");
     for expected in [
         setting("budget.attempts", "10", "defaults"),

@@ -10,7 +10,7 @@ use crate::commands::foreground::{Beginning, Foreground};
 use crate::context::Context;
 use crate::draft::{agents_of, draft};
 use crate::failure::Failure;
-use crate::{find, output};
+use crate::{candour, find, output};
 
 /// Makes a goal and drives it, or goes on with one.
 pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
@@ -34,6 +34,7 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
             ));
         }
     }
+    candour::about(&state.home, &draft.goal, &draft.agents);
     let (id, store, history) = (draft.goal.id, state.store.clone(), state.home.history(draft.goal.id));
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     let driven = foreground.drive(Beginning::New(Box::new(draft.goal))).await;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning};
+use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning, WarningKind};
 
 use crate::context::Context;
 use crate::inspect::rows::{Mark, Row, Section};
@@ -33,6 +33,8 @@ struct SettingFacts {
     /// As TOML; null where it may be a secret.
     value: Option<String>,
     layer: &'static str,
+    /// The layer's file, if it is one.
+    path: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,7 +99,9 @@ fn add_layer(
             Row::new(if broken { Mark::Plain } else { Mark::Good }, word_for(name), text)
         }
         "absent" => {
-            let text = path.map_or_else(|| "nothing set".to_owned(), |path| format!("none ({path})"));
+            let how =
+                if matches!(name, LayerName::Repository(_)) { "; `towline init` writes one" } else { "" };
+            let text = path.map_or_else(|| "nothing set".to_owned(), |path| format!("none ({path}){how}"));
             Row::new(Mark::Plain, word_for(name), text)
         }
         _ => return,
@@ -117,7 +121,8 @@ fn shown(setting: &ShownSetting) -> String {
 
 fn setting_facts(setting: &ShownSetting) -> SettingFacts {
     let ShownSetting { key, value, layer } = setting;
-    SettingFacts { key: key.clone(), value: value.clone(), layer: word_for(layer) }
+    let path = path_of(layer).map(|path| path.display().to_string());
+    SettingFacts { key: key.clone(), value: value.clone(), layer: word_for(layer), path }
 }
 
 fn error_facts(problem: &Problem) -> ErrorFacts {
@@ -131,7 +136,11 @@ fn problem_row(problem: &Problem) -> Row {
 }
 
 fn warning_row(warning: &Warning) -> Row {
-    Row::new(Mark::Note, "warning", warning.to_string())
+    let fix = match warning.kind {
+        WarningKind::Unused => "take it out: it does nothing",
+        WarningKind::VisiblePrompt => "use one of the others if the program can",
+    };
+    Row::new(Mark::Note, "warning", warning.to_string()).fix(fix)
 }
 
 fn unreadable(name: &LayerName, error: &std::io::Error) -> Row {

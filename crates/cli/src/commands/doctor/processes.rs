@@ -22,7 +22,8 @@ pub(super) fn look() -> Section<ProcessesFacts> {
         ("whole-tree", Row::new(Mark::Good, "supervision", text))
     } else {
         let text = "by process group only: what an agent starts in a session of its own may outlive it";
-        ("process-group", Row::new(Mark::Note, "supervision", text))
+        let fix = "look for left-overs after a goal was stopped; on Linux there are none";
+        ("process-group", Row::new(Mark::Note, "supervision", text).fix(fix))
     };
     let mut rows = vec![row];
     if !visible {
