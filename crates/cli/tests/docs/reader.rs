@@ -1,0 +1,173 @@
+//! A reader with a machine of their own, who types what a page says.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use towline_testkit::agents::AgentCli;
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
+use towline_testkit::scratch::{Home, clean_command};
+
+use crate::page::{Block, Page};
+use crate::support::{Ran, finish};
+
+/// Commands that are not typed here: how they begin, and why.
+pub(crate) const NOT_TYPED: [(&str, &str); 3] = [
+    ("cargo install --path crates/cli", "the program under test is on the path already"),
+    ("cargo xtask test", "it is what runs this test"),
+    ("cargo xtask bench", "it measures for minutes, and nothing that a test could hold it to"),
+];
+
+/// The same program as `towline`, from a clone.
+const FROM_THE_CLONE: &str = "cargo run --release -- ";
+
+/// The bug that the pages tell of, and what mends it.
+const BROKEN: &str = "pub fn shout(text: &str) -> String {\n    format!(\"{text}!\")\n}\n";
+const MEND: &str = r#"sed -i 's/format!("{text}!")/format!("{}!", text.to_uppercase())/' src/lib.rs"#;
+const TEST: &str = "#[test]\nfn shouts() {\n    assert_eq!(shout::shout(\"land ahoy\"), \"LAND AHOY!\");\n}\n";
+
+/// The shell in which the pages' commands are typed: `ID` is the newest goal.
+const PREAMBLE: &str = r#"newest() { towline ls --json | grep --only-matching '"id": *"[^"]*"' | head --lines 1 | cut --delimiter '"' --fields 4; }
+"#;
+
+/// A person with Towline, Claude Code and Codex on their path, and a model that knows how to mend the sample project.
+pub(crate) struct Reader {
+    _home: Home,
+    _model: ModelServer,
+    folder: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Reader {
+    /// Without any project.
+    pub(crate) fn with_nothing() -> Self {
+        let home = Home::new();
+        let model = ModelServer::start([
+            Rule::when(Matcher::after_tool_result()).reply(Reply::text("It shouts now.")),
+            Rule::always().reply(Reply::tool("Bash", json!({"command": MEND, "description": "mend it"}))),
+        ]);
+        let mut variables = home.env();
+        for cli in [AgentCli::Claude, AgentCli::Codex] {
+            variables.extend(cli.prepare(&home.path(), &model.url()));
+        }
+        let path = search_path(&home);
+        let git = home.path().join(".gitconfig");
+        fs::write(&git, "[user]\nname = Reader\nemail = reader@example.invalid\n[init]\ndefaultBranch = main\n")
+            .expect("a configuration for git");
+        let others = [("PATH", path), ("GIT_CONFIG_GLOBAL", git.display().to_string())];
+        variables.extend(others.map(|(name, value)| (name.to_owned(), value)));
+        let folder = home.path().join("work");
+        fs::create_dir(&folder).expect("a folder to work in");
+        Self { _home: home, _model: model, folder, variables }
+    }
+
+    /// In the repository of the sample project, whose test fails.
+    pub(crate) fn with_the_sample_project() -> Self {
+        let mut reader = Self::with_nothing();
+        reader.type_in("cargo new --quiet --lib shout && mkdir shout/tests");
+        reader.folder = reader.folder.join("shout");
+        fs::write(reader.folder.join("src/lib.rs"), BROKEN).expect("the bug");
+        fs::write(reader.folder.join("tests/shout.rs"), TEST).expect("the test");
+        reader.type_in("git add --all && git commit --quiet --message 'a shout that only whispers'");
+        reader
+    }
+
+    /// In the same, with a goal that is done.
+    pub(crate) fn with_a_proven_goal() -> Self {
+        let reader = Self::with_the_sample_project();
+        reader.type_in("towline run 'shout() does not shout' --check 'cargo test'");
+        reader
+    }
+
+    /// Types all commands of a page, one block after the other, in one shell.
+    pub(crate) fn follow(&self, page: &Page) {
+        let script: String = page.commands().map(|block| step(&page.name, block)).collect();
+        self.type_in(&script);
+    }
+
+    /// What the program says to a command that it does not understand. Whether it can be carried out is another matter.
+    pub(crate) fn misunderstood(&self, command: &str) -> Option<String> {
+        let ran = finish(self.shell(&format!("{command} < /dev/null")).spawn().expect("a shell"));
+        let usage = ran.stderr.contains("try '--help'") || ran.stderr.contains("Usage:");
+        usage.then(|| format!("{command}: {}", ran.stderr))
+    }
+
+    /// What is wrong with a configuration.
+    pub(crate) fn complaints_about_configuration(&self, text: &str) -> Vec<String> {
+        fs::write(self.folder.join("towline.toml"), text).expect("a configuration");
+        let doctor = finish(self.shell("towline doctor --json").spawn().expect("a shell"));
+        let report: Value = serde_json::from_str(&doctor.stdout).expect("a report");
+        let findings = report["findings"].as_array().expect("findings");
+        let about = findings.iter().filter(|finding| finding["section"] == "configuration");
+        about.map(|finding| finding["what"].to_string()).collect()
+    }
+
+    /// How many goals are merged.
+    pub(crate) fn merged_goals(&self) -> usize {
+        let list = self.type_in("towline ls --json").stdout;
+        let goals: Vec<Value> = serde_json::from_str(&list).expect("a list");
+        let merged = |goal: &&Value| {
+            let id = goal["id"].as_str().expect("an id");
+            let report = self.type_in(&format!("towline show {id} --json")).stdout;
+            let report: Value = serde_json::from_str(&report).expect("a report");
+            !report["merged"].is_null()
+        };
+        goals.iter().filter(merged).count()
+    }
+
+    fn type_in(&self, script: &str) -> Ran {
+        let ran = finish(self.shell(script).spawn().expect("a shell"));
+        assert_eq!(ran.code, Some(0), "{}\n--- printed\n{}\n--- said\n{}", script, ran.stdout, ran.stderr);
+        ran
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let mut shell = clean_command("bash");
+        shell.args(["--norc", "-eu", "-c", &format!("{PREAMBLE}{script}")]);
+        shell.env_clear().envs(self.variables.clone()).current_dir(&self.folder);
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        shell
+    }
+}
+
+/// A block as the shell gets it: it says where it is, and complains when it does not end as the page says.
+fn step(page: &str, block: &Block) -> String {
+    let typed: String = block.text.lines().filter_map(typed).map(|line| line + "\n").collect();
+    let place = format!("{page}:{}", block.line);
+    match block.exit_code {
+        0 => format!("echo '== {place}' >&2\n{typed}"),
+        code => format!(
+            "echo '== {place}' >&2\nset +e\n{typed}ended=$?\nset -e\n\
+             [ $ended = {code} ] || {{ echo \"{place} exits with $ended instead of {code}\" >&2; exit 1; }}\n"
+        ),
+    }
+}
+
+/// The line as it is typed here, if it is.
+fn typed(line: &str) -> Option<String> {
+    if NOT_TYPED.iter().any(|(beginning, _)| line.starts_with(beginning)) {
+        return None;
+    }
+    let line = line.strip_prefix(FROM_THE_CLONE).map_or(line.to_owned(), |rest| format!("towline {rest}"));
+    if !line.starts_with("towline ") {
+        return Some(line);
+    }
+    let words = line.split(' ').map(|word| if word == "ID" { "\"$(newest)\"" } else { word });
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// A path with `towline`, the agents, and the cargo that runs this test.
+fn search_path(home: &Home) -> String {
+    let programs = home.path().join("bin");
+    fs::create_dir(&programs).expect("a folder for programs");
+    symlink(env!("CARGO_BIN_EXE_towline"), programs.join("towline")).expect("towline on the path");
+    for cli in [AgentCli::Claude, AgentCli::Codex] {
+        symlink(cli.program(), programs.join(cli.name())).expect("an agent on the path");
+    }
+    let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo runs the tests"));
+    let toolchain = cargo.parent().expect("the folder of cargo").display().to_string();
+    let usual = std::env::var("PATH").expect("a path");
+    format!("{}:{toolchain}:{usual}", programs.display())
+}
