@@ -68,7 +68,8 @@ fn every_example_of_a_configuration_is_one() {
 #[test]
 fn what_is_not_typed_is_in_the_documentation() {
     let pages = pages();
-    let commands: Vec<&str> = pages.iter().flat_map(Page::commands).flat_map(|block| block.text.lines()).collect();
+    let commands: Vec<&str> =
+        pages.iter().flat_map(Page::commands).flat_map(|block| block.text.lines()).collect();
     for (beginning, _) in NOT_TYPED {
         assert!(commands.iter().any(|line| line.starts_with(beginning)), "nobody says {beginning:?}");
     }

@@ -26,7 +26,8 @@ const FROM_THE_CLONE: &str = "cargo run --release -- ";
 /// The bug that the pages tell of, and what mends it.
 const BROKEN: &str = "pub fn shout(text: &str) -> String {\n    format!(\"{text}!\")\n}\n";
 const MEND: &str = r#"sed -i 's/format!("{text}!")/format!("{}!", text.to_uppercase())/' src/lib.rs"#;
-const TEST: &str = "#[test]\nfn shouts() {\n    assert_eq!(shout::shout(\"land ahoy\"), \"LAND AHOY!\");\n}\n";
+const TEST: &str =
+    "#[test]\nfn shouts() {\n    assert_eq!(shout::shout(\"land ahoy\"), \"LAND AHOY!\");\n}\n";
 
 /// The shell in which the pages' commands are typed: `ID` is the newest goal.
 const PREAMBLE: &str = r#"newest() { towline ls --json | grep --only-matching '"id": *"[^"]*"' | head --lines 1 | cut --delimiter '"' --fields 4; }
@@ -54,8 +55,11 @@ impl Reader {
         }
         let path = search_path(&home);
         let git = home.path().join(".gitconfig");
-        fs::write(&git, "[user]\nname = Reader\nemail = reader@example.invalid\n[init]\ndefaultBranch = main\n")
-            .expect("a configuration for git");
+        fs::write(
+            &git,
+            "[user]\nname = Reader\nemail = reader@example.invalid\n[init]\ndefaultBranch = main\n",
+        )
+        .expect("a configuration for git");
         let others = [("PATH", path), ("GIT_CONFIG_GLOBAL", git.display().to_string())];
         variables.extend(others.map(|(name, value)| (name.to_owned(), value)));
         let folder = home.path().join("work");
@@ -87,11 +91,12 @@ impl Reader {
         self.type_in(&script);
     }
 
-    /// What the program says to a command that it does not understand. Whether it can be carried out is another matter.
+    /// What the program says to a command or a flag that it does not know. Whether it can be carried out is another
+    /// matter, and so is what is left out in passing.
     pub(crate) fn misunderstood(&self, command: &str) -> Option<String> {
         let ran = finish(self.shell(&format!("{command} < /dev/null")).spawn().expect("a shell"));
-        let usage = ran.stderr.contains("try '--help'") || ran.stderr.contains("Usage:");
-        usage.then(|| format!("{command}: {}", ran.stderr))
+        let unknown = ["unrecognized subcommand", "unexpected argument"];
+        unknown.iter().any(|words| ran.stderr.contains(words)).then(|| format!("{command}: {}", ran.stderr))
     }
 
     /// What is wrong with a configuration.
