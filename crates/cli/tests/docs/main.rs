@@ -11,6 +11,7 @@ mod reader;
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use page::{Page, pages};
 use reader::{NOT_TYPED, Reader};
@@ -58,10 +59,24 @@ fn every_command_that_is_named_in_passing_is_understood() {
 fn every_example_of_a_configuration_is_one() {
     let reader = Reader::with_the_sample_project();
     for page in pages() {
-        for block in page.blocks.iter().filter(|block| block.language == "toml") {
+        let is_configuration = |block: &&page::Block| block.language == "toml" && !block.is_goal();
+        for block in page.blocks.iter().filter(is_configuration) {
             let complaints = reader.complaints_about_configuration(&block.text);
             assert!(complaints.is_empty(), "{}:{}: {}", page.name, block.line, complaints.join("\n"));
         }
+    }
+}
+
+#[test]
+fn every_example_of_a_goal_is_one() {
+    let pages = pages();
+    let goals: Vec<_> = pages.iter().flat_map(|page| &page.blocks).filter(|block| block.is_goal()).collect();
+    assert!(!goals.is_empty());
+    for block in goals {
+        let name = format!("goal.{}", if block.language == "toml" { "toml" } else { "md" });
+        let goal = towline_config::read_goal_file(Path::new(&name), &block.text).expect("a goal");
+        assert!(goal.prompt.is_some(), "{}", block.text);
+        assert_eq!(goal.warnings, [], "{}", block.text);
     }
 }
 

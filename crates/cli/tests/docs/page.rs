@@ -21,6 +21,17 @@ pub(crate) struct Block {
     pub(crate) exit_code: i32,
 }
 
+impl Block {
+    /// Whether it is the file of a goal: only such a file has a prompt.
+    pub(crate) fn is_goal(&self) -> bool {
+        match self.language.as_str() {
+            "markdown" => true,
+            "toml" => self.text.lines().any(|line| line.starts_with("prompt = ") && line.contains("\"\"\"")),
+            _ => false,
+        }
+    }
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
