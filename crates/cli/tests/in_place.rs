@@ -152,7 +152,7 @@ fn in_a_repository_there_is_no_worktree_and_no_branch_and_what_was_dirty_is_the_
     assert_eq!(desk.project.git(["branch", "--list"]), "* main");
     assert_eq!(desk.project.git(["status", "--porcelain"]), " M bug\n?? mine");
     let stat = desk.towline(["diff", &id_of(&report), "--stat"]).stdout;
-    assert_eq!(stat, "bug +1 -1\n1 files, +1 -1\n");
+    assert_eq!(stat, "bug +1 -1\n1 file, +1 -1\n");
     assert_eq!(desk.towline(["restore", &id_of(&report)]).code, Some(0));
     assert_eq!(desk.project.git(["status", "--porcelain"]), "?? mine");
 }
