@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use towline_core::{
     AgentEvent, AgentName, AttemptNo, Budget, Commit, Event, Goal, GoalState, Origin, RawRef, Role, Source,
-    Tokens, ToolKind, ToolStatus, ToolUse, Usage, WorkspaceSpec,
+    Tokens, ToolKind, ToolStatus, ToolUse, Usage, WorkspaceMode, WorkspaceSpec,
 };
 use towline_store::{Append, NewEvent, SqliteStore, Store, WorkerName};
 use towline_testkit::figures::{Figure, median, shown};
@@ -150,8 +150,10 @@ fn goal() -> Goal {
         budget: Budget::default(),
         agents: vec![AgentName::new("scripted")],
         model: None,
+        agent_settings: BTreeMap::new(),
         protect: Vec::new(),
         workspace: WorkspaceSpec {
+            mode: WorkspaceMode::Worktree,
             repository: "repository".to_owned(),
             base: Commit::new("0000000000000000000000000000000000000000"),
             setup: Vec::new(),
