@@ -139,6 +139,7 @@ fn warning_row(warning: &Warning) -> Row {
     let fix = match warning.kind {
         WarningKind::Unused => "take it out: it does nothing",
         WarningKind::VisiblePrompt => "use one of the others if the program can",
+        WarningKind::NoTemplate => "set `template = true`, or take it out",
     };
     Row::new(Mark::Note, "warning", warning.to_string()).fix(fix)
 }
