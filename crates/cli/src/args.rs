@@ -56,10 +56,6 @@ pub(crate) enum Command {
     /// Looks for what the project is built and tested with (cargo, npm and its kin, pytest, go, make) and writes a
     /// commented file at the top of the repository. Starts no agent and changes nothing else.
     Init(crate::commands::init::Init),
-    /// Show everything about a goal
-    Show(Show),
-    /// List goals, the newest first
-    Ls(Ls),
     /// Say whether Towline can work here, and what to do where it cannot
     ///
     /// Looks at the agents, git, what is stored, the configuration and the system. Changes nothing and needs no
@@ -69,20 +65,19 @@ pub(crate) enum Command {
     ///
     /// Starts no agent but to ask for its version: it costs nothing and needs no network.
     Agents(Agents),
+    /// List goals, the newest first
+    Ls(Ls),
+    /// Show everything about a goal
+    Show(Show),
     /// Show what happened to a goal
     Logs(Logs),
+    /// Show what a goal changed
+    Diff(Diff),
     /// Replay an attempt from the raw bytes that its agent left
     ///
     /// The bytes are read anew, as they were while the agent ran, and held against what was stored of them then. Starts
     /// nothing and changes nothing.
     Replay(crate::commands::replay::Args),
-    /// Show what a goal changed
-    Diff(Diff),
-    /// Put your files back as they were before a goal worked on them in place
-    ///
-    /// All of them, or those at the paths that are named; ignored files are in no snapshot and stay. Your commits, branches
-    /// and index stay, too. What the goal left is kept, and can be looked at with `towline diff`.
-    Restore(Restore),
     /// List what agents ask and nobody has answered yet
     Questions(Questions),
     /// Answer what an agent asks
@@ -111,6 +106,11 @@ pub(crate) enum Command {
     /// The checks are those that the goal was created with, on the very commit that the recorded verdict speaks about, in a
     /// clean checkout. What becomes of it stands in the goal's log; the goal itself stays what it is.
     Verify(Verify),
+    /// Put your files back as they were before a goal worked on them in place
+    ///
+    /// All of them, or those at the paths that are named; ignored files are in no snapshot and stay. Your commits, branches
+    /// and index stay, too. What the goal left is kept, and can be looked at with `towline diff`.
+    Restore(Restore),
     /// Remove goals with their worktrees, branches and logs, but never work that is not merged
     Rm(Rm),
     /// Clear away what nobody needs any more, but never work
