@@ -101,5 +101,6 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     output::print(format_args!("    {}", demo::CHECK.command));
     output::print(format_args!("\n{}", paint.bold("Next, in a project of yours")));
     output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");
-    output::print("  towline run \"fix the failing test\" --check \"cargo test\"");
+    output::print("  towline init                         # writes a towline.toml that fits it");
+    output::print("  towline run \"fix the failing test\"");
 }
