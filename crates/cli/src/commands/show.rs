@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::draft::{CHANNEL, agents_of};
 use crate::failure::Failure;
 use crate::report::GoalReport;
-use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent};
+use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits};
 use crate::{find, output};
 
 /// Shows a goal.
@@ -36,6 +36,10 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
+    let limits = spent_of_limits(record, SystemClock.now());
+    if !limits.is_empty() {
+        facts.push(("spent", limits.join(" · ")));
+    }
     for (name, value) in facts {
         tell(&format!("  {name:<10} {}", output::brief(&value)));
     }

@@ -14,7 +14,7 @@ use towline_core::{
 };
 use towline_store::GoalRecord;
 
-pub(crate) use budget::short;
+pub(crate) use budget::{short, spent_of_limits};
 pub(crate) use lines::{Canvas, clock_time};
 
 /// What a goal is doing now.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{Axis, MicroUsd, Tokens};
+use towline_store::GoalRecord;
 
 use super::Board;
 use super::lines::{Canvas, ticking};
@@ -112,6 +113,12 @@ impl Board {
         let words = format!("{} of {}", ticking(begun, now), round(wall));
         Some(Gauge::of(Axis::Wall, used, wall.as_secs(), words))
     }
+}
+
+/// Each limited axis with what is spent of it, in words.
+pub(crate) fn spent_of_limits(record: &GoalRecord, now: Timestamp) -> Vec<String> {
+    let gauges = Board::of(record).gauges(now);
+    gauges.into_iter().map(|Gauge { axis, words, .. }| format!("{axis} {words}")).collect()
 }
 
 /// A number as people say it: 950, 12k, 1.2M.
