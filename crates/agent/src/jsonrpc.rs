@@ -16,6 +16,9 @@ use crate::json::Text;
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
 
+/// How a line begins when it says its version first.
+const VERSION_FIRST: &str = r#"{"jsonrpc":"2.0","#;
+
 /// The code for a method that is not known.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
 
@@ -46,6 +49,17 @@ pub(crate) enum Incoming<'a, Purpose> {
         /// The news.
         params: &'a RawValue,
     },
+}
+
+/// An answer whose result is yet to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsualAnswer<'a, Purpose> {
+    /// The id of our request.
+    pub(crate) id: &'a str,
+    /// What it was asked for.
+    pub(crate) purpose: Purpose,
+    /// The result.
+    pub(crate) result: &'a str,
 }
 
 /// A request of the other side.
@@ -111,6 +125,24 @@ impl<Purpose> Peer<Purpose> {
         }
         self.waiting.insert(id.to_owned(), purpose);
         line(&Request { id, jsonrpc: VERSION, method, params })
+    }
+
+    /// The request of ours that a line answers, and the result, which is yet to be read; none when the line does not
+    /// begin in the usual way. A result that is no whole JSON means that there is more to the line than this.
+    pub(crate) fn usual_answer<'a>(&self, line: &'a str) -> Option<UsualAnswer<'a, Purpose>>
+    where
+        Purpose: Copy,
+    {
+        let fields = line.strip_prefix(VERSION_FIRST).or_else(|| line.strip_prefix('{'))?;
+        let (id, rest) = fields.strip_prefix(r#""id":""#)?.split_once('"')?;
+        let result = rest.strip_prefix(r#","result":"#)?.strip_suffix('}')?;
+        let purpose = *self.waiting.get(id)?;
+        Some(UsualAnswer { id, purpose, result })
+    }
+
+    /// A request of ours has its answer.
+    pub(crate) fn is_answered(&mut self, id: &str) {
+        self.waiting.remove(id);
     }
 
     /// Reads a line; none when it is no JSON-RPC.
@@ -215,6 +247,29 @@ mod tests {
         };
         assert_eq!(result.get(), r#"{"b":2}"#);
         assert!(matches!(peer.read(line), Some(Incoming::StrayAnswer)));
+    }
+
+    #[test]
+    fn a_usual_answer_is_known_by_its_beginning() {
+        let mut peer = Peer::default();
+        peer.request("hello", 7, "initialize", Value::Null);
+        let wanted = Some(UsualAnswer { id: "hello", purpose: 7, result: r#"{"b":2}"# });
+        for line in
+            [r#"{"id":"hello","result":{"b":2}}"#, r#"{"jsonrpc":"2.0","id":"hello","result":{"b":2}}"#]
+        {
+            assert_eq!(peer.usual_answer(line), wanted, "{line}");
+        }
+        for other in [
+            r#"{"id":"other","result":{}}"#,
+            r#"{"id":7,"result":{}}"#,
+            r#"{"id":"hello","error":{}}"#,
+            r#"{"id":"hello","result":{}"#,
+            r#"{"id":"hello","method":"x","result":{}}"#,
+        ] {
+            assert!(peer.usual_answer(other).is_none_or(|answer| answer.result == "{"), "{other}");
+        }
+        peer.is_answered("hello");
+        assert_eq!(peer.usual_answer(r#"{"id":"hello","result":{}}"#), None);
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use serde::de::IgnoredAny;
 use serde_json::json;
-use serde_json::value::RawValue;
 use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
 
 use super::classify::Failed;
 use super::preset::{Need, Preset};
 use super::protocol::{AcpProtocol, Purpose, Stage, notice};
 use super::sent;
-use super::wire::{self, read};
+use super::wire;
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, Resuming};
 
@@ -49,9 +48,9 @@ impl AcpProtocol {
         self.request("initialize", Purpose::Initialize, "initialize", params)
     }
 
-    pub(super) fn on_initialized(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+    pub(super) fn on_initialized(&mut self, answer: Result<wire::Initialized<'_>, RpcError>) -> Vec<Action> {
         let hello = match answer {
-            Ok(raw) => read::<wire::Initialized<'_>>(raw).unwrap_or_default(),
+            Ok(hello) => hello,
             Err(error) => return self.give_up(Failed::Opening { what: "initialize", error }),
         };
         if hello.protocol_version != VERSION {
@@ -88,9 +87,13 @@ impl AcpProtocol {
         Some(Action::Write(self.peer.request("session", Purpose::Session(way), method, params)))
     }
 
-    pub(super) fn on_session(&mut self, way: Way, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+    pub(super) fn on_session(
+        &mut self,
+        way: Way,
+        answer: Result<wire::Session<'_>, RpcError>,
+    ) -> Vec<Action> {
         let session = match answer {
-            Ok(raw) => read::<wire::Session<'_>>(raw).unwrap_or_default(),
+            Ok(session) => session,
             Err(error) => return self.give_up(Failed::Session { way, error }),
         };
         let asked = match &self.asked {
@@ -178,11 +181,7 @@ impl AcpProtocol {
         request.into_iter().collect()
     }
 
-    pub(super) fn on_prepared(
-        &mut self,
-        what: Preparation,
-        answer: Result<&RawValue, RpcError>,
-    ) -> Vec<Action> {
+    pub(super) fn on_prepared(&mut self, what: Preparation, answer: Result<(), RpcError>) -> Vec<Action> {
         let mode_need = self.mode.map(|mode| mode.need);
         match (what, answer) {
             (Preparation::Model, Ok(_)) => {
@@ -218,9 +217,8 @@ impl AcpProtocol {
     }
 
     /// The turn that was to bring a summary is over: now comes the prompt.
-    pub(super) fn on_compacted(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
-        let done = answer.map(|raw| read::<wire::Prompted<'_>>(raw).unwrap_or_default());
-        let event = match done {
+    pub(super) fn on_compacted(&mut self, answer: Result<wire::Prompted<'_>, RpcError>) -> Vec<Action> {
+        let event = match answer {
             Ok(done) if done.stop_reason.as_deref() == Some("end_turn") => {
                 let after = self.usage.context_used();
                 AgentEvent::Compacted { before: None, after }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
 
@@ -17,6 +18,7 @@ use super::tools::Call;
 use super::turn::Turn;
 use super::usage::UsageLedger;
 use super::{updates, wire};
+use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
@@ -149,6 +151,9 @@ impl AcpProtocol {
         if let Some(update) = updates::only_update(line) {
             return self.on_update(update);
         }
+        if let Some(actions) = self.on_usual_answer(line) {
+            return Ok(actions);
+        }
         match self.peer.read(line) {
             Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
             Some(Incoming::Request(request)) => self.on_request(&request),
@@ -171,17 +176,29 @@ impl AcpProtocol {
         }
     }
 
-    fn on_reply(
-        &mut self,
-        purpose: Purpose,
-        result: Result<&serde_json::value::RawValue, RpcError>,
-    ) -> Vec<Action> {
+    /// The large answers, where they come as usual: they are read in one go.
+    fn on_usual_answer(&mut self, line: &str) -> Option<Vec<Action>> {
+        let answer = self.peer.usual_answer(line)?;
+        let actions = match answer.purpose {
+            Purpose::Initialize => self.on_initialized(Ok(wire::read_line(answer.result)?)),
+            Purpose::Session(way) => self.on_session(way, Ok(wire::read_line(answer.result)?)),
+            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(Ok(wire::read_line(answer.result)?)),
+            Purpose::Prepared(_) | Purpose::Compact => return None,
+        };
+        self.peer.is_answered(answer.id);
+        Some(actions)
+    }
+
+    fn on_reply(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Vec<Action> {
+        fn read<'a, T: Lenient<'a>>(raw: &'a RawValue) -> T {
+            wire::read(raw).unwrap_or_default()
+        }
         match purpose {
-            Purpose::Initialize => self.on_initialized(result),
-            Purpose::Session(way) => self.on_session(way, result),
-            Purpose::Prepared(what) => self.on_prepared(what, result),
-            Purpose::Compact => self.on_compacted(result),
-            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(result),
+            Purpose::Initialize => self.on_initialized(result.map(read)),
+            Purpose::Session(way) => self.on_session(way, result.map(read)),
+            Purpose::Prepared(what) => self.on_prepared(what, result.map(|_| ())),
+            Purpose::Compact => self.on_compacted(result.map(read)),
+            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(result.map(read)),
         }
     }
 

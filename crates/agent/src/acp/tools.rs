@@ -65,7 +65,7 @@ impl Call {
         if let Some(locations) = news.locations.filter(|locations| !locations.is_empty()) {
             self.locations = locations.into_iter().map(|location| location.path.into()).collect();
         }
-        if let Some(content) = news.content.and_then(wire::read) {
+        if let Some(content) = news.content.list {
             self.show(content);
         }
         if let Some(raw) = news.raw_output {

@@ -1,13 +1,12 @@
 //! Turns: from a prompt to its answer. The process lives on after each and ends when its input is closed, which is
 //! when a turn is over and the operator has nothing to say.
 
-use serde_json::value::RawValue;
 use towline_core::{AgentEvent, MessageNo, TurnEnd, TurnStop};
 
 use super::classify::{Failed, Outcome};
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
-use super::wire::{self, Prompted, read};
+use super::wire::{self, Prompted};
 use crate::jsonrpc::RpcError;
 use crate::protocol::Action;
 
@@ -58,7 +57,7 @@ impl AcpProtocol {
     }
 
     /// A prompt has its answer.
-    pub(super) fn on_prompted(&mut self, answer: Result<&RawValue, RpcError>) -> Vec<Action> {
+    pub(super) fn on_prompted(&mut self, answer: Result<Prompted<'_>, RpcError>) -> Vec<Action> {
         let mut actions = match &answer {
             Ok(_) => self.heard(),
             // It may never have reached the model.
@@ -69,8 +68,7 @@ impl AcpProtocol {
         actions.extend(self.speech.over().map(Action::emit));
         let text = self.speech.take_last();
         let outcome = match answer {
-            Ok(raw) => {
-                let answer: Prompted<'_> = read(raw).unwrap_or_default();
+            Ok(answer) => {
                 let used = self.usage.prompted(&answer, self.model.as_deref());
                 actions.extend(used.into_iter().map(Action::emit));
                 self.stopped(&answer, text)

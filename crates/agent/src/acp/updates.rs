@@ -81,10 +81,11 @@ impl AcpProtocol {
     }
 
     fn on_chunk(&mut self, kind: &str, update: &wire::Update<'_>) -> Reading {
-        let content: wire::Content<'_> = update.content.and_then(read).unwrap_or_default();
+        let nothing = wire::Content::default();
+        let content = update.content.block.as_ref().unwrap_or(&nothing);
         let text = match content.kind.as_str() {
-            "text" => content.text,
-            "resource_link" => content.uri.unwrap_or_default(),
+            "text" => content.text.as_str(),
+            "resource_link" => wire::text(&content.uri),
             other => return Err(Unknown(format!("session/update/{kind}/{other}"))),
         };
         if text.is_empty() {
@@ -93,9 +94,9 @@ impl AcpProtocol {
         let mut actions = self.work_is_seen();
         let message = update.message_id.as_deref();
         if kind == "agent_message_chunk" {
-            actions.extend(self.speech.said(message, text.into()).map(Action::emit));
+            actions.extend(self.speech.said(message, text.to_owned()).map(Action::emit));
         } else {
-            actions.extend(self.speech.thought(message, &text).map(Action::emit));
+            actions.extend(self.speech.thought(message, text).map(Action::emit));
         }
         Ok(actions)
     }

@@ -3,9 +3,10 @@
 //!
 //! Parts that only some frames need stay raw until somebody looks.
 
+use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::json::lenient_objects;
+use crate::json::{Lenient, lenient_objects};
 pub(super) use crate::json::{Text, lenient as read, lenient_line as read_line, owned, text};
 
 lenient_objects! {
@@ -110,8 +111,7 @@ lenient_objects! {
         "sessionUpdate" => session_update: Option<Text<'de>>,
         /// The message that a piece belongs to.
         "messageId" => message_id: Option<Text<'de>>,
-        /// A content block, or a list of what a tool call shows.
-        "content" => content: Option<&'de RawValue>,
+        "content" => content: Shown<'de>,
         "toolCallId" => tool_call_id: Text<'de>,
         "title" => title: Option<Text<'de>>,
         "kind" => kind: Option<Text<'de>>,
@@ -213,5 +213,24 @@ lenient_objects! {
     Form<'de> {
         /// By their names.
         "properties" => properties: Option<&'de RawValue>,
+    }
+}
+
+/// What an update shows: a content block, or a list of what a tool call shows.
+#[derive(Debug, Default)]
+pub(super) struct Shown<'de> {
+    pub(super) block: Option<Content<'de>>,
+    pub(super) list: Option<Vec<ToolContent<'de>>>,
+}
+
+impl<'de> Lenient<'de> for Shown<'de> {
+    fn fill_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<bool, A::Error> {
+        self.list = None;
+        self.block.insert(Content::default()).fill_object(object)
+    }
+
+    fn fill_list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<bool, A::Error> {
+        self.block = None;
+        self.list.insert(Vec::new()).fill_list(list)
     }
 }

@@ -1,5 +1,6 @@
 //! What a turn is made of: messages, thoughts, tool calls, summaries.
 
+use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, Tokens, ToolStatus, ToolUse};
 
 use super::protocol::{CodexProtocol, Reading, Unknown};
@@ -20,9 +21,9 @@ pub(super) struct Open {
 }
 
 impl CodexProtocol {
-    pub(super) fn on_item_started(&mut self, news: &ItemNews<'_>) -> Reading {
-        let item = read(news)?;
-        let ours = self.is_ours(&news.thread_id);
+    pub(super) fn on_item_started(&mut self, news: ItemNews<'_, Item<'_>>) -> Reading {
+        let ItemNews { thread_id, item } = news;
+        let ours = self.is_ours(&thread_id);
         if ours && !matches!(item, Item::UserMessage(_) | Item::ContextCompaction) {
             self.request_worked();
         }
@@ -42,15 +43,15 @@ impl CodexProtocol {
                 Item::McpToolCall(call) => (Vec::new(), Some(call.server.into())),
                 _ => (Vec::new(), None),
             };
-            let thread = news.thread_id.as_str().to_owned();
+            let thread = thread_id.as_str().to_owned();
             self.calls.insert(tool.id.clone(), Open { thread, tool, changes, server });
         }
-        Ok(vec![self.within(&news.thread_id, event)])
+        Ok(vec![self.within(&thread_id, event)])
     }
 
-    pub(super) fn on_item_completed(&mut self, news: &ItemNews<'_>) -> Reading {
-        let item = read(news)?;
-        let thread = news.thread_id.as_str();
+    pub(super) fn on_item_completed(&mut self, news: ItemNews<'_, Item<'_>>) -> Reading {
+        let ItemNews { thread_id, item } = news;
+        let thread = thread_id.as_str();
         let ours = self.is_ours(thread);
         if let Some(mut tool) = tools::tool_use(&item) {
             self.calls.remove(&tool.id);
@@ -99,10 +100,13 @@ impl CodexProtocol {
     }
 }
 
-fn read<'a>(news: &ItemNews<'a>) -> Result<Item<'a>, Unknown> {
+/// Reads an item whose type may stand anywhere; one that is not understood is counted under its type.
+pub(super) fn read<'a>(news: ItemNews<'a, &'a RawValue>) -> Result<ItemNews<'a, Item<'a>>, Unknown> {
     let Ok(head) = serde_json::from_str::<wire::ItemHead<'a>>(news.item.get()) else {
         return Err(Unknown("item".to_owned()));
     };
     let kind = head.r#type.as_str();
-    Item::read(kind, news.item.get()).ok_or_else(|| Unknown(format!("item/{kind}")))
+    let item = Item::read(kind, &mut serde_json::Deserializer::from_str(news.item.get()))
+        .map_err(|_| Unknown(format!("item/{kind}")))?;
+    Ok(ItemNews { thread_id: news.thread_id, item })
 }

@@ -3,6 +3,8 @@
 //! A summary is a turn of its own that counts as none. The prompt is sent when it is over, whether or not there is a
 //! summary then.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens};
@@ -62,20 +64,34 @@ impl CodexProtocol {
         self.ask_of_agent("initialize", Purpose::Initialize, "initialize", json!({"clientInfo": client}))
     }
 
+    /// The large answers, where they come as usual: they are read in one go.
+    pub(super) fn on_usual_answer(&mut self, line: &str) -> Option<Reading> {
+        fn read<'a, T: Deserialize<'a>>(result: &'a str) -> Option<T> {
+            serde_json::from_str(result).ok()
+        }
+        let answer = self.peer.usual_answer(line)?;
+        let reading = match answer.purpose {
+            Purpose::Thread => self.on_thread(read(answer.result)?, Whose::Asked),
+            Purpose::Fork => self.on_thread(read(answer.result)?, Whose::Copy),
+            Purpose::Prompt => self.on_prompt_taken(read(answer.result)?),
+            Purpose::Initialize => read::<IgnoredAny>(answer.result).map(|_| self.send_opening())?,
+            Purpose::Compact | Purpose::Steer => return None,
+        };
+        self.peer.is_answered(answer.id);
+        Some(Ok(reading))
+    }
+
     pub(super) fn on_answer_to(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Reading {
         match (purpose, result) {
             (Purpose::Initialize, Ok(_)) => Ok(self.send_opening()),
-            (Purpose::Thread, Ok(answer)) => self.on_thread(answer, Whose::Asked),
-            (Purpose::Fork, Ok(answer)) => self.on_thread(answer, Whose::Copy),
+            (Purpose::Thread, Ok(answer)) => Ok(self.on_thread_answer(answer, Whose::Asked)),
+            (Purpose::Fork, Ok(answer)) => Ok(self.on_thread_answer(answer, Whose::Copy)),
             (Purpose::Thread, Err(error)) if self.is_to_resume() && is_in_use(&error) => {
                 Ok(self.send_fork(error))
             }
             (Purpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
-            (Purpose::Prompt, Ok(answer)) => {
-                let answer: Option<wire::TurnAnswer> = serde_json::from_str(answer.get()).ok();
-                self.turn = self.turn.take().or(answer.map(|answer| answer.turn.id));
-                Ok(Vec::new())
-            }
+            (Purpose::Prompt, Ok(answer)) => Ok(serde_json::from_str(answer.get())
+                .map_or_else(|_| Vec::new(), |answer| self.on_prompt_taken(answer))),
             (Purpose::Compact, Ok(_)) | (Purpose::Steer, _) => Ok(Vec::new()),
             (Purpose::Initialize | Purpose::Thread | Purpose::Fork | Purpose::Prompt, Err(error)) => {
                 Ok(self.on_refused_request(purpose, error))
@@ -113,14 +129,22 @@ impl CodexProtocol {
         self.ask_of_agent("fork", Purpose::Fork, "thread/fork", params).into_iter().collect()
     }
 
-    fn on_thread(&mut self, answer: &RawValue, whose: Whose) -> Reading {
-        let Ok(answer) = serde_json::from_str::<wire::ThreadAnswer>(answer.get()) else {
-            let error =
-                RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
-            let told = self.unknown(format!("answer to {}", self.opening.0), answer.get());
-            let closed = self.on_refused_request(Purpose::Thread, error);
-            return Ok(told.into_iter().chain(closed).collect());
-        };
+    fn on_prompt_taken(&mut self, answer: wire::TurnAnswer) -> Vec<Action> {
+        self.turn.get_or_insert(answer.turn.id);
+        Vec::new()
+    }
+
+    fn on_thread_answer(&mut self, answer: &RawValue, whose: Whose) -> Vec<Action> {
+        if let Ok(answer) = serde_json::from_str(answer.get()) {
+            return self.on_thread(answer, whose);
+        }
+        let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
+        let told = self.unknown(format!("answer to {}", self.opening.0), answer.get());
+        let closed = self.on_refused_request(Purpose::Thread, error);
+        told.into_iter().chain(closed).collect()
+    }
+
+    fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: Whose) -> Vec<Action> {
         let id = SessionId::new(&answer.thread.id);
         let asked = match &self.asked {
             SessionPlan::Resume(asked) => Some(asked.clone()),
@@ -154,7 +178,7 @@ impl CodexProtocol {
             actions.extend(self.notice(text));
         }
         actions.extend(self.send_first(resumed));
-        Ok(actions)
+        actions
     }
 
     /// What is sent first: the request for a summary, or the prompt.

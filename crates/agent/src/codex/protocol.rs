@@ -17,9 +17,10 @@ use towline_core::{AgentEvent, End, SessionPlan};
 use super::approvals::Pending;
 use super::classify::{Evidence, classify};
 use super::input::Tells;
-use super::items::Open;
+use super::items::{self, Open};
 use super::opening::{Compaction, Purpose, Stage};
 use super::usage::UsageLedger;
+use super::wire::{Item, ItemNews};
 use super::{plan, wire};
 use crate::json;
 use crate::jsonrpc::{Incoming, Peer, params_of_news};
@@ -30,9 +31,6 @@ use crate::unrecognised::Unrecognised;
 
 /// A frame that this version does not understand, by the name to count it under.
 pub(super) struct Unknown(pub(super) String);
-
-/// The end of a turn.
-const TURN_COMPLETED: &str = "turn/completed";
 
 /// What a frame asks for, unless it is not understood.
 pub(super) type Reading = Result<Vec<Action>, Unknown>;
@@ -120,11 +118,14 @@ impl CodexProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
-        // Nearly all lines are news: they are read in one go. The end of a turn counts also when it cannot be read.
-        if let Some(method) = json::leading("method", line).filter(|method| *method != TURN_COMPLETED)
+        // Nearly all lines are news: they are read in one go.
+        if let Some(method) = json::leading("method", line)
             && let Ok(actions) = self.on_news(method, News::Line(line))
         {
             return Ok(actions);
+        }
+        if let Some(reading) = self.on_usual_answer(line) {
+            return reading;
         }
         match self.peer.read(line) {
             Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
@@ -142,14 +143,15 @@ impl CodexProtocol {
     fn on_news(&mut self, method: &str, params: News<'_>) -> Reading {
         match method {
             "turn/started" => self.on_turn_started(decode_news(params, method)?),
-            TURN_COMPLETED => match decode_news(params, method) {
-                Ok(news) => self.on_turn_completed(news),
+            "turn/completed" => match (decode_news(params, method), params) {
+                (Ok(news), _) => self.on_turn_completed(news),
                 // Whatever it says, a turn is over and the process may wait for us.
-                Err(unknown) => self.on_odd_end(unknown, params.raw()),
+                (Err(unknown), News::Params(params)) => self.on_odd_end(unknown, params.get()),
+                (Err(unknown), News::Line(_)) => Err(unknown),
             },
             "error" => self.on_error(decode_news(params, method)?),
-            "item/started" => self.on_item_started(&decode_news(params, method)?),
-            "item/completed" => self.on_item_completed(&decode_news(params, method)?),
+            "item/started" => self.on_item_started(decode_item(params, method)?),
+            "item/completed" => self.on_item_completed(decode_item(params, method)?),
             "item/agentMessage/delta" => Ok(self.on_delta(decode_news(params, method)?)),
             "turn/plan/updated" => Ok(on_plan(decode_news(params, method)?)),
             "thread/tokenUsage/updated" => Ok(self.on_usage(&decode_news(params, method)?)),
@@ -301,20 +303,19 @@ enum News<'a> {
     Params(&'a RawValue),
 }
 
-impl<'a> News<'a> {
-    fn raw(self) -> &'a str {
-        match self {
-            Self::Line(line) => line,
-            Self::Params(params) => params.get(),
-        }
-    }
-}
-
 /// Reads news of a known method; that of an unknown shape is counted under it.
 fn decode_news<'a, T: Deserialize<'a>>(news: News<'a>, method: &str) -> Result<T, Unknown> {
     match news {
         News::Line(line) => params_of_news(line).ok_or_else(|| Unknown(method.to_owned())),
         News::Params(params) => decode(params, method),
+    }
+}
+
+/// Reads news of an item.
+fn decode_item<'a>(news: News<'a>, method: &str) -> Result<ItemNews<'a, Item<'a>>, Unknown> {
+    match news {
+        News::Line(_) => decode_news(news, method),
+        News::Params(params) => items::read(decode(params, method)?),
     }
 }
 

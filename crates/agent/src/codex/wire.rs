@@ -1,6 +1,10 @@
 //! What the app server writes, as far as we read it. Fields that we do not need to go on may be missing or null.
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -62,14 +66,13 @@ pub(super) struct TurnError {
     pub(super) additional_details: Option<String>,
 }
 
-/// `item/started` and `item/completed`.
+/// `item/started` and `item/completed`, with the item as it is written or read in one go.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ItemNews<'a> {
+pub(super) struct ItemNews<'a, I> {
     #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) item: &'a RawValue,
+    pub(super) item: I,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,29 +102,54 @@ pub(super) enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Reads an item of this type; none when the type is not known, or it is of another shape.
-    pub(super) fn read(kind: &str, json: &'a str) -> Option<Self> {
-        fn part<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
-            serde_json::from_str(json).ok()
-        }
-        match kind {
-            "userMessage" => part(json).map(Self::UserMessage),
-            "agentMessage" => part(json).map(Self::AgentMessage),
-            "plan" => part(json).map(Self::Plan),
-            "reasoning" => part(json).map(Self::Reasoning),
-            "contextCompaction" => Some(Self::ContextCompaction),
-            "commandExecution" => part(json).map(Self::CommandExecution),
-            "fileChange" => part(json).map(Self::FileChange),
-            "mcpToolCall" => part(json).map(Self::McpToolCall),
-            "dynamicToolCall" => part(json).map(Self::DynamicToolCall),
-            "collabAgentToolCall" => part(json).map(Self::CollabAgentToolCall),
-            "webSearch" => part(json).map(Self::WebSearch),
-            "imageView" => part(json).map(Self::ImageView),
-            "imageGeneration" => part(json).map(Self::ImageGeneration),
+    /// Reads an item of this type, or what is left of it; an error when the type is not known, or it is of another shape.
+    pub(super) fn read<D: Deserializer<'a>>(kind: &str, json: D) -> Result<Self, D::Error> {
+        Ok(match kind {
+            "userMessage" => Self::UserMessage(Deserialize::deserialize(json)?),
+            "agentMessage" => Self::AgentMessage(Deserialize::deserialize(json)?),
+            "plan" => Self::Plan(Deserialize::deserialize(json)?),
+            "reasoning" => Self::Reasoning(Deserialize::deserialize(json)?),
+            "contextCompaction" => IgnoredAny::deserialize(json).map(|_| Self::ContextCompaction)?,
+            "commandExecution" => Self::CommandExecution(Deserialize::deserialize(json)?),
+            "fileChange" => Self::FileChange(Deserialize::deserialize(json)?),
+            "mcpToolCall" => Self::McpToolCall(Deserialize::deserialize(json)?),
+            "dynamicToolCall" => Self::DynamicToolCall(Deserialize::deserialize(json)?),
+            "collabAgentToolCall" => Self::CollabAgentToolCall(Deserialize::deserialize(json)?),
+            "webSearch" => Self::WebSearch(Deserialize::deserialize(json)?),
+            "imageView" => Self::ImageView(Deserialize::deserialize(json)?),
+            "imageGeneration" => Self::ImageGeneration(Deserialize::deserialize(json)?),
             "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "sleep" | "enteredReviewMode"
-            | "exitedReviewMode" | "uninteresting" => Some(Self::Uninteresting),
-            _ => None,
+            | "exitedReviewMode" | "uninteresting" => {
+                IgnoredAny::deserialize(json).map(|_| Self::Uninteresting)?
+            }
+            _ => return Err(D::Error::custom("an item of an unknown type")),
+        })
+    }
+}
+
+/// Only where the type comes first, as it usually does: then the rest is read as what it is at once.
+impl<'de: 'a, 'a> Deserialize<'de> for Item<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TypeFirst;
+
+        impl<'de> Visitor<'de> for TypeFirst {
+            type Value = Item<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an item with its type first")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Item<'de>, A::Error> {
+                match fields.next_entry::<Text<'de>, Text<'de>>()? {
+                    Some((name, kind)) if name.as_str() == "type" => {
+                        Item::read(&kind, MapAccessDeserializer::new(fields))
+                    }
+                    _ => Err(A::Error::custom("the type does not come first")),
+                }
+            }
         }
+
+        deserializer.deserialize_map(TypeFirst)
     }
 }
 
