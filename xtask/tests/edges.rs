@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("towline-core", &[]),
     ("towline-agent", &["towline-core"]),
     ("towline-config", &["towline-core", "towline-agent"]),
+    ("towline-mask", &[]),
     ("towline-process", &[]),
     ("towline-workspace", &["towline-core"]),
     ("towline-check", &["towline-core", "towline-workspace", "towline-process"]),
@@ -26,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "towline-core",
             "towline-agent",
+            "towline-mask",
             "towline-process",
             "towline-workspace",
             "towline-check",
@@ -43,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "towline-api",
             "towline-server",
             "towline-engine",
+            "towline-mask",
             "towline-builtin",
             "towline-config",
             "towline-core",

@@ -19,6 +19,8 @@ mod jsonrpc;
 mod permission;
 mod protocol;
 mod script;
+#[cfg(test)]
+mod secrets_tests;
 mod settings;
 mod sign_in;
 #[cfg(test)]

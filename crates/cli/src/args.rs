@@ -268,7 +268,7 @@ pub(crate) struct Logs {
     /// Go on while the goal does
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// The agent's own output, byte for byte, of the last attempt or of `--attempt`
+    /// The agent's own output, byte for byte and with its secrets, of the last attempt or of `--attempt`
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
     /// Only this attempt
@@ -287,6 +287,9 @@ pub(crate) struct Diff {
     /// Only the files and how many lines changed
     #[arg(long)]
     pub(crate) stat: bool,
+    /// The bytes as they are, secrets included, as `git apply` needs them
+    #[arg(long, conflicts_with = "stat")]
+    pub(crate) raw: bool,
 }
 
 /// List open questions.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use towline_agent::AgentSettings;
 use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_core::AgentName;
-use towline_engine::{Engine, EngineSettings, Home, SystemClock};
+use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets};
 use towline_process::ShimProgram;
 use towline_store::{SqliteStore, Store};
 
@@ -54,6 +54,8 @@ impl Context {
         let program = std::env::current_exe()
             .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
         let context = Self { environment, directory, program };
+        // Before anything is said.
+        output::know(&known_secrets(&context.environment, []));
         output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
         Ok(context)
     }
@@ -87,6 +89,7 @@ impl Context {
         layers.extend(above);
         let mut loaded = towline_config::load(&layers)?;
         loaded.config.set_own_program(&self.program.display().to_string());
+        output::know(&known_secrets(&self.environment, loaded.config.agents.values()));
         Ok(loaded)
     }
 
@@ -100,6 +103,7 @@ impl Context {
         let environment = Layer::environment(self.environment.clone());
         let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
         inspection.config.set_own_program(&self.program.display().to_string());
+        output::know(&known_secrets(&self.environment, inspection.config.agents.values()));
         inspection
     }
 

@@ -59,9 +59,11 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
     } else {
         beginning(context, run, base.as_deref().unwrap_or(&config.workspace.base))?
     };
+    let mask = output::mask();
     let goal = Goal {
         id,
-        title: file.title.unwrap_or_else(|| title(&prompt)),
+        // It is shown everywhere, and names the branch.
+        title: file.title.map_or_else(|| title(&mask.text(&prompt)), |title| mask.text(&title).into_owned()),
         prompt,
         checks,
         budget: budget(file.budget, config.budget, run),

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             None => ExitCode::from(2),
         };
     }
+    std::panic::set_hook(Box::new(output::say_panic));
     match run(Args::parse()) {
         Ok(code) => code,
         Err(failure) => {

@@ -2,15 +2,18 @@
 //! what cannot be written is let go.
 //!
 //! Agents, models and repositories write much of what is shown here. Every line leaves through [`clean`], so that none
-//! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there.
+//! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there. On the same
+//! way secrets are hidden: those that this process [knows](know), and what looks like a token.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::Serialize;
+use towline_mask::{Mask, Secrets};
 
 use crate::view::{Letters, columns, start_of, wrapped};
 
@@ -39,6 +42,28 @@ pub(crate) fn homely(text: &str) -> String {
     letters.shown(&text)
 }
 
+/// What is hidden in everything that leaves here. Made when there is something to say.
+static HIDDEN: Mutex<(Option<Secrets>, Option<Arc<Mask>>)> = Mutex::new((None, None));
+
+/// Has these secrets hidden from now on.
+pub(crate) fn know(secrets: &Secrets) {
+    let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
+    hidden.0.get_or_insert_default().extend(secrets);
+    hidden.1 = None;
+}
+
+/// What hides all secrets that are known.
+pub(crate) fn mask() -> Arc<Mask> {
+    let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (secrets, mask) = &mut *hidden;
+    Arc::clone(mask.get_or_insert_with(|| Arc::new(Mask::new(secrets.get_or_insert_default()))))
+}
+
+/// Says that there is a mistake in Towline, without what must not be shown.
+pub(crate) fn say_panic(panic: &PanicHookInfo<'_>) {
+    say(format_args!("error: {panic}\n  hint: this is a mistake in Towline; what was stored is safe"));
+}
+
 /// Tells a person, on standard error.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{}", clean(&text.to_string()));
@@ -52,6 +77,7 @@ pub(crate) fn print(text: impl fmt::Display) {
 /// A line as it is printed: on a terminal with short paths and in lines that fit it, each broken between words; whole
 /// anywhere else, so that what is said at once stays on one line for programs.
 pub(crate) fn fitted(text: &str) -> Vec<String> {
+    let text = &*mask().text(text);
     match terminal_width() {
         Some(width) => wrapped(&homely(text), width),
         None => vec![text.to_owned()],
@@ -99,8 +125,10 @@ fn escaped(json: &str) -> String {
 }
 
 /// Text that is not ours, fit for a line on a terminal: control characters could clear the screen or forge a line, and
-/// directional ones could show it in another order than it has.
+/// directional ones could show it in another order than it has. Without its secrets, because whoever wants it on one line
+/// may cut it, and half a secret is not recognised any more.
 pub(crate) fn printable(text: &str) -> String {
+    let text = mask().text(text);
     let shown = |c| match c {
         '\n' => ' ',
         c if gives_orders(c) => '\u{fffd}',
@@ -111,6 +139,7 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Like [`printable`], and no longer than what people read.
 pub(crate) fn brief(text: &str) -> String {
+    let text = &*mask().text(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => {
             let more = text[end..].chars().count();
@@ -120,8 +149,9 @@ pub(crate) fn brief(text: &str) -> String {
     }
 }
 
-/// Lines without any order to the terminal but our colours.
+/// Lines without any secret, and without any order to the terminal but our colours.
 pub(crate) fn clean(text: &str) -> String {
+    let text = &*mask().text(text);
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -159,7 +189,9 @@ pub(crate) fn bytes(bytes: u64) -> String {
 /// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, those
 /// columns that may go are left out, the first of them first, and the last line says which.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
-    shaped(rows, may_go, terminal_width())
+    let mask = mask();
+    let hidden = |row: &Vec<String>| row.iter().map(|cell| mask.text(cell).into_owned()).collect();
+    shaped(&rows.iter().map(hidden).collect::<Vec<_>>(), may_go, terminal_width())
 }
 
 fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<String> {
@@ -269,6 +301,16 @@ mod tests {
     fn sizes_are_shown_in_the_unit_that_fits() {
         let shown = [0, 999, 1_000, 1_500_000, 999_999, 2_000_000_000].map(bytes);
         assert_eq!(shown, ["0 bytes", "999 bytes", "1.0 KB", "1.5 MB", "1.0 MB", "2.0 GB"]);
+    }
+
+    #[test]
+    fn secrets_do_not_leave_in_text_nor_in_json_nor_when_we_fail() {
+        let mut secrets = Secrets::default();
+        secrets.add("MY_TOKEN", "quoted\"value9");
+        know(&secrets);
+        assert_eq!(clean("a quoted\"value9 b"), "a [masked MY_TOKEN] b");
+        assert_eq!(clean(&json_line(&"quoted\"value9")), "\"[masked MY_TOKEN]\"");
+        assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod prompt;
 mod question;
 mod state;
 mod step;
+mod texts;
 mod units;
 mod verdict;
 

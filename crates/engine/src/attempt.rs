@@ -44,7 +44,7 @@ const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
 const LINGERING: Duration = Duration::from_secs(6);
 /// The variables by which Towline's own tools find the engine, and prove for whom they speak.
 const API_VARIABLE: &str = "TOWLINE_API";
-const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
+pub(crate) const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
 
 /// What is to be run.
 pub(crate) struct Job {

@@ -9,14 +9,17 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Launch, MicroUsd,
-    Moved, Phase, Seq, SessionPlan, Source, Stamp, StepOutcome, Usage, step,
+    AgentEvent, AttemptId, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming,
+    Launch, MicroUsd, Moved, Phase, Seq, SessionPlan, Source, Stamp, StepOutcome, Usage, step,
 };
+use towline_mask::Mask;
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 
+use crate::attempt::TOKEN_VARIABLE;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
+use crate::secrecy::{hide, hide_in};
 use crate::{attempt, checks, prepare};
 
 /// How many batches may wait to be recorded.
@@ -87,6 +90,8 @@ pub(crate) struct Driver {
     stop: watch::Sender<StopLevel>,
     lease_until: watch::Sender<Timestamp>,
     last_seq: watch::Sender<Seq>,
+    /// Hides secrets in everything that is recorded.
+    mask: Mask,
 }
 
 impl Driver {
@@ -99,6 +104,7 @@ impl Driver {
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_until = watch::Sender::new(lease.until);
+        let mask = mask_of(&shared, record.state.attempts.last().map(|attempt| attempt.id));
         Self {
             shared,
             goal: record.goal,
@@ -115,6 +121,7 @@ impl Driver {
             stop: watch::Sender::new(StopLevel::Run),
             lease_until,
             last_seq,
+            mask,
         }
     }
 
@@ -304,11 +311,16 @@ impl Driver {
         if matches!(incoming.event, Event::Agent { event: AgentEvent::MessageDelta { .. } }) {
             return (transition, None);
         }
+        // What people say must reach the agent as they said it; all else is hidden from here on, prompts included.
+        let incoming = match (incoming.source, &incoming.event) {
+            (Source::Operator, Event::Told { .. } | Event::Answered { .. }) => incoming,
+            _ => hide_in(&self.mask, incoming),
+        };
         let now = self.shared.clock.now();
         let stepped = step(&self.goal, transition.state, &incoming, now);
         let mut transition = Transition { state: stepped.state, ..transition };
         match stepped.outcome {
-            StepOutcome::Moved(moved) => transition.add(incoming, moved, now),
+            StepOutcome::Moved(moved) => transition.add(incoming, moved, now, &self.mask),
             StepOutcome::Stale(_) => {}
             StepOutcome::Illegal(illegal) => return (transition, Some(illegal)),
         }
@@ -350,6 +362,7 @@ impl Driver {
                 self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
             }
             Effect::Launch(launch) => {
+                self.mask = mask_of(&shared, Some(launch.id));
                 let line = self.line(Some(launch.attempt));
                 let (sender, deliveries) = mpsc::unbounded_channel();
                 self.deliveries = sender;
@@ -461,6 +474,15 @@ impl Driver {
     }
 }
 
+/// Hides what is secret for this engine, and the token of an attempt.
+fn mask_of(shared: &Shared, attempt: Option<AttemptId>) -> Mask {
+    let mut secrets = shared.secrets.clone();
+    if let Some(attempt) = attempt {
+        secrets.add(TOKEN_VARIABLE, &shared.secret.token(attempt));
+    }
+    Mask::new(&secrets)
+}
+
 /// How long to sleep until `moment`, bounded.
 pub(crate) fn until(now: Timestamp, moment: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO).min(LONGEST_SLEEP)
@@ -478,9 +500,12 @@ impl From<GoalState> for Transition {
 }
 
 impl Transition {
-    fn add(&mut self, incoming: Incoming, moved: Moved, at: Timestamp) {
+    fn add(&mut self, incoming: Incoming, moved: Moved, at: Timestamp, mask: &Mask) {
         let attempt = incoming.stamp.attempt;
-        let event = moved.recorded_as.map_or(incoming.event, |event| *event);
+        let mut event = moved.recorded_as.map_or(incoming.event, |event| *event);
+        if incoming.source == Source::Operator {
+            hide(mask, &mut event);
+        }
         self.events.push(NewEvent {
             at,
             attempt,
@@ -490,13 +515,9 @@ impl Transition {
             event,
         });
         let derived = moved.events.into_iter();
-        self.events.extend(derived.map(|event| NewEvent {
-            at,
-            attempt,
-            source: Source::Towline,
-            parent: None,
-            raw: None,
-            event,
+        self.events.extend(derived.map(|mut event| {
+            hide(mask, &mut event);
+            NewEvent { at, attempt, source: Source::Towline, parent: None, raw: None, event }
         }));
         self.effects.extend(moved.effects);
         self.settled.extend(moved.settled);

@@ -12,6 +12,7 @@ use towline_agent::AgentSettings;
 use towline_core::{
     AgentName, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
 };
+use towline_mask::Secrets;
 use towline_process::ShimProgram;
 use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError, WorkerName};
 use uuid::Uuid;
@@ -25,6 +26,7 @@ use crate::home::Home;
 use crate::news::own;
 use crate::place::{Turn, must_be_alone};
 use crate::presence::{Presence, is_dead};
+use crate::secrecy::known_secrets;
 use crate::sweep;
 use crate::token::Secret;
 
@@ -65,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) tools: Vec<String>,
     pub(crate) secret: Secret,
+    /// What must not be shown, but for the tokens of attempts.
+    pub(crate) secrets: Secrets,
     pub(crate) slots: Arc<Semaphore>,
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the drivers, so that none outlives the engine unseen.
@@ -111,7 +115,9 @@ impl Engine {
             .map_err(failed("announce the engine in", directory.clone()))?;
         let path = settings.home.secret();
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
+        let secrets = known_secrets(&settings.environment, settings.agents.values());
         let shared = Arc::new(Shared {
+            secrets,
             home: settings.home,
             store: settings.store,
             clock: settings.clock,

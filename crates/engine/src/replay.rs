@@ -15,7 +15,7 @@ use towline_agent::Action;
 use towline_core::{AgentEvent, AttemptNo, Event, GoalId, RawRef, Source, Work};
 use towline_process::{ExitRecord, OutputTimes, Stream};
 
-pub use self::comparison::{Comparison, Difference, Taken};
+pub use self::comparison::{Comparison, Difference, Taken, Wording};
 use crate::home::Home;
 use crate::opening::Opening;
 use crate::question_file;

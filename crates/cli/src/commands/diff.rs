@@ -31,11 +31,19 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
         Some(candidate) => repository.diff(&binding.base, candidate)?,
         None => workspace_of(home, &record.goal, binding)?.1.diff()?,
     };
+    if args.raw {
+        output::tell_bytes(diff.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown = output::mask().text(&diff).into_owned();
+    if shown != *diff {
+        output::say(format_args!("note: secrets are hidden in this diff; --raw shows the bytes as they are"));
+    }
     if output::is_terminal() {
         // Whatever the agent wrote into a file is there to be read, not obeyed.
-        diff.lines().for_each(output::tell);
+        shown.lines().for_each(output::tell);
     } else {
-        output::tell_bytes(diff.as_bytes());
+        output::tell_bytes(shown.as_bytes());
     }
     Ok(ExitCode::SUCCESS)
 }

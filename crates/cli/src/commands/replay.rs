@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use towline_core::{AttemptNo, Envelope, Event, RawRef, Seq, Source};
-use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Replayed, Taken};
+use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Replayed, Taken, Wording};
+use towline_mask::shows_marker;
 use towline_store::GoalRecord;
 
 use crate::context::Context;
@@ -84,7 +85,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<ExitCode, Failu
     let replay = open(&found, number)?;
     let mut showing = Showing::new(context, &args, number);
     let outcome = compare(&found, Comparison::new(number, replay), &mut showing).await?;
-    Ok(report(&args, &found.record, number, &outcome))
+    Ok(report(&args, &found.record, number, &outcome, showing.wording))
 }
 
 fn attempt(record: &GoalRecord, wanted: Option<u32>) -> Result<AttemptNo, Failure> {
@@ -137,10 +138,29 @@ async fn compare(
                 Ok(Taken::Beside) => showing.show(stored, stored.at).await,
                 Ok(Taken::Same(fresh)) => showing.show(stored, fresh.at.unwrap_or(stored.at)).await,
                 Err(difference) => {
-                    showing.show_differing(&difference, comparison, stored).await;
+                    if hides(found, showing.attempt).await? {
+                        showing.wording = Wording::Kind;
+                    } else {
+                        showing.show_differing(&difference, comparison, stored).await;
+                    }
                     return Ok(Err(difference));
                 }
             }
+        }
+    }
+}
+
+/// Whether what is stored of the attempt hides something: then the bytes may not be shown either, because whoever reads
+/// them now may not know what is secret in them.
+async fn hides(found: &Found, attempt: AttemptNo) -> Result<bool, Failure> {
+    let mut after = Seq(0);
+    loop {
+        let page = found.state.store.events(found.record.goal.id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(false) };
+        after = last.seq;
+        let mut of_attempt = page.iter().filter(|event| event.attempt == Some(attempt));
+        if of_attempt.any(|event| shows_marker(&output::json_line(&event.event))) {
+            return Ok(true);
         }
     }
 }
@@ -153,12 +173,22 @@ struct Showing {
     silent: bool,
     speed: Option<f64>,
     last: Option<Timestamp>,
+    /// How much may be said of what the bytes say.
+    wording: Wording,
 }
 
 impl Showing {
     fn new(context: &Context, args: &Args, attempt: AttemptNo) -> Self {
         let story = Story::new(Paint::for_stdout(context), Telling::Whole);
-        Self { story, attempt, json: args.json, silent: args.check, speed: args.speed, last: None }
+        Self {
+            story,
+            attempt,
+            json: args.json,
+            silent: args.check,
+            speed: args.speed,
+            last: None,
+            wording: Wording::All,
+        }
     }
 
     /// Takes note of what happened before: questions are numbered from the goal's first on.
@@ -214,13 +244,18 @@ fn report(
     record: &GoalRecord,
     attempt: AttemptNo,
     outcome: &Result<u64, Difference>,
+    wording: Wording,
 ) -> ExitCode {
     let code = if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) };
     match outcome {
         _ if args.check && args.json => {
             let difference = outcome.as_ref().err().map(|difference| DifferenceLine {
                 stored: difference.stored.as_ref().map(|stored| &stored.event),
-                replayed: difference.fresh.as_ref().map(|fresh| &fresh.event),
+                replayed: difference
+                    .fresh
+                    .as_ref()
+                    .filter(|_| wording == Wording::All)
+                    .map(|fresh| &fresh.event),
             });
             let same = outcome.as_ref().map_or_else(|difference| difference.same, |same| *same);
             let goal = record.goal.id.to_string();
@@ -230,9 +265,10 @@ fn report(
             output::tell(format_args!("attempt {attempt}: {same} events, all as stored"))
         }
         Ok(_) => {}
-        Err(difference) => {
-            output::say(format_args!("attempt {attempt}: its bytes do not mean what is stored, {difference}"))
-        }
+        Err(difference) => output::say(format_args!(
+            "attempt {attempt}: its bytes do not mean what is stored, {}",
+            difference.words(wording)
+        )),
     }
     code
 }

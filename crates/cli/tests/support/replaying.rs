@@ -5,7 +5,7 @@ use std::path::Path;
 
 use towline_core::{Attempt, Seq};
 use towline_engine::Home;
-use towline_engine::replay::{Comparison, Over, Replay, ReplayError};
+use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Telling};
 use towline_store::{GoalRecord, SqliteStore, Store};
 
 /// Replays every attempt in this state directory whose process has ended.
@@ -42,12 +42,12 @@ async fn replay(home: &Home, store: &SqliteStore, record: &GoalRecord, attempt: 
         let Some(last) = page.last() else { break };
         after = last.seq;
         for stored in &page {
-            if let Err(difference) = comparison.take(stored) {
-                panic!("attempt {} replayed is not as stored, {difference}", attempt.n);
-            }
+            comparison.take(stored).unwrap_or_else(|difference| differs(attempt, &difference));
         }
     }
-    if let Err(difference) = comparison.finish() {
-        panic!("attempt {} replayed is not as stored, {difference}", attempt.n);
-    }
+    comparison.finish().unwrap_or_else(|difference| differs(attempt, &difference));
+}
+
+fn differs(attempt: &Attempt, difference: &Difference) -> ! {
+    panic!("attempt {} replayed is not as stored, {}", attempt.n, difference.words(Telling::All));
 }

@@ -6,10 +6,12 @@
 //! Towline's own tools, what became of a request that Towline withdrew, and the name that Towline gave to an end because
 //! it had stopped the agent, or because the agent asked, slept or was kept from its work.
 
-use std::fmt;
 use std::iter::Peekable;
 
+use serde::Serialize;
+use serde_json::Value;
 use towline_core::{AgentEvent, AttemptNo, End, Envelope, Event, Exit, Phase, Source};
+use towline_mask::is_masked_form_of;
 
 use super::{Replay, Replayed};
 
@@ -56,18 +58,31 @@ pub struct Difference {
     pub fresh: Option<Box<Replayed>>,
 }
 
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// How much is said of what the bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// All of it.
+    All,
+    /// Only what kind of event it is: what is stored hides secrets that may be in it.
+    Kind,
+}
+
+impl Difference {
+    /// Both sides in words.
+    pub fn words(&self, wording: Wording) -> String {
         let shown = |event: &Event| serde_json::to_string(event).unwrap_or_default();
-        writeln!(f, "after {} events as stored:", self.same)?;
-        match &self.stored {
-            Some(stored) => writeln!(f, "  stored (event {}): {}", stored.seq, shown(&stored.event))?,
-            None => writeln!(f, "  stored: nothing more")?,
-        }
-        match &self.fresh {
-            Some(fresh) => write!(f, "  replayed: {}", shown(&fresh.event)),
-            None => write!(f, "  replayed: nothing more"),
-        }
+        let stored = match &self.stored {
+            Some(stored) => format!("stored (event {}): {}", stored.seq, shown(&stored.event)),
+            None => "stored: nothing more".to_owned(),
+        };
+        let fresh = match (&self.fresh, wording) {
+            (Some(fresh), Wording::All) => shown(&fresh.event),
+            (Some(fresh), Wording::Kind) => {
+                format!("`{}` (not shown, because what is stored hides secrets)", fresh.event.name())
+            }
+            (None, _) => "nothing more".to_owned(),
+        };
+        format!("after {} events as stored:\n  {stored}\n  replayed: {fresh}", self.same)
     }
 }
 
@@ -166,19 +181,73 @@ fn is_unread(stored: &Envelope, stopped: bool) -> bool {
 }
 
 fn is_same(stored: &Envelope, fresh: &Replayed, stopped: bool) -> bool {
-    if (stored.source, &stored.parent, stored.raw) != (fresh.source, &fresh.parent, fresh.raw) {
+    if (stored.source, stored.raw) != (fresh.source, fresh.raw) || !says_same(&stored.parent, &fresh.parent) {
         return false;
     }
     match (&stored.event, &fresh.event) {
         (
             Event::AttemptEnded { end: stored, exit: stored_exit, .. },
             Event::AttemptEnded { end, exit, .. },
-        ) => stored_exit == exit && (stored == end || stopped || is_renamed(end, stored)),
-        (stored, fresh) => stored == fresh,
+        ) => says_same(stored_exit, exit) && (stopped || is_renamed(end, stored) || says_same(stored, end)),
+        (stored, fresh) => says_same(stored, fresh),
     }
 }
 
 /// Whether Towline has given another name to an end that was a good one.
 fn is_renamed(end: &End, named: &End) -> bool {
     *end == End::Completed && matches!(named, End::Asked | End::Slept { .. } | End::PermissionDenied { .. })
+}
+
+/// Whether two things are the same but for the secrets that are hidden in what is stored: whoever replays may not know
+/// them any more.
+fn says_same<T: PartialEq + Serialize>(stored: &T, fresh: &T) -> bool {
+    if stored == fresh {
+        return true;
+    }
+    match (serde_json::to_value(stored), serde_json::to_value(fresh)) {
+        (Ok(stored), Ok(fresh)) => is_masked(&stored, &fresh),
+        _ => false,
+    }
+}
+
+fn is_masked(stored: &Value, fresh: &Value) -> bool {
+    match (stored, fresh) {
+        (Value::String(stored), Value::String(fresh)) => is_masked_form_of(stored, fresh),
+        (Value::Array(stored), Value::Array(fresh)) => {
+            stored.len() == fresh.len()
+                && stored.iter().zip(fresh).all(|(stored, fresh)| is_masked(stored, fresh))
+        }
+        (Value::Object(stored), Value::Object(fresh)) => {
+            let same_field = |name: &String, value: &Value| {
+                let named = stored.get(name).into_iter();
+                let hidden = stored.iter().filter(|(hidden, _)| is_masked_form_of(hidden, name));
+                named.chain(hidden.map(|(_, value)| value)).any(|stored| is_masked(stored, value))
+            };
+            stored.len() == fresh.len() && fresh.iter().all(|(name, value)| same_field(name, value))
+        }
+        (stored, fresh) => stored == fresh,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_may_be_anything_and_the_rest_must_be_the_same() {
+        let fresh = json!({"text": "key abc", "list": ["x", 1], "abc": null});
+        let cases = [
+            (json!({"text": "key abc", "list": ["x", 1], "abc": null}), true),
+            (json!({"text": "key [masked K]", "list": ["x", 1], "[masked K]": null}), true),
+            (json!({"text": "lock [masked K]", "list": ["x", 1], "abc": null}), false),
+            (json!({"text": "key [masked K]", "list": ["x", 2], "abc": null}), false),
+            (json!({"text": "key [masked K]", "list": ["x"], "abc": null}), false),
+            (json!({"text": "key [masked K]", "list": ["x", 1]}), false),
+        ];
+        for (stored, wanted) in cases {
+            assert_eq!(is_masked(&stored, &fresh), wanted, "{stored}");
+        }
+    }
 }

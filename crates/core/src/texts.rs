@@ -1,0 +1,328 @@
+//! The words in events: every text that somebody else may have put a secret into, for whoever hides it.
+//!
+//! Left out are ids that must be given back as they came (of a session, of a request that waits for its answer), hashes,
+//! and the workspace, which the agent is started in.
+
+use serde_json::Value;
+
+use crate::{
+    About, AgentEvent, Ask, CheckResult, Decision, End, EscalationReason, Event, Exit, FailureReason,
+    LaunchProblem, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
+};
+
+/// What is done with each text.
+type Each<'a> = &'a mut dyn FnMut(&mut String);
+
+impl Event {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        match self {
+            Self::Agent { event } => event.for_each_text(each),
+            Self::Prepared { warnings, base_verdict, .. } => {
+                warnings.iter_mut().for_each(&mut *each);
+                base_verdict.iter_mut().for_each(|verdict| of_verdict(verdict, each));
+            }
+            Self::PrepareFailed { error } | Self::ChecksFailed { error } => each(error),
+            Self::AttemptEnded { end, exit, changes, .. } => {
+                of_end(end, each);
+                of_exit(exit, each);
+                each(changes);
+            }
+            Self::HandedOver { why, .. } => each(why),
+            Self::CheckStarted { name } => each(name),
+            Self::CheckFinished { result } => of_check(result, each),
+            Self::VerdictReached { verdict } | Self::Verified { verdict } => of_verdict(verdict, each),
+            Self::Answered { reply, .. } => of_reply(reply, each),
+            Self::Merged { into, .. } => each(into),
+            Self::Told { text } | Self::Notice { text } => each(text),
+            Self::PhaseChanged { phase } => of_phase(phase, each),
+            Self::Created
+            | Self::Claimed { .. }
+            | Self::Dispatched
+            | Self::AttemptStarted
+            | Self::ClockRanOut { .. }
+            | Self::Stopped
+            | Self::Woken
+            | Self::CancelRequested
+            | Self::AnswerDelivered { .. }
+            | Self::RetryRequested { .. } => {}
+        }
+    }
+}
+
+impl AgentEvent {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        match self {
+            Self::Message { text, .. }
+            | Self::MessageDelta { text }
+            | Self::Thought { text }
+            | Self::Progress { text, .. }
+            | Self::Notice { text } => each(text),
+            Self::Tool(tool) => of_tool(tool, each),
+            Self::Plan { entries } => entries.iter_mut().for_each(|entry| each(&mut entry.text)),
+            Self::Retrying { error, .. } => each(error),
+            Self::NotCompacted { reason } | Self::SleepAsked { reason, .. } => each(reason),
+            Self::Asked(ask) => of_ask(ask, each),
+            Self::Submitted { summary } => each(summary),
+            Self::Decided(decision) => of_decision(decision, each),
+            Self::TurnEnded(end) => of_turn_end(end, each),
+            Self::Unrecognised { what, raw, .. } => {
+                each(what);
+                each(raw);
+            }
+            Self::RateLimit(limit) => limit.scope.iter_mut().for_each(each),
+            Self::SessionStarted(session) => {
+                session.model.iter_mut().for_each(&mut *each);
+                session.agent_version.iter_mut().for_each(each);
+            }
+            Self::Usage { model, .. } => model.iter_mut().for_each(each),
+            Self::TurnStarted | Self::Compacted { .. } | Self::Withdrawn { .. } | Self::Heard { .. } => {}
+        }
+    }
+}
+
+fn of_tool(tool: &mut ToolUse, each: Each<'_>) {
+    let ToolUse { id, name, title, input, output, paths, .. } = tool;
+    [id, name, title].into_iter().for_each(&mut *each);
+    input.iter_mut().for_each(|input| of_value(input, each));
+    output.iter_mut().chain(paths).for_each(each);
+}
+
+fn of_value(value: &mut Value, each: Each<'_>) {
+    match value {
+        Value::String(text) => each(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| of_value(item, each)),
+        Value::Object(fields) => {
+            let named = std::mem::take(fields).into_iter();
+            fields.extend(named.map(|(mut name, mut value)| {
+                each(&mut name);
+                of_value(&mut value, each);
+                (name, value)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn of_ask(ask: &mut Ask, each: Each<'_>) {
+    match &mut ask.about {
+        About::Choice { parts } => {
+            for part in parts {
+                each(&mut part.text);
+                for option in &mut part.options {
+                    each(&mut option.label);
+                    each(&mut option.description);
+                }
+            }
+        }
+        About::Permission { title, rule, .. } => {
+            each(title);
+            each(rule);
+        }
+    }
+    ask.default.iter_mut().for_each(each);
+}
+
+fn of_reply(reply: &mut Reply, each: Each<'_>) {
+    match reply {
+        Reply::Chosen { answers } => answers.iter_mut().for_each(each),
+        Reply::Denied { message } => each(message),
+        Reply::Allowed => {}
+    }
+}
+
+fn of_decision(decision: &mut Decision, each: Each<'_>) {
+    each(&mut decision.tool);
+    decision.rule.iter_mut().for_each(each);
+}
+
+fn of_turn_end(end: &mut TurnEnd, each: Each<'_>) {
+    each(&mut end.text);
+    end.structured.iter_mut().for_each(|structured| of_value(structured, each));
+    if let TurnStop::Failed { reason, .. } = &mut end.stop {
+        each(reason);
+    }
+}
+
+fn of_exit(exit: &mut Exit, each: Each<'_>) {
+    each(&mut exit.stderr_tail);
+}
+
+fn of_check(result: &mut CheckResult, each: Each<'_>) {
+    each(&mut result.name);
+    each(&mut result.evidence);
+    result.problem.iter_mut().for_each(each);
+}
+
+fn of_verdict(verdict: &mut Verdict, each: Each<'_>) {
+    verdict.restored.iter_mut().for_each(&mut *each);
+    verdict.checks.iter_mut().for_each(|check| of_check(check, each));
+}
+
+fn of_end(end: &mut End, each: Each<'_>) {
+    match end {
+        End::Slept { reason, .. } => each(reason),
+        End::ServerError { message, .. }
+        | End::Auth { message }
+        | End::Declined { message }
+        | End::Crashed { message } => each(message),
+        End::PermissionDenied { tool, rule } => {
+            each(tool);
+            each(rule);
+        }
+        End::SpawnFailed { problem } => match problem {
+            LaunchProblem::NotFound { program } | LaunchProblem::NotExecutable { program } => each(program),
+            LaunchProblem::NoDirectory { path } => each(path),
+            LaunchProblem::Other { message } => each(message),
+        },
+        End::Completed
+        | End::Asked
+        | End::RateLimited { .. }
+        | End::ContextOverflow
+        | End::ResumeRefused { .. }
+        | End::MaxTurns
+        | End::MaxBudget
+        | End::TimedOut { .. }
+        | End::Lost
+        | End::Cancelled
+        | End::OverBudget => {}
+    }
+}
+
+fn of_phase(phase: &mut Phase, each: Each<'_>) {
+    match phase {
+        Phase::Sleeping { reason, .. } => each(reason),
+        Phase::Stopping(stopping) => {
+            if let StopWhy::Auth { message } = &mut stopping.why {
+                each(message);
+            }
+        }
+        Phase::Escalated { reason } => of_escalation(reason, each),
+        Phase::Failed { reason: FailureReason::Setup { error } } => each(error),
+        Phase::Failed { .. }
+        | Phase::Queued
+        | Phase::Preparing
+        | Phase::Running { .. }
+        | Phase::Checking { .. }
+        | Phase::Limited { .. }
+        | Phase::Blocked { .. }
+        | Phase::Done
+        | Phase::Unproven
+        | Phase::Cancelled => {}
+    }
+}
+
+fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
+    match reason {
+        EscalationReason::Auth { message, .. }
+        | EscalationReason::NeverStarted { message }
+        | EscalationReason::Declined { message } => each(message),
+        EscalationReason::SpawnFailed { problem } => each(problem),
+        EscalationReason::ChecksFailed { error } => each(error),
+        EscalationReason::PermissionDenied { tool, rule } => {
+            each(tool);
+            each(rule);
+        }
+        EscalationReason::Unanswered { question } => each(question),
+        EscalationReason::NoAgent | EscalationReason::NoProgress { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events with `WORD` in every text that somebody else may have written, one of each kind that has such texts.
+    const AGENT: [&str; 19] = [
+        r#"{"kind":"session_started","native_id":"s","resumed":false,"model":"WORD","agent_version":"WORD"}"#,
+        r#"{"kind":"message","role":"assistant","text":"WORD"}"#,
+        r#"{"kind":"message_delta","text":"WORD"}"#,
+        r#"{"kind":"thought","text":"WORD"}"#,
+        r#"{"kind":"tool","id":"WORD","tool":"execute","name":"WORD","title":"WORD","status":"ok",
+            "input":{"WORD":["WORD",{"a":"WORD"}]},"output":"WORD","exit_code":1,"paths":["WORD"]}"#,
+        r#"{"kind":"plan","entries":[{"text":"WORD","done":false}]}"#,
+        r#"{"kind":"usage","model":"WORD","used":{"input":0,"output":0,"cache_read":0,"cache_write":0,"cost":0},
+            "context_used":null,"context_size":null}"#,
+        r#"{"kind":"rate_limit","scope":"WORD","status":"warning","utilization":null,"resets_at":null}"#,
+        r#"{"kind":"retrying","status":500,"attempt":1,"delay_ms":1,"error":"WORD"}"#,
+        r#"{"kind":"not_compacted","reason":"WORD"}"#,
+        r#"{"kind":"asked","request":"r","about":{"about":"choice","parts":[{"text":"WORD","options":[
+            {"label":"WORD","description":"WORD"}],"many":false}]},"default":"WORD","patience":null}"#,
+        r#"{"kind":"asked","request":"r","about":{"about":"permission","call":{"tool":"Bash","input":"hash"},
+            "title":"WORD","rule":"WORD"},"default":null,"patience":null}"#,
+        r#"{"kind":"sleep_asked","duration":{"secs":1,"nanos":0},"reason":"WORD"}"#,
+        r#"{"kind":"progress","text":"WORD","percent":1}"#,
+        r#"{"kind":"submitted","summary":"WORD"}"#,
+        r#"{"kind":"decided","tool":"WORD","outcome":"deny","by":"rule","rule":"WORD"}"#,
+        r#"{"kind":"notice","text":"WORD"}"#,
+        r#"{"kind":"turn_ended","stop":{"why":"failed","status":null,"reason":"WORD"},"text":"WORD",
+            "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
+        r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
+    ];
+    const OTHERS: [&str; 23] = [
+        r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"],
+            "base_verdict":VERDICT}"#,
+        r#"{"kind":"prepare_failed","error":"WORD"}"#,
+        r#"{"kind":"checks_failed","error":"WORD"}"#,
+        r#"{"kind":"check_started","name":"WORD"}"#,
+        r#"{"kind":"check_finished","result":CHECK}"#,
+        r#"{"kind":"verdict_reached","verdict":VERDICT}"#,
+        r#"{"kind":"verified","verdict":VERDICT}"#,
+        r#"{"kind":"merged","into":"WORD","commit":"c","candidate":"c"}"#,
+        r#"{"kind":"handed_over","from":"a","to":"b","why":"WORD"}"#,
+        r#"{"kind":"answered","question":1,"reply":{"reply":"chosen","answers":["WORD"]},"by":"person"}"#,
+        r#"{"kind":"answered","question":1,"reply":{"reply":"denied","message":"WORD"},"by":"person"}"#,
+        r#"{"kind":"told","text":"WORD"}"#,
+        r#"{"kind":"notice","text":"WORD"}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"sleeping","until":"2030-01-01T00:00:00Z","reason":"WORD"}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"stopping","attempt":1,"why":{"why":"auth","message":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"failed","reason":{"why":"setup","error":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"auth","agent":"a","message":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"spawn_failed","problem":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"never_started","message":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"declined","message":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"checks_failed","error":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":
+            {"why":"permission_denied","tool":"WORD","rule":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"unanswered","question":"WORD"}}}"#,
+    ];
+    const ENDS: [&str; 10] = [
+        r#"{"end":"slept","duration":{"secs":1,"nanos":0},"reason":"WORD"}"#,
+        r#"{"end":"server_error","status":500,"message":"WORD"}"#,
+        r#"{"end":"auth","message":"WORD"}"#,
+        r#"{"end":"declined","message":"WORD"}"#,
+        r#"{"end":"crashed","message":"WORD"}"#,
+        r#"{"end":"permission_denied","tool":"WORD","rule":"WORD"}"#,
+        r#"{"end":"spawn_failed","problem":{"problem":"not_found","program":"WORD"}}"#,
+        r#"{"end":"spawn_failed","problem":{"problem":"not_executable","program":"WORD"}}"#,
+        r#"{"end":"spawn_failed","problem":{"problem":"no_directory","path":"WORD"}}"#,
+        r#"{"end":"spawn_failed","problem":{"problem":"other","message":"WORD"}}"#,
+    ];
+    const CHECK: &str = r#"{"name":"WORD","met":false,"exit_code":1,"problem":"WORD","evidence":"WORD",
+        "took":{"secs":1,"nanos":0}}"#;
+
+    fn samples() -> Vec<String> {
+        let verdict = format!(r#"{{"candidate":"c","tree":"t","restored":["WORD"],"checks":[{CHECK}]}}"#);
+        let agent = AGENT.iter().map(|event| format!(r#"{{"kind":"agent","event":{event}}}"#));
+        let others = OTHERS.iter().map(|event| event.replace("VERDICT", &verdict).replace("CHECK", CHECK));
+        let ends = ENDS.iter().map(|end| {
+            format!(
+                r#"{{"kind":"attempt_ended","end":{end},"exit":{{"code":1,"signal":null,"stderr_tail":"WORD"}},
+                    "work":"nothing","changes":"WORD"}}"#
+            )
+        });
+        agent.chain(others).chain(ends).collect()
+    }
+
+    #[test]
+    fn every_text_of_every_event_is_seen() {
+        for sample in samples() {
+            let mut event: Event =
+                serde_json::from_str(&sample).unwrap_or_else(|error| panic!("{error}: {sample}"));
+            let expected = serde_json::to_string(&event).expect("JSON").replace("WORD", "changed");
+            event.for_each_text(&mut |text| *text = text.replace("WORD", "changed"));
+            assert_eq!(serde_json::to_string(&event).expect("JSON"), expected);
+        }
+    }
+}

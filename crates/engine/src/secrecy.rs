@@ -1,0 +1,47 @@
+//! What is secret here, and how it is kept out of everything that is stored.
+//!
+//! Neighbours: the mask crate knows how secrets look and hides them; the driver has every event pass through here before
+//! it is recorded. Raw logs never do: they are the truth, and for their owner alone.
+
+use std::collections::BTreeMap;
+
+use towline_agent::{AgentSettings, Kind};
+use towline_core::{Event, Incoming};
+use towline_mask::{Mask, Secrets};
+
+/// The values that must not be shown: of variables that look secret in this environment or in the settings of agents, of
+/// all that are handed on to agents by name, and of the keys of model APIs.
+pub fn known_secrets<'a>(
+    environment: &BTreeMap<String, String>,
+    agents: impl IntoIterator<Item = &'a AgentSettings>,
+) -> Secrets {
+    let mut secrets = Secrets::default();
+    environment.iter().for_each(|(name, value)| secrets.variable(name, value));
+    for settings in agents {
+        settings.env.iter().for_each(|(name, value)| secrets.variable(name, value));
+        for name in &settings.pass_env {
+            if let Some(value) = environment.get(name) {
+                secrets.handed_on(name, value);
+            }
+        }
+        let key = settings.api.key_variable();
+        if let (Kind::Builtin, Some(value)) =
+            (settings.kind, settings.env.get(key).or_else(|| environment.get(key)))
+        {
+            secrets.add(key, value);
+        }
+    }
+    secrets
+}
+
+/// Hides secrets in what happened.
+pub(crate) fn hide(mask: &Mask, event: &mut Event) {
+    event.for_each_text(&mut |text| mask.apply(text));
+}
+
+/// Hides secrets in news.
+pub(crate) fn hide_in(mask: &Mask, mut incoming: Incoming) -> Incoming {
+    hide(mask, &mut incoming.event);
+    incoming.parent.iter_mut().for_each(|parent| mask.apply(parent));
+    incoming
+}

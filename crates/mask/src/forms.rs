@@ -1,0 +1,96 @@
+//! The forms in which a value may stand in text: as it is, as JSON and addresses write it, and in Base64.
+
+/// The shortest piece of Base64 that is looked for.
+const SHORTEST_BASE64: usize = 12;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// All forms of a value that differ from each other.
+pub(crate) fn forms(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned(), json(value), json(&json(value)), url(value)];
+    for offset in 0..3 {
+        let base64 = base64_within(value.as_bytes(), offset);
+        if base64.len() >= SHORTEST_BASE64 {
+            forms.push(base64.replace('+', "-").replace('/', "_"));
+            forms.push(base64);
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// As it stands inside a string of JSON.
+fn json(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '"' => escaped.push_str("\\\""),
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\t' => escaped.push_str("\\t"),
+            c if c.is_control() => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// As it stands inside an address.
+fn url(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The characters of Base64 that follow from these bytes alone, wherever they stand in what is encoded: `offset` bytes
+/// behind a whole group of three.
+fn base64_within(bytes: &[u8], offset: usize) -> String {
+    let mut bits = Vec::with_capacity(offset + bytes.len());
+    bits.resize(offset, 0);
+    bits.extend_from_slice(bytes);
+    let whole = bits.chunks_exact(3).flat_map(|group| {
+        let [one, two, three] = [group[0], group[1], group[2]].map(usize::from);
+        [one >> 2, (one & 3) << 4 | two >> 4, (two & 15) << 2 | three >> 6, three & 63]
+    });
+    let text: String = whole.map(|six| char::from(ALPHABET[six])).collect();
+    // A character that also holds bits of what stands before is another one there.
+    let foreign = (offset * 8).div_ceil(6);
+    text.get(foreign..).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_value_has_one_form_beside_base64() {
+        let forms = forms("abc123def456");
+        assert!(forms.contains(&"abc123def456".to_owned()));
+        assert!(forms.contains(&"YWJjMTIzZGVmNDU2".to_owned()));
+        assert_eq!(forms.len(), 4, "{forms:?}");
+    }
+
+    #[test]
+    fn escapes_of_json_and_addresses_are_forms() {
+        let forms = forms("a\"b\\c d&e\n");
+        assert!(forms.contains(&"a\\\"b\\\\c d&e\\n".to_owned()));
+        assert!(forms.contains(&"a%22b%5Cc%20d%26e%0A".to_owned()));
+    }
+
+    #[test]
+    fn base64_is_found_wherever_the_value_stands() {
+        // "user:abc123def456" and "users:abc123def456".
+        for encoded in ["dXNlcjphYmMxMjNkZWY0NTY=", "dXNlcnM6YWJjMTIzZGVmNDU2"] {
+            assert!(forms("abc123def456").iter().any(|form| encoded.contains(form)), "{encoded}");
+        }
+    }
+}

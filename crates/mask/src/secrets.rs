@@ -1,0 +1,201 @@
+//! Which values are secret: by the name of the variable that holds them, or because somebody says so.
+
+use std::collections::BTreeMap;
+
+/// The shortest value that is hidden: a shorter one would hide half of every text.
+const SHORTEST: usize = 8;
+/// From this length on, a value is hidden although it looks like a word.
+const NO_WORD: usize = 16;
+
+/// Parts of names that say that a value is secret.
+const SECRET_PARTS: [&str; 18] = [
+    "APIKEY",
+    "AUTH",
+    "AUTHORIZATION",
+    "COOKIE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "DSN",
+    "HEADERS",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PWD",
+    "SECRET",
+    "SECRETS",
+    "SIGNATURE",
+    "TOKEN",
+];
+
+/// Names that say so by chance.
+const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
+const HARMLESS_BEGINNINGS: [&str; 1] = ["GIT_CONFIG_KEY_"];
+
+/// Values to be hidden, and the names they go by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// By value, so that each has one name whichever way it came in.
+    names: BTreeMap<String, String>,
+}
+
+impl Secrets {
+    /// Adds a variable if its name or its value says that it is secret.
+    pub fn variable(&mut self, name: &str, value: &str) {
+        match password_of_url(value) {
+            Some(password) => self.add(name, password),
+            None if is_secret_name(name, value) => self.add(name, value),
+            None => {}
+        }
+    }
+
+    /// Adds a variable that is handed on by name, which nobody does with what everybody may know: all but plain words
+    /// and numbers.
+    pub fn handed_on(&mut self, name: &str, value: &str) {
+        if is_secret_name(name, value) || !is_word(value) {
+            self.add(name, password_of_url(value).unwrap_or(value));
+        }
+    }
+
+    /// Adds a value that is secret whatever its name. One that is too short, a path, or an address is not hidden.
+    pub fn add(&mut self, name: &str, value: &str) {
+        let value = value.trim();
+        if value.chars().count() >= SHORTEST && !is_trivial(value) && !value.contains("[masked") {
+            self.names.entry(value.to_owned()).or_insert_with(|| label(name));
+        }
+    }
+
+    /// Adds all of the others.
+    pub fn extend(&mut self, others: &Self) {
+        for (value, name) in &others.names {
+            self.names.entry(value.clone()).or_insert_with(|| name.clone());
+        }
+    }
+
+    /// The values with their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().map(|(value, name)| (value.as_str(), name.as_str()))
+    }
+}
+
+/// A name as it stands in a marker.
+fn label(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let label: String = name.chars().filter(|c| fits(*c)).take(64).collect();
+    if label.is_empty() { "secret".to_owned() } else { label }
+}
+
+/// Whether a variable of this name holds a secret. Many things are called a key: a plain word is none.
+fn is_secret_name(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    if HARMLESS_NAMES.contains(&name.as_str())
+        || HARMLESS_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    {
+        return false;
+    }
+    let parts = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    if parts().any(|part| SECRET_PARTS.contains(&part) || part.ends_with("PASSWORD")) {
+        return true;
+    }
+    let is_key = parts().any(|part| part.ends_with("KEY"));
+    is_key && (name.contains("API_KEY") || name.contains("SECRET") || !is_word(value))
+}
+
+/// Whether a value is no more than a word, a few words, or a number.
+fn is_word(value: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, ' ' | '-' | '_' | ',' | '.' | ':' | '=');
+    let is_number = value.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | ':'));
+    value.chars().count() < NO_WORD && (value.chars().all(is_plain) || is_number)
+}
+
+/// Whether a value is one of those that stand everywhere: a path, or an address without credentials.
+fn is_trivial(value: &str) -> bool {
+    is_path(value) || value.contains("://") || value.chars().all(|c| !c.is_alphanumeric())
+}
+
+fn is_path(value: &str) -> bool {
+    let Some(rest) = ["/", "./", "../", "~/"].iter().find_map(|start| value.strip_prefix(start)) else {
+        return false;
+    };
+    let is_random = |part: &str| {
+        let has = |wanted: fn(&char) -> bool| part.chars().any(|c| wanted(&c));
+        part.len() >= 16
+            && has(char::is_ascii_digit)
+            && has(char::is_ascii_uppercase)
+            && has(char::is_ascii_lowercase)
+    };
+    !rest.contains(['+', '=']) && !rest.split('/').any(is_random)
+}
+
+/// The password in an address that has one.
+fn password_of_url(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty()).then_some(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hidden(name: &str, value: &str) -> Vec<String> {
+        let mut secrets = Secrets::default();
+        secrets.variable(name, value);
+        secrets.iter().map(|(value, _)| value.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_variable_is_secret_by_its_name_unless_its_value_is_nothing_to_hide() {
+        let secret = [
+            ("ANTHROPIC_API_KEY", "abcd-efgh"),
+            ("GITHUB_TOKEN", "onlywords"),
+            ("DB_PASSWORD", "correct horse"),
+            ("PGPASSWORD", "correct horse"),
+            ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"),
+            ("DEPLOY_KEY", "a1b2c3d4e5"),
+            ("npm_config_auth", "aGVsbG86d29ybGQ="),
+        ];
+        for (name, value) in secret {
+            assert_eq!(hidden(name, value), [value], "{name}");
+        }
+        let harmless = [
+            ("PATH", "/usr/bin:/bin/something"),
+            ("HOME", "/home/somebody"),
+            ("SORT_KEY", "created_at"),
+            ("MAX_OUTPUT_TOKENS", "200000000"),
+            ("KEYBOARD_LAYOUT", "de-latin1-nodeadkeys"),
+            ("API_TOKEN", "true"),
+            ("API_TOKEN", "1"),
+            ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/home/somebody/keys/service.json"),
+            ("AUTH_URL", "https://login.example.org/token"),
+            ("GIT_CONFIG_KEY_0", "safe.directory1"),
+            ("PWD", "some-directory-1"),
+        ];
+        for (name, value) in harmless {
+            assert_eq!(hidden(name, value), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn of_an_address_with_credentials_the_password_is_hidden() {
+        assert_eq!(hidden("DATABASE_URL", "postgres://me:s3cretpass@db.example.org/x"), ["s3cretpass"]);
+        assert_eq!(hidden("DATABASE_URL", "postgres://me@db.example.org/x"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_handed_on_by_name_is_hidden_but_for_plain_words() {
+        let hidden = |value: &str| {
+            let mut secrets = Secrets::default();
+            secrets.handed_on("MY_PROXY", value);
+            secrets.iter().count()
+        };
+        assert_eq!(
+            ["R4nd0mValue", "debug,hyper=info", "production", "8080:8081", "/usr/local/bin"].map(hidden),
+            [1, 1, 0, 0, 0]
+        );
+    }
+}
