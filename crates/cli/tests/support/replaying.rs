@@ -5,7 +5,7 @@ use std::path::Path;
 
 use towline_core::{Attempt, Seq};
 use towline_engine::Home;
-use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Telling};
+use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Wording};
 use towline_store::{GoalRecord, SqliteStore, Store};
 
 /// Replays every attempt in this state directory whose process has ended.
@@ -49,5 +49,5 @@ async fn replay(home: &Home, store: &SqliteStore, record: &GoalRecord, attempt: 
 }
 
 fn differs(attempt: &Attempt, difference: &Difference) -> ! {
-    panic!("attempt {} replayed is not as stored, {}", attempt.n, difference.words(Telling::All));
+    panic!("attempt {} replayed is not as stored, {}", attempt.n, difference.words(Wording::All));
 }
