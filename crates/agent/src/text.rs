@@ -17,18 +17,24 @@ const WHOLE: usize = 4_000;
 /// How long a title may be.
 const TITLE: usize = 160;
 
+/// What is longer is no word.
+const LONGEST_WORD: usize = 512;
+
 /// The first `chars` characters.
 pub(crate) fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The last `bytes` bytes, or a little less so that no character is cut.
+/// The last `bytes` bytes, or a little less so that neither a character nor a word is cut: half a secret would not be
+/// recognised as one.
 pub(crate) fn tail(text: &str, bytes: usize) -> &str {
-    let mut start = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(start) {
-        start += 1;
+    let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    let (before, tail) = text.split_at(start);
+    if before.is_empty() || before.ends_with(char::is_whitespace) {
+        return tail;
     }
-    &text[start..]
+    let word = tail.find(char::is_whitespace).filter(|length| *length <= LONGEST_WORD);
+    &tail[word.unwrap_or(0)..]
 }
 
 /// The first line that says something, short enough for a list.
@@ -81,6 +87,8 @@ mod tests {
         assert_eq!(head("ab", 2), "ab");
         assert_eq!(tail("äöü", 3), "ü");
         assert_eq!(tail("abc", 10), "abc");
+        assert_eq!(tail("one two three", 8), " three");
+        assert_eq!(tail("one two three", 9), "two three");
     }
 
     #[test]

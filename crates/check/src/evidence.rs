@@ -113,7 +113,7 @@ fn skip_string(rest: &mut Peekable<Chars<'_>>) {
 }
 
 /// The end of the text, at most `max` bytes of it: from the start of a line if one starts in the first half of
-/// them, else from the start of a character.
+/// them, else from the start of a word or of a character.
 fn last_lines(text: &str, max: usize) -> &str {
     let Some(over) = text.len().checked_sub(max).filter(|over| *over > 0) else { return text };
     let cut = text.ceil_char_boundary(over);
@@ -124,6 +124,8 @@ fn last_lines(text: &str, max: usize) -> &str {
     let half = tail.floor_char_boundary(max / 2);
     match tail[..half].find('\n') {
         Some(newline) => &tail[newline + 1..],
+        // Half a secret would not be recognised as one.
+        None if !before.ends_with(' ') => &tail[tail[..half].find(' ').unwrap_or(0)..],
         None => tail,
     }
 }

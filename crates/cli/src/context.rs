@@ -43,19 +43,25 @@ pub(crate) struct Context {
     pub(crate) program: PathBuf,
 }
 
+/// Has the secrets in this process's environment hidden from now on.
+pub(crate) fn know_own_secrets() {
+    output::know(&known_secrets(&environment(), []));
+}
+
+fn environment() -> BTreeMap<String, String> {
+    let text = |text: std::ffi::OsString| text.into_string().ok();
+    std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
 impl Context {
     /// Looks at this process.
     pub(crate) fn of_this_process() -> Result<Self, Failure> {
-        let text = |text: std::ffi::OsString| text.into_string().ok();
-        let environment =
-            std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+        let environment = environment();
         let directory = std::env::current_dir()
             .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
         let program = std::env::current_exe()
             .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
         let context = Self { environment, directory, program };
-        // Before anything is said.
-        output::know(&known_secrets(&context.environment, []));
         output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
         Ok(context)
     }
@@ -91,6 +97,12 @@ impl Context {
         loaded.config.set_own_program(&self.program.display().to_string());
         output::know(&known_secrets(&self.environment, loaded.config.agents.values()));
         Ok(loaded)
+    }
+
+    /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
+    /// whoever shows what an agent has left there may show them.
+    pub(crate) fn know_secrets_of(&self, directory: &Path) {
+        self.inspection(&self.layer_files(directory));
     }
 
     /// What these files and the environment say, where they can be understood.

@@ -29,7 +29,11 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
         state.store.list().await?.into_iter().filter(|record| record.goal.id.matches(given)).collect();
     match matching.len() {
         0 => Err(missing()),
-        1 => Ok(Found { state, record: matching.remove(0) }),
+        1 => {
+            let record = matching.remove(0);
+            context.know_secrets_of(Path::new(&record.goal.workspace.repository));
+            Ok(Found { state, record })
+        }
         _ => {
             let lines: Vec<String> =
                 matching.iter().map(|record| format!("{}  {}", record.goal.id, record.goal.title)).collect();

@@ -34,14 +34,29 @@ fn main() -> ExitCode {
             None => ExitCode::from(2),
         };
     }
+    // Before anything is said.
+    context::know_own_secrets();
     std::panic::set_hook(Box::new(output::say_panic));
-    match run(Args::parse()) {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
+    match run(args) {
         Ok(code) => code,
         Err(failure) => {
             output::say(format_args!("{failure}"));
             failure.exit_code()
         }
     }
+}
+
+/// Says what is wrong with the arguments, which are repeated in it; help and the version are no mistakes.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    output::say(format_args!("{}", error.render().to_string().trim_end()));
+    ExitCode::from(2)
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {

@@ -313,6 +313,38 @@ mod tests {
         assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
     }
 
+    /// Runs this very test once more in a process of its own, which panics there.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what a panic says is seen from outside alone")]
+    fn a_panic_says_no_secret() {
+        const NAME: &str = "TOWLINE_TEST_PANIC_TOKEN";
+        const SECRET: &str = "planted-in-a-panic-77f1";
+        if let Ok(secret) = std::env::var(NAME) {
+            crate::context::know_own_secrets();
+            std::panic::set_hook(Box::new(say_panic));
+            panic!("it fails with {secret} and ghp_abcdefghijklmnop1234");
+        }
+        let mut again = std::process::Command::new(std::env::current_exe().expect("this program"));
+        again.args(["--exact", "output::tests::a_panic_says_no_secret", "--nocapture"]).env(NAME, SECRET);
+        let ran = again.output().expect("it runs");
+        let [out, err] = [ran.stdout, ran.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(!ran.status.success(), "{out}{err}");
+        assert!(err.contains("it fails with [masked TOWLINE_TEST_PANIC_TOKEN] and [masked token]"), "{err}");
+        assert!(!format!("{out}{err}").contains(SECRET), "{out}{err}");
+    }
+
+    #[test]
+    fn what_is_cut_was_masked_before() {
+        let mut secrets = Secrets::default();
+        secrets.add("MY_TOKEN", "first-half-second-half9");
+        know(&secrets);
+        let text = format!("{}first-half-second-half9 and more", "x".repeat(LONGEST - 12));
+        assert!(!brief(&text).contains("first"), "{}", brief(&text));
+        assert_eq!(printable("a first-half-second-half9"), "a [masked MY_TOKEN]");
+        let rows = [vec!["A".to_owned()], vec!["first-half-second-half9".to_owned()]];
+        assert_eq!(table(&rows, &[]), ["A", "[masked MY_TOKEN]"]);
+    }
+
     #[test]
     fn long_text_is_cut_and_says_so() {
         assert_eq!(brief(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));

@@ -65,7 +65,7 @@ while IFS= read -r line; do :; done
 "#;
 
 /// Fails the first time, with all that it knows.
-const CHECK: &str = "echo \"known: $CHECK_TOKEN $ANTHROPIC_API_KEY SHAPES\"; test -e \"$HOME/checked\" || { touch \"$HOME/checked\"; exit 1; }";
+const CHECK: &str = "echo \"known: $CHECK_TOKEN $HANDED $ANTHROPIC_API_KEY SHAPES\"; test -e \"$HOME/checked\" || { touch \"$HOME/checked\"; exit 1; }";
 
 fn planted() -> Desk {
     let shapes = SHAPED.join(" ");
@@ -103,7 +103,7 @@ fn assert_hidden(secrets: &[String], text: &str, place: &str) {
 fn look_everywhere(desk: &Desk, goal: &str, secrets: &[String]) {
     let said = [IN_PROMPT, IN_ANSWER, TOLD].map(str::to_owned);
     let hidden: Vec<String> = secrets.iter().cloned().chain(said).collect();
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 20] = [
         &["show", goal],
         &["show", goal, "--json"],
         &["logs", goal],
@@ -118,6 +118,8 @@ fn look_everywhere(desk: &Desk, goal: &str, secrets: &[String]) {
         &["replay", goal, "--attempt", "1"],
         &["replay", goal, "--attempt", "1", "--json"],
         &["replay", goal, "--attempt", "1", "--check"],
+        &["verify", goal],
+        &["verify", goal, "--json"],
         &["doctor"],
         &["doctor", "--json"],
         &["agents"],
@@ -144,7 +146,9 @@ fn planted_secrets_come_out_nowhere_but_in_the_raw_logs() {
         desk.wait_for_phase(&goal, "blocked");
         let secrets = secrets(&desk);
         for process in processes_with(&desk.home.marker()) {
-            assert_hidden(&secrets, &process.command, "the list of processes");
+            // What the operator types is there, because they typed it.
+            let typed = if process.pid == towline.id() { SHAPED.len() } else { 0 };
+            assert_hidden(&secrets[..secrets.len() - typed], &process.command, "the list of processes");
         }
         look_everywhere(&desk, &goal, &secrets);
         let answered = desk.towline(["answer", &goal, &format!("No: take {IN_ANSWER}")]);
@@ -200,6 +204,28 @@ fn a_diff_that_would_show_a_secret_hides_it_unless_the_bytes_are_wanted() {
     let raw = desk.towline(["diff", &goal, "--raw"]);
     assert!(raw.stdout.contains(&format!("+key = {OF_ENVIRONMENT}")), "{raw:?}");
     assert_eq!(raw.stderr, "");
+}
+
+#[test]
+fn arguments_that_are_refused_are_not_repeated_with_their_secrets() {
+    let mut desk = Desk::with_script(hostile::well_behaved);
+    desk.set("MY_API_KEY", OF_ENVIRONMENT);
+    let shaped = SHAPED[0];
+    for args in [
+        vec![format!("--{OF_ENVIRONMENT}")],
+        vec![shaped.to_owned()],
+        vec!["show".to_owned(), OF_ENVIRONMENT.to_owned()],
+        vec!["show".to_owned(), "a".to_owned(), shaped.to_owned()],
+        vec!["run".to_owned(), "x".to_owned(), "--budget".to_owned(), OF_ENVIRONMENT.to_owned()],
+        vec!["run".to_owned(), "x".to_owned(), "--agent".to_owned(), shaped.to_owned()],
+        vec!["run".to_owned(), "x".to_owned(), "--base".to_owned(), OF_ENVIRONMENT.to_owned()],
+        vec!["run".to_owned(), "--file".to_owned(), shaped.to_owned()],
+    ] {
+        let ran = desk.towline(&args);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(matches!(ran.code, Some(2 | 5)) && said.contains("error: "), "{args:?}: {ran:?}");
+        assert_hidden(&[OF_ENVIRONMENT.to_owned(), shaped.to_owned()], &said, &args.join(" "));
+    }
 }
 
 #[test]

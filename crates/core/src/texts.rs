@@ -82,6 +82,13 @@ impl AgentEvent {
     }
 }
 
+impl Verdict {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        of_verdict(self, each);
+    }
+}
+
 fn of_tool(tool: &mut ToolUse, each: Each<'_>) {
     let ToolUse { id, name, title, input, output, paths, .. } = tool;
     [id, name, title].into_iter().for_each(&mut *each);

@@ -116,6 +116,11 @@ fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
 fn stderr_tail(dir: &Path) -> String {
     let length = std::fs::metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
     let mut reader = LogReader::output(dir, Stream::Stderr, length.saturating_sub(STDERR_TAIL));
-    let tail = reader.read().unwrap_or(&[]);
-    String::from_utf8_lossy(tail).trim().to_owned()
+    let tail = String::from_utf8_lossy(reader.read().unwrap_or(&[]));
+    // Half a secret would not be recognised as one, so a word that is cut goes.
+    let whole = match tail.find(char::is_whitespace) {
+        Some(end) if length > STDERR_TAIL => &tail[end..],
+        _ => &tail,
+    };
+    whole.trim().to_owned()
 }

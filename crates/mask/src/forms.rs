@@ -57,11 +57,14 @@ fn base64_within(bytes: &[u8], offset: usize) -> String {
     let mut bits = Vec::with_capacity(offset + bytes.len());
     bits.resize(offset, 0);
     bits.extend_from_slice(bytes);
-    let whole = bits.chunks_exact(3).flat_map(|group| {
-        let [one, two, three] = [group[0], group[1], group[2]].map(usize::from);
-        [one >> 2, (one & 3) << 4 | two >> 4, (two & 15) << 2 | three >> 6, three & 63]
+    let sixes = bits.chunks(3).flat_map(|group| {
+        let byte = |at: usize| group.get(at).copied().map_or(0, usize::from);
+        let (one, two, three) = (byte(0), byte(1), byte(2));
+        let sixes = [one >> 2, (one & 3) << 4 | two >> 4, (two & 15) << 2 | three >> 6, three & 63];
+        // A character that also holds bits of what stands behind is another one there.
+        sixes.into_iter().take(group.len() * 8 / 6)
     });
-    let text: String = whole.map(|six| char::from(ALPHABET[six])).collect();
+    let text: String = sixes.map(|six| char::from(ALPHABET[six])).collect();
     // A character that also holds bits of what stands before is another one there.
     let foreign = (offset * 8).div_ceil(6);
     text.get(foreign..).unwrap_or_default().to_owned()

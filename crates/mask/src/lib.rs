@@ -3,6 +3,7 @@
 //! [`Secrets`] collects what is known, [`Mask`] replaces it in text by a steady marker such as `[masked API_KEY]`. Nothing
 //! here reads an environment, a file or a terminal.
 
+mod edges;
 mod forms;
 mod mask;
 mod matching;

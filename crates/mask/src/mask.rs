@@ -5,12 +5,16 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
+use crate::edges::Edges;
 use crate::forms::forms;
 use crate::secrets::Secrets;
 use crate::shapes::SHAPES;
 
 /// How often a text is looked through again because of what stands beside a marker.
 const ROUNDS: usize = 4;
+
+/// The longest secret that is found although it begins in what another shape hides.
+const LONGEST_WITHIN: usize = 16 * 1024;
 
 /// Hides secrets. Made once, because that takes longer than to use it.
 #[derive(Debug, Clone)]
@@ -19,6 +23,7 @@ pub struct Mask {
     /// The name of each known form.
     names: Vec<String>,
     shapes: Option<AhoCorasick>,
+    edges: Edges,
 }
 
 /// A part of a text that is hidden, and the name it goes by.
@@ -42,7 +47,8 @@ impl Mask {
             }
         }
         let known = if patterns.is_empty() { None } else { automaton(&patterns) };
-        Self { known, names, shapes: automaton(&SHAPES.map(|shape| shape.beginning)) }
+        let shapes = automaton(&SHAPES.map(|shape| shape.beginning));
+        Self { known, names, shapes, edges: Edges::new(&patterns) }
     }
 
     /// The text without secrets; as it is where there are none.
@@ -90,6 +96,8 @@ impl Mask {
     /// The parts to be hidden, in order and apart from each other.
     fn hidden(&self, text: &str) -> Vec<Hidden<'_>> {
         let mut hidden = self.known_values(text);
+        let cut = self.edges.find(text).into_iter();
+        hidden.extend(cut.map(|(range, value)| (range, self.names[value].as_str())));
         hidden.extend(self.shaped(text));
         if hidden.len() > 1 {
             hidden.sort_by_key(|(range, _)| range.start);
@@ -119,8 +127,19 @@ impl Mask {
 
     fn shaped(&self, text: &str) -> Vec<Hidden<'static>> {
         let Some(shapes) = &self.shapes else { return Vec::new() };
-        let candidates = shapes.find_iter(text);
-        candidates.filter_map(|found| SHAPES[found.pattern().as_usize()].read(text, found.start())).collect()
+        let mut hidden: Vec<Hidden<'static>> = Vec::new();
+        let mut hidden_to = 0;
+        for found in shapes.find_iter(text) {
+            // Far inside of what is hidden nothing can begin that goes on behind it.
+            if found.start() + LONGEST_WITHIN < hidden_to {
+                continue;
+            }
+            if let Some(another) = SHAPES[found.pattern().as_usize()].read(text, found.start()) {
+                hidden_to = hidden_to.max(another.0.end);
+                hidden.push(another);
+            }
+        }
+        hidden
     }
 }
 

@@ -163,14 +163,14 @@ mod tests {
         }
         let harmless = [
             ("PATH", "/usr/bin:/bin/something"),
-            ("HOME", "/home/somebody"),
+            ("HOME", "/srv/people/somebody"),
             ("SORT_KEY", "created_at"),
             ("MAX_OUTPUT_TOKENS", "200000000"),
             ("KEYBOARD_LAYOUT", "de-latin1-nodeadkeys"),
             ("API_TOKEN", "true"),
             ("API_TOKEN", "1"),
             ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
-            ("GOOGLE_APPLICATION_CREDENTIALS", "/home/somebody/keys/service.json"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/srv/people/somebody/keys/service.json"),
             ("AUTH_URL", "https://login.example.org/token"),
             ("GIT_CONFIG_KEY_0", "safe.directory1"),
             ("PWD", "some-directory-1"),

@@ -19,7 +19,31 @@ fn known_values_are_hidden_in_all_their_forms() {
         ("?key=pa%22ss%20w%5Cord9&x", "?key=[masked API_KEY]&x"),
         ("Basic dXNlcjphYmMxMjNkZWY0NTY=", "Basic dXNlcjp[masked OTHER_TOKEN]Y="),
         ("abc123def456abc123def456", "[masked OTHER_TOKEN][masked OTHER_TOKEN]"),
-        ("abc123def45", "abc123def45"),
+        ("an abc123def45 is another", "an abc123def45 is another"),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(mask.text(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn what_was_cut_at_an_edge_is_hidden_as_far_as_it_goes() {
+    let mask = mask(&[("API_KEY", "planted-in-environment-4f1c"), ("MY_TOKEN", "ä\"quoted9value")]);
+    let cases = [
+        ("nvironment-4f1c was it", "[masked API_KEY] was it"),
+        ("… -4f1c was it", "… -4f1c was it"),
+        ("…\nironment-4f1c", "…\n[masked API_KEY]"),
+        ("it was planted-in-envi", "it was [masked API_KEY]"),
+        ("it was planted-in-e …", "it was [masked API_KEY] …"),
+        ("it was planted-in-e… (12 more characters)", "it was [masked API_KEY]… (12 more characters)"),
+        (
+            "it was planted-in-e\n… and 7 more characters\n",
+            "it was [masked API_KEY]\n… and 7 more characters\n",
+        ),
+        ("oted9value", "[masked MY_TOKEN]"),
+        (r#"it was ä\"quote"#, "it was [masked MY_TOKEN]"),
+        ("it was planted", "it was planted"),
+        ("planted-in-envi is no edge ", "planted-in-envi is no edge "),
     ];
     for (text, wanted) in cases {
         assert_eq!(mask.text(text), wanted, "{text}");

@@ -46,7 +46,12 @@ pub(super) async fn recheck(
         Progress::Finished { result } => story.check(&result, goal).iter().for_each(output::print),
     };
     match custody.check(what, stop, show).await {
-        Ok(verdict) => Ok(Some(verdict)),
+        Ok(mut verdict) => {
+            // It is stored by an engine that knows no agents, nor what is secret for them.
+            let mask = output::mask();
+            verdict.for_each_text(&mut |text| mask.apply(text));
+            Ok(Some(verdict))
+        }
         Err(CheckError::Stopped) => Ok(None),
         Err(error) => Err(Failure::internal(format!("the checks could not be run: {error}"))),
     }
