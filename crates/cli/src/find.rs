@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
 use towline_core::AttemptNo;
-use towline_engine::{Home, repository_of};
+use towline_engine::{Home, attempt_tokens, repository_of};
 use towline_store::GoalRecord;
 use towline_workspace::{Repository, WorkspaceError};
 
 use crate::context::{Context, State};
 use crate::failure::Failure;
+use crate::output;
 
 /// A goal and where it is kept.
 pub(crate) struct Found {
@@ -32,6 +33,7 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
         1 => {
             let record = matching.remove(0);
             context.know_secrets_of(Path::new(&record.goal.workspace.repository));
+            output::know(&attempt_tokens(&state.home, &record.state));
             Ok(Found { state, record })
         }
         _ => {

@@ -65,7 +65,7 @@ while IFS= read -r line; do :; done
 "#;
 
 /// Fails the first time, with all that it knows.
-const CHECK: &str = "echo \"known: $CHECK_TOKEN $HANDED $ANTHROPIC_API_KEY SHAPES\"; test -e \"$HOME/checked\" || { touch \"$HOME/checked\"; exit 1; }";
+const CHECK: &str = "echo \"known: $CHECK_TOKEN $HANDED $ANTHROPIC_API_KEY $(cat \"$HOME/shapes\")\"; test -e \"$HOME/checked\" || { touch \"$HOME/checked\"; exit 1; }";
 
 fn planted() -> Desk {
     let shapes = SHAPED.join(" ");
@@ -74,6 +74,7 @@ fn planted() -> Desk {
     desk.agent_settings(&format!(
         "permission = \"ask\"\npass_env = [\"HANDED\"]\nenv = {{ CONFIG_TOKEN = \"{OF_CONFIGURATION}\" }}"
     ));
+    std::fs::write(desk.home.path().join("shapes"), shapes).expect("a file");
     desk.set("ANTHROPIC_API_KEY", OF_ENVIRONMENT);
     desk.set("HANDED", HANDED_ON);
     desk.set("CHECK_TOKEN", OF_CHECKS);
@@ -82,8 +83,7 @@ fn planted() -> Desk {
 
 fn run(desk: &Desk, format: &str) -> Child {
     let prompt = format!("Fix it with {IN_PROMPT}");
-    let check = CHECK.replace("SHAPES", &SHAPED.join(" "));
-    desk.start(["run", &prompt, "--check", &check, "--budget", "attempts=4", format])
+    desk.start(["run", &prompt, "--check", CHECK, "--budget", "attempts=4", format])
 }
 
 /// What must never be shown.
@@ -146,9 +146,7 @@ fn planted_secrets_come_out_nowhere_but_in_the_raw_logs() {
         desk.wait_for_phase(&goal, "blocked");
         let secrets = secrets(&desk);
         for process in processes_with(&desk.home.marker()) {
-            // What the operator types is there, because they typed it.
-            let typed = if process.pid == towline.id() { SHAPED.len() } else { 0 };
-            assert_hidden(&secrets[..secrets.len() - typed], &process.command, "the list of processes");
+            assert_hidden(&secrets, &process.command, "the list of processes");
         }
         look_everywhere(&desk, &goal, &secrets);
         let answered = desk.towline(["answer", &goal, &format!("No: take {IN_ANSWER}")]);

@@ -15,11 +15,10 @@ use towline_core::{
 use towline_mask::Mask;
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 
-use crate::attempt::TOKEN_VARIABLE;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
-use crate::secrecy::{hide, hide_in};
+use crate::secrecy::{add_token, hide, hide_in};
 use crate::{attempt, checks, prepare};
 
 /// How many batches may wait to be recorded.
@@ -104,7 +103,7 @@ impl Driver {
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_until = watch::Sender::new(lease.until);
-        let mask = mask_of(&shared, record.state.attempts.last().map(|attempt| attempt.id));
+        let mask = mask_of(&shared, record.state.attempts.iter().map(|attempt| attempt.id));
         Self {
             shared,
             goal: record.goal,
@@ -362,7 +361,8 @@ impl Driver {
                 self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
             }
             Effect::Launch(launch) => {
-                self.mask = mask_of(&shared, Some(launch.id));
+                self.mask =
+                    mask_of(&shared, self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]));
                 let line = self.line(Some(launch.attempt));
                 let (sender, deliveries) = mpsc::unbounded_channel();
                 self.deliveries = sender;
@@ -474,12 +474,10 @@ impl Driver {
     }
 }
 
-/// Hides what is secret for this engine, and the token of an attempt.
-fn mask_of(shared: &Shared, attempt: Option<AttemptId>) -> Mask {
+/// Hides what is secret for this engine, and the tokens of these attempts.
+fn mask_of(shared: &Shared, attempts: impl Iterator<Item = AttemptId>) -> Mask {
     let mut secrets = shared.secrets.clone();
-    if let Some(attempt) = attempt {
-        secrets.add(TOKEN_VARIABLE, &shared.secret.token(attempt));
-    }
+    attempts.for_each(|attempt| add_token(&mut secrets, &shared.secret, attempt));
     Mask::new(&secrets)
 }
 

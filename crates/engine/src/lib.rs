@@ -40,4 +40,4 @@ pub use handle::{Events, Handle, Steerer, Stopper};
 pub use home::Home;
 pub use place::{is_at_work, must_be_alone, repository_of, workspace_of};
 pub use removal::{RemovalError, Removed, UnmergedWork};
-pub use secrecy::known_secrets;
+pub use secrecy::{attempt_tokens, known_secrets};

@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 
 use towline_agent::{AgentSettings, Kind};
-use towline_core::{Event, Incoming};
+use towline_core::{AttemptId, Event, GoalState, Incoming};
 use towline_mask::{Mask, Secrets};
+
+use crate::attempt::TOKEN_VARIABLE;
+use crate::home::Home;
+use crate::token::Secret;
 
 /// The values that must not be shown: of variables that look secret in this environment or in the settings of agents, of
 /// all that are handed on to agents by name, and of the keys of model APIs.
@@ -32,6 +36,22 @@ pub fn known_secrets<'a>(
         }
     }
     secrets
+}
+
+/// The tokens that the attempts of a goal were given, as far as there were any here.
+pub fn attempt_tokens(home: &Home, state: &GoalState) -> Secrets {
+    let mut secrets = Secrets::default();
+    let path = home.secret();
+    // Whoever only looks leaves nothing behind.
+    if let Some(secret) = path.exists().then(|| Secret::of(&path).ok()).flatten() {
+        state.attempts.iter().for_each(|attempt| add_token(&mut secrets, &secret, attempt.id));
+    }
+    secrets
+}
+
+/// Adds the token of an attempt.
+pub(crate) fn add_token(secrets: &mut Secrets, secret: &Secret, attempt: AttemptId) {
+    secrets.add(TOKEN_VARIABLE, &secret.token(attempt));
 }
 
 /// Hides secrets in what happened.
