@@ -55,8 +55,9 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
 /// The text of an object's first field, when that is this one: then there is no need to look for it.
 pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
     let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":\"")?;
-    let (text, _) = value.split_once('"')?;
-    (!text.contains('\\')).then_some(text)
+    // Names are short: to look at each byte is faster than a search that is made for long texts.
+    let end = value.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
+    value[end..].starts_with('"').then(|| &value[..end])
 }
 
 /// Reads a part that may be of any shape; none when it is of another one than wanted.

@@ -129,7 +129,8 @@ impl Outcome {
             Self::Failed(
                 Failed::Prompt { error, .. } | Failed::Session { error, .. } | Failed::Opening { error, .. },
             ) => {
-                let status = status(error).or(matches!(meaning(error), Meaning::Auth).then_some(401));
+                let by_words = || matches!(meaning(error), Meaning::Auth).then_some(401);
+                let status = status(error).or_else(by_words);
                 failed(status, &format!("error {}", error.code))
             }
         }
@@ -240,18 +241,28 @@ fn meaning(error: &RpcError) -> Meaning {
 
 /// What a failed request to a provider is about: by its status, or else by what was said of it.
 pub(crate) fn meaning_of(status: Option<u16>, words: &str) -> Meaning {
-    let spoken = words.to_lowercase();
-    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
     match status {
         Some(401..=403) => Meaning::Auth,
         Some(429) => Meaning::Limit,
         Some(413) => Meaning::Overflow,
         Some(408 | 500..=599) => Meaning::Server,
-        _ if says(&OVERFLOW_WORDS) => Meaning::Overflow,
-        _ if says(&LIMIT_WORDS) => Meaning::Limit,
-        _ if says(&AUTH_WORDS) => Meaning::Auth,
-        _ if says(&SERVER_WORDS) => Meaning::Server,
-        _ => Meaning::Unknown,
+        _ => meaning_of_words(words),
+    }
+}
+
+fn meaning_of_words(words: &str) -> Meaning {
+    let spoken = words.to_lowercase();
+    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
+    if says(&OVERFLOW_WORDS) {
+        Meaning::Overflow
+    } else if says(&LIMIT_WORDS) {
+        Meaning::Limit
+    } else if says(&AUTH_WORDS) {
+        Meaning::Auth
+    } else if says(&SERVER_WORDS) {
+        Meaning::Server
+    } else {
+        Meaning::Unknown
     }
 }
 

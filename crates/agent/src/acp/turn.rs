@@ -76,8 +76,10 @@ impl AcpProtocol {
             Err(error) => Outcome::Failed(Failed::Prompt { error, text }),
         };
         actions.extend(self.withdraw_requests());
+        let stop = outcome.stop();
+        let goes_on = stop == TurnStop::Done;
         actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
-            stop: outcome.stop(),
+            stop,
             text: outcome.words(),
             structured: None,
             inner_turns: None,
@@ -85,7 +87,6 @@ impl AcpProtocol {
         })));
         self.calls.clear();
         self.evidence.in_turn = false;
-        let goes_on = outcome.stop() == TurnStop::Done;
         self.evidence.outcome = Some(outcome);
         let next = if goes_on { self.send_next_tell() } else { None };
         actions.extend(next.or_else(|| self.close_stdin()));

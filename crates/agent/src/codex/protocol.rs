@@ -190,8 +190,11 @@ impl CodexProtocol {
 
     /// Something worth telling, once.
     pub(super) fn notice(&mut self, text: String) -> Vec<Action> {
-        let is_news = !text.trim().is_empty() && self.noticed.insert(text.clone());
-        if is_news { vec![Action::emit(AgentEvent::Notice { text })] } else { Vec::new() }
+        if text.trim().is_empty() || self.noticed.contains(&text) {
+            return Vec::new();
+        }
+        self.noticed.insert(text.clone());
+        vec![Action::emit(AgentEvent::Notice { text })]
     }
 
     /// Takes note of what is not understood.

@@ -4,7 +4,7 @@
 //! one of the CLI's own. An exit with 0 says nothing: it also exits so when it was ended by a signal and when the
 //! model's answer broke off. What is not understood is a crash, never a success.
 
-use towline_core::{End, Refusal};
+use towline_core::{End, Refusal, TurnStop};
 
 use super::wire::Failure;
 use crate::acp::{Meaning, meaning_of};
@@ -73,19 +73,20 @@ impl Outcome {
 }
 
 impl Evidence {
-    /// The status and the name of what went wrong, unless nothing did.
-    pub(super) fn failure(&self, outcome: &Outcome) -> Option<(Option<u16>, String)> {
+    /// How the turn ended, and what the CLI has to say about what went wrong; nothing if nothing did.
+    pub(super) fn stop(&self, outcome: &Outcome) -> (TurnStop, String) {
         if outcome.is_clean() {
-            return self.hit_turn_limit.then(|| (None, "turn limit".to_owned()));
+            let stop = if self.hit_turn_limit {
+                TurnStop::Failed { status: None, reason: "turn limit".to_owned() }
+            } else {
+                TurnStop::Done
+            };
+            return (stop, String::new());
         }
         let kind = outcome.error.as_ref().map(|error| error.kind.clone());
         let reason = kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| outcome.status.clone());
-        Some((self.api_error(outcome).0, reason))
-    }
-
-    /// What the CLI has to say about what went wrong; nothing if nothing did.
-    pub(super) fn words(&self, outcome: &Outcome) -> String {
-        if outcome.is_clean() { String::new() } else { self.api_error(outcome).1 }
+        let (status, words) = self.api_error(outcome);
+        (TurnStop::Failed { status, reason }, words)
     }
 
     /// The status and the words of the failure.

@@ -1,8 +1,6 @@
 //! The conversation: the prompt goes in, the input is closed, and what comes out is one turn.
 
-use towline_core::{
-    AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, TurnStop, Usage,
-};
+use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::Speech;
@@ -136,9 +134,8 @@ impl GeminiProtocol {
         }
         let outcome = Outcome { status: line.status, error: line.error };
         let said = self.speech.take_last();
-        let failed = |(status, reason)| TurnStop::Failed { status, reason };
-        let stop = self.evidence.failure(&outcome).map_or(TurnStop::Done, failed);
-        let text = if said.is_empty() { self.evidence.words(&outcome) } else { said };
+        let (stop, words) = self.evidence.stop(&outcome);
+        let text = if said.is_empty() { words } else { said };
         self.evidence.outcome = Some(outcome);
         let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
         actions.push(Action::emit(AgentEvent::TurnEnded(ended)));

@@ -68,7 +68,7 @@ impl Speech {
 
     fn settle(&mut self) {
         let stretch = std::mem::take(&mut self.stretch);
-        if begins_anew(&self.settled, &stretch) {
+        if self.settled.is_empty() || begins_anew(&self.settled, &stretch) {
             self.settled = stretch;
         } else {
             self.settled.push_str(&stretch);
