@@ -180,9 +180,34 @@ fn a_goal_that_worked_in_place_has_nothing_to_merge_and_leaves_the_files_alone()
     let removed = desk.towline(["rm", &goal]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert_eq!(desk.project.read("fix.txt"), "fixed\n");
-    let before = format!("refs/towline/removed/{goal}/before");
-    assert_eq!(traces(&desk, &goal), std::slice::from_ref(&before));
+    let kept = ["before", "candidate"].map(|name| format!("refs/towline/removed/{goal}/{name}"));
+    assert_eq!(traces(&desk, &goal), kept);
+    let before = &kept[0];
     assert_eq!(desk.project.git(["show", &format!("{before}:README.md")]), "changed before the goal");
+}
+
+#[test]
+fn what_was_put_back_in_place_and_what_was_proven_outlive_the_goal() {
+    let desk = desk();
+    let ran = desk.towline(["run", "fix it", "--in-place", "--check", "test -e fix.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let goal = ran.json()["id"].as_str().expect("an id").to_owned();
+    desk.project.write("notes.txt", "first\n");
+    assert_eq!(desk.towline(["restore", &goal]).code, Some(0));
+    desk.project.write("notes.txt", "second\n");
+    assert_eq!(desk.towline(["restore", &goal]).code, Some(0));
+    assert!(!desk.project.path().join("notes.txt").exists());
+    let removed = desk.towline(["rm", &goal]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let prefix = format!("refs/towline/removed/{goal}");
+    let kept = ["candidate", "replaced/1", "replaced/2"].map(|name| format!("{prefix}/{name}"));
+    assert_eq!(traces(&desk, &goal), kept);
+    for reference in &kept {
+        assert!(removed.stdout.contains(reference), "no {reference} in {}", removed.stdout);
+    }
+    let show = |what: &str| desk.project.git(["show", &format!("{prefix}/{what}")]);
+    let found = [show("candidate:fix.txt"), show("replaced/1:notes.txt"), show("replaced/2:notes.txt")];
+    assert_eq!(found, ["fixed", "first", "second"]);
 }
 
 #[test]

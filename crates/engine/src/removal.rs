@@ -135,7 +135,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     Ok(removed)
 }
 
-/// A directory of the user's is never ours to remove, and what was in it before the goal is kept.
+/// A directory of the user's is never ours to remove, and what only the goal still has of it is kept.
 fn leave_in_place(
     home: &Home,
     record: &GoalRecord,
@@ -147,7 +147,8 @@ fn leave_in_place(
         Some(repository) => {
             discard_verification(repository, &home.verification(*id))?;
             if workspace.mode == WorkspaceMode::InPlace {
-                removed.kept.extend(repository.keep_from_before(&id.to_string(), &workspace.base)?);
+                let candidate = record.state.candidate.as_ref();
+                removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
                 repository.remove_refs(&id.to_string())?;
             }
         }

@@ -111,7 +111,7 @@ impl Workspace {
         let repository = self.repository();
         let tree = snapshot.index.write_tree()?;
         let now = repository.commit_tree(&tree, &parent, "towline: what was there before it was put back")?;
-        repository.keep(&format!("refs/towline/{}/replaced", self.goal()), &now)?;
+        repository.keep(&repository.next_replaced(self.goal())?, &now)?;
         let mut patterns: Vec<String> = paths.iter().map(|path| format!(":(top,literal){path}")).collect();
         if patterns.is_empty() {
             patterns.push(":/".to_owned());

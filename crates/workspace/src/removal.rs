@@ -84,7 +84,7 @@ impl Repository {
     pub fn unmerged(&self, remains: &Remains) -> Result<Vec<Unmerged>, WorkspaceError> {
         let mut found = Vec::new();
         let mut add = |kind, commit: Commit| -> Result<(), WorkspaceError> {
-            if !self.is_safe(remains, &commit)? {
+            if !self.is_safe(&remains.goal, &remains.base, &commit)? {
                 found.push(Unmerged { kind, commit });
             }
             Ok(())
@@ -127,13 +127,11 @@ impl Repository {
     }
 
     /// Whether the commit holds no work, or the user has it, or we have kept it before.
-    fn is_safe(&self, remains: &Remains, commit: &Commit) -> Result<bool, WorkspaceError> {
-        if self.find_commit(remains.base.as_str())?.is_some()
-            && self.tree_of(commit)? == self.tree_of(&remains.base)?
-        {
+    fn is_safe(&self, goal: &str, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
+        if self.find_commit(base.as_str())?.is_some() && self.tree_of(commit)? == self.tree_of(base)? {
             return Ok(true);
         }
-        self.is_named(&remains.goal, commit)
+        self.is_named(goal, commit)
     }
 
     /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.
@@ -172,14 +170,51 @@ impl Repository {
         Ok(kept)
     }
 
-    /// Gives what was in the user's own directory before a goal worked there a name of ours, unless they have it.
-    pub fn keep_from_before(&self, goal: &str, base: &Commit) -> Result<Option<KeptWork>, WorkspaceError> {
-        if self.find_commit(base.as_str())?.is_none() || self.is_named(goal, base)? {
-            return Ok(None);
+    /// Gives what a goal in the user's own directory would take with it a name of ours, unless they have it: what was
+    /// there before, what was there whenever files were put back, and what was judged last.
+    pub fn keep_from_place(
+        &self,
+        goal: &str,
+        base: &Commit,
+        candidate: Option<&Commit>,
+    ) -> Result<Vec<KeptWork>, WorkspaceError> {
+        let prefix = kept_prefix(goal);
+        let mut kept = Vec::new();
+        let mut keep = |name: &str, commit: &Commit| -> Result<(), WorkspaceError> {
+            let reference = format!("{prefix}/{name}");
+            self.keep(&reference, commit)?;
+            kept.push(KeptWork { reference, commit: commit.clone() });
+            Ok(())
+        };
+        if self.find_commit(base.as_str())?.is_some() && !self.is_named(goal, base)? {
+            keep("before", base)?;
         }
-        let reference = format!("{}/before", kept_prefix(goal));
-        self.keep(&reference, base)?;
-        Ok(Some(KeptWork { reference, commit: base.clone() }))
+        let replaced = self.replaced(goal)?.into_iter().map(|(n, commit)| (format!("replaced/{n}"), commit));
+        let candidate = candidate.map(|commit| ("candidate".to_owned(), commit.clone()));
+        for (name, commit) in replaced.chain(candidate) {
+            if self.find_commit(commit.as_str())?.is_some() && !self.is_safe(goal, base, &commit)? {
+                keep(&name, &commit)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// What was there whenever files of a goal in the user's own directory were put back, by number.
+    fn replaced(&self, goal: &str) -> Result<Vec<(u32, Commit)>, WorkspaceError> {
+        let prefix = format!("refs/towline/{goal}/replaced/");
+        let git = self.git();
+        let list = git.command("for-each-ref").args(["--format=%(objectname) %(refname)", &prefix]).line()?;
+        let entries = list.lines().filter_map(|line| {
+            let (commit, reference) = line.split_once(' ')?;
+            Some((reference.strip_prefix(&prefix)?.parse().ok()?, Commit::new(commit)))
+        });
+        Ok(entries.collect())
+    }
+
+    /// The name for what is there when files are put back the next time. No earlier one is given up for it.
+    pub(crate) fn next_replaced(&self, goal: &str) -> Result<String, WorkspaceError> {
+        let last = self.replaced(goal)?.into_iter().map(|(n, _)| n).max().unwrap_or_default();
+        Ok(format!("refs/towline/{goal}/replaced/{}", last + 1))
     }
 
     /// Removes the goal's worktree and branch. Nobody asks any more what is in them: that is for
