@@ -4,17 +4,18 @@
 //! folder without git they are in a repository of Towline's own, somewhere else, that has the folder as its working
 //! tree. HEAD, index and branches of the user stay theirs: only [`Workspace::restore`] ever writes files, when asked to.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
 use crate::embedded::{self, Nested};
-use crate::git::Git;
+use crate::git::{Git, records};
 use crate::measure::{Consent, measure};
-use crate::private_index;
+use crate::private_index::{self, PrivateIndex, joined};
 use crate::repository::{Owner, SNAPSHOT_MESSAGE};
-use crate::worktrees::{Linked, settle};
+use crate::worktrees::{Linked, from_bytes, settle};
 use crate::{Repository, Workspace, WorkspaceError};
 
 /// The branch of a repository of our own. It is never checked out anywhere.
@@ -108,6 +109,7 @@ impl Workspace {
     pub fn restore(&self, paths: &[String]) -> Result<Commit, WorkspaceError> {
         let (parent, _) = self.parent()?;
         let snapshot = self.snapshot(&parent)?;
+        self.add_what_is_in_the_way(&snapshot.index)?;
         let repository = self.repository();
         let tree = snapshot.index.write_tree()?;
         let now = repository.commit_tree(&tree, &parent, "towline: what was there before it was put back")?;
@@ -131,10 +133,47 @@ impl Workspace {
         Ok(now)
     }
 
+    /// Adds what would be written over and is ignored by now, so that it is kept like everything else.
+    fn add_what_is_in_the_way(&self, index: &PrivateIndex) -> Result<(), WorkspaceError> {
+        let known = index.git().command("ls-files").args(["-z"]).run()?;
+        let known: BTreeSet<&[u8]> = records(&known).collect();
+        let base = self.base().as_str();
+        let base = index.git().command("ls-tree").args(["-r", "-z", "--name-only", base]).run()?;
+        let unknown = records(&base).filter(|path| !known.contains(path));
+        let there: BTreeSet<&[u8]> = unknown.filter_map(|path| in_the_way(self.path(), path)).collect();
+        let patterns: Vec<Vec<u8>> = there
+            .into_iter()
+            .filter(|path| !known.contains(path))
+            .map(|path| [b":(top,literal)", path].concat())
+            .collect();
+        if patterns.is_empty() {
+            return Ok(());
+        }
+        index
+            .git()
+            .command("add")
+            .args(["--force", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
+            .input(joined(patterns.iter().map(Vec::as_slice)))
+            .run()?;
+        Ok(())
+    }
+
     /// Where the history of the work is, for people who want to look into it with git itself.
     pub fn history(&self) -> PathBuf {
         self.repository().git_dir().to_path_buf()
     }
+}
+
+/// What stands where a path is to be written: the path itself, or the file or link that is one of its parents by now.
+fn in_the_way<'a>(root: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    for part in ends.chain([path.len()]).map(|end| &path[..end]) {
+        let about = fs::symlink_metadata(root.join(from_bytes(part))).ok()?;
+        if !about.is_dir() {
+            return Some(part);
+        }
+    }
+    Some(path)
 }
 
 /// Whether git could not do anything with the paths it was given.

@@ -118,6 +118,33 @@ fn what_was_there_before_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn what_is_ignored_since_is_kept_before_it_is_written_over() {
+    let project = Project::new();
+    write(&project.root, "notes/mine", "before\n");
+    write(&project.root, "plan", "before\n");
+    write(&project.root, "deep/a/file", "before\n");
+    let before = project.repository().keep_before(Consent::WithinBounds).unwrap();
+    let workspace = Workspace::in_place(&project.repository(), GOAL, &before.base).unwrap();
+    write(&project.root, ".gitignore", "notes/\nplan\ndeep\nother\n");
+    write(&project.root, "other", "ignored, and in nobody's way\n");
+    write(&project.root, "notes/mine", "changed\n");
+    // A directory where a file was, and a file where a directory was.
+    fs::remove_file(project.root.join("plan")).unwrap();
+    write(&project.root, "plan/step", "added\n");
+    fs::remove_dir_all(project.root.join("deep")).unwrap();
+    write(&project.root, "deep", "flat\n");
+
+    let replaced = workspace.restore(&[]).unwrap();
+    let kept = project.files_of(&replaced);
+    let kept = ["notes/mine", "plan/step", "deep"].map(|path| kept[path].as_str());
+    assert_eq!(kept, ["100644 changed\n", "100644 added\n", "100644 flat\n"]);
+    for path in ["notes/mine", "plan", "deep/a/file"] {
+        assert_eq!(fs::read_to_string(project.root.join(path)).unwrap(), "before\n", "{path}");
+    }
+    assert!(project.root.join("other").exists());
+}
+
+#[test]
 fn beginning_in_a_folder_can_be_repeated_after_it_was_cut_off() {
     let folder = Folder::new();
     fs::create_dir_all(folder.history().join("refs")).unwrap();
