@@ -4,12 +4,17 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use support::{Desk, Ran};
+use towline_engine::{Clock, Engine, EngineSettings, Findings, Home, SystemClock, WasteKind, look};
+use towline_process::ShimProgram;
+use towline_store::{SqliteStore, Store};
 use towline_testkit::hostile;
 
 /// A goal that no store has heard of.
@@ -110,6 +115,55 @@ fn logs_go_after_the_time_that_the_configuration_says() {
     assert!(raw.stderr.contains("retention.logs"), "{}", raw.stderr);
     assert!(desk.towline(["logs", &goal]).stdout.contains("✓ done"), "the story is still there");
     assert_eq!(desk.towline(["verify", &goal]).code, Some(0));
+}
+
+/// An engine of this process on the state directory, beside those of the program.
+fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
+    let settings = EngineSettings {
+        home: home.clone(),
+        store: Arc::clone(store),
+        clock: Arc::new(SystemClock),
+        agents: BTreeMap::new(),
+        shim: ShimProgram { path: PathBuf::from("none"), args: Vec::new() },
+        environment: BTreeMap::new(),
+        tools: Vec::new(),
+        slots: 1,
+    };
+    Engine::open(settings).expect("an engine")
+}
+
+/// Why nothing of the findings was removed.
+fn reason(cleared: &Findings) -> &str {
+    assert_eq!(cleared.waste, []);
+    let logs = cleared.spared.iter().find(|spared| spared.path.to_string_lossy().contains("attempts"));
+    &logs.expect("the logs are among what stays").why
+}
+
+#[test]
+fn logs_of_a_goal_that_went_on_after_the_look_stay() {
+    let desk = desk();
+    let goal = run_a_goal(&desk, "false");
+    let home = Home::open(&desk.home.towline()).expect("a state directory");
+    let logs = desk.home.towline().join(format!("attempts/{goal}/1"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.database()).expect("a store"));
+        let now = SystemClock.now();
+        let found = async || look(&home, &store, now, Duration::ZERO).await.expect("a look");
+        let (first, second) = (found().await, found().await);
+        assert_eq!(first.waste.iter().map(|waste| waste.kind).collect::<Vec<_>>(), [WasteKind::Logs]);
+
+        let (holder, clearer) = (engine_beside(&home, &store), engine_beside(&home, &store));
+        let held = holder.hold(goal.parse().expect("an id")).await.expect("nobody drives it");
+        assert_eq!(reason(&clearer.clear_away(first).await), "somebody works on the goal");
+        held.give_back().await;
+        let retried = desk.towline(["retry", &goal, "--budget", "attempts=+1"]);
+        assert_eq!(retried.code, Some(3), "{retried:?}");
+        assert_eq!(reason(&clearer.clear_away(second).await), "the goal went on and ended just now");
+        holder.close().await;
+        clearer.close().await;
+    });
+    assert!(logs.exists());
 }
 
 #[test]

@@ -89,6 +89,8 @@ pub struct Findings {
     pub waste: Vec<Waste>,
     /// What stays.
     pub spared: Vec<Spared>,
+    /// Goals whose logs are among it ended before this.
+    pub ended_before: Timestamp,
 }
 
 /// Looks for what nobody needs. Changes nothing that anybody would notice.
@@ -108,7 +110,7 @@ pub async fn look(
     .await;
     let records = store.list().await?;
     Ok(blocking(move || {
-        let mut findings = Findings::default();
+        let mut findings = Findings { ended_before: limit, ..Findings::default() };
         engine_files(&home, &mut findings);
         for record in &records {
             look_at_goal(&home, record, limit, &mut findings);
@@ -249,14 +251,16 @@ fn is_open(path: &Path) -> bool {
 }
 
 impl Engine {
-    /// Removes what a look has found, as far as it still is what it was. Gives back what is gone.
-    pub async fn clear_away(&self, findings: Findings) -> Result<Findings, EngineError> {
-        let mut done = Findings { waste: Vec::new(), spared: findings.spared };
-        for waste in findings.waste {
+    /// Removes what a look has found, as far as it still is what it was. Gives back what is gone; what could not be
+    /// removed is among what stays, with the reason.
+    pub async fn clear_away(&self, findings: Findings) -> Findings {
+        let Findings { waste, spared, ended_before } = findings;
+        let mut done = Findings { waste: Vec::new(), spared, ended_before };
+        for waste in waste {
             let (path, goal) = (waste.path.clone(), waste.goal);
             let outcome = match (waste.kind, goal) {
-                (WasteKind::Workspace | WasteKind::Checkout, Some(goal)) => {
-                    self.clear_of_goal(goal, waste.kind).await?
+                (WasteKind::Workspace | WasteKind::Checkout | WasteKind::Logs, Some(goal)) => {
+                    self.clear_of_goal(goal, waste.kind, ended_before).await
                 }
                 _ => removed(&path).await,
             };
@@ -265,29 +269,48 @@ impl Engine {
                 Err(why) => done.spared.push(Spared { path, goal, why }),
             }
         }
-        Ok(done)
+        done
     }
 
     /// Removes what belongs to a goal that nobody else can touch now.
-    async fn clear_of_goal(&self, goal: GoalId, kind: WasteKind) -> Result<Result<(), String>, EngineError> {
+    async fn clear_of_goal(
+        &self,
+        goal: GoalId,
+        kind: WasteKind,
+        ended_before: Timestamp,
+    ) -> Result<(), String> {
         let custody = match self.hold(goal).await {
             Ok(custody) => custody,
-            Err(EngineError::Busy { .. }) => return Ok(Err("somebody works on the goal".to_owned())),
-            Err(EngineError::Store(StoreError::NotFound(_))) => return Ok(Ok(())),
-            Err(error) => return Err(error),
+            Err(EngineError::Busy { .. }) => return Err("somebody works on the goal".to_owned()),
+            Err(EngineError::Store(StoreError::NotFound(_))) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
         };
         let (home, record) = (custody.home().clone(), custody.record.clone());
-        let cleared = spawn_blocking(move || clear(&home, &record, kind)).await;
+        let cleared = spawn_blocking(move || clear(&home, &record, kind, ended_before)).await;
         custody.give_back().await;
-        Ok(cleared.unwrap_or_else(|panic| Err(panic.to_string())))
+        cleared.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 }
 
-fn clear(home: &Home, record: &GoalRecord, kind: WasteKind) -> Result<(), String> {
+fn clear(
+    home: &Home,
+    record: &GoalRecord,
+    kind: WasteKind,
+    ended_before: Timestamp,
+) -> Result<(), String> {
     let words = |error: towline_workspace::WorkspaceError| error.to_string();
     let goal = record.goal.id;
-    if !record.state.phase.is_settled() {
+    let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.is_settled()) else {
         return Err("the goal was opened again".to_owned());
+    };
+    if is_alive(home, goal) {
+        return Err("something still runs for the goal".to_owned());
+    }
+    if kind == WasteKind::Logs {
+        if settled_at >= ended_before {
+            return Err("the goal went on and ended just now".to_owned());
+        }
+        return remove_directory(&home.goal_logs(goal)).map_err(words);
     }
     let repository = repository_of(home, &record.goal);
     if kind == WasteKind::Checkout {

@@ -74,7 +74,7 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
                 let engine = context.engine(state, BTreeMap::new())?;
                 let cleared = engine.clear_away(findings).await;
                 engine.close().await;
-                cleared?
+                cleared
             }
         }
     };
