@@ -292,12 +292,7 @@ impl Engine {
     }
 }
 
-fn clear(
-    home: &Home,
-    record: &GoalRecord,
-    kind: WasteKind,
-    ended_before: Timestamp,
-) -> Result<(), String> {
+fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timestamp) -> Result<(), String> {
     let words = |error: towline_workspace::WorkspaceError| error.to_string();
     let goal = record.goal.id;
     let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.is_settled()) else {

@@ -15,7 +15,7 @@ use crate::embedded;
 use crate::git::Git;
 use crate::repository::find_commit;
 use crate::workspace::removed_ref;
-use crate::worktrees::{self, Linked, Place, settle};
+use crate::worktrees::{self, Linked, Place, place_of};
 use crate::{Repository, Workspace, WorkspaceError};
 
 /// The mark in git's record of a finished workspace; it holds the goal's id.
@@ -42,7 +42,7 @@ pub fn create(repo: &Repository, plan: &WorkspacePlan) -> Result<Workspace, Work
     check_names(repo, plan)?;
     repo.require(&plan.base)?;
     let files = CopyPlan::new(repo.root(), &plan.copy)?;
-    let maker = Maker { repo, plan, path: settle(&plan.path), files };
+    let maker = Maker { repo, plan, path: place_of(&plan.path), files };
     let made_from = repo.find_commit(&maker.base_ref())?;
     match (worktrees::find(repo, &maker.path)?, made_from) {
         (None, made_from) => maker.add(made_from),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::worktrees::{self, Place, checkout_of, settle};
+use crate::worktrees::{self, Place, checkout_of, place_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// The number under which what is in a workspace now is kept as a candidate: attempts count from 1.
@@ -111,8 +111,8 @@ impl Repository {
         remains: &Remains,
         candidate: Option<&Commit>,
     ) -> Result<Option<Commit>, WorkspaceError> {
-        let path = settle(&remains.path);
-        if !path.is_dir() || worktrees::find(self, &path)?.is_none() {
+        let path = place_of(&remains.path);
+        if !worktrees::is_there(&path)? || worktrees::find(self, &path)?.is_none() {
             return Ok(None);
         }
         let Remains { goal, branch, base, protect, .. } = remains;
@@ -220,7 +220,7 @@ impl Repository {
     /// Removes the goal's worktree and branch. Nobody asks any more what is in them: that is for
     /// [`Repository::unmerged`], before.
     pub fn remove_workspace(&self, remains: &Remains) -> Result<LeftBehind, WorkspaceError> {
-        let path = settle(&remains.path);
+        let path = place_of(&remains.path);
         let mut left = LeftBehind::default();
         match worktrees::find(self, &path)? {
             Some(linked) => worktrees::remove(self, &linked)?,

@@ -175,6 +175,11 @@ impl Repository {
         &self.git_dir
     }
 
+    /// Where its files and its history are.
+    pub(crate) fn own_places(&self) -> [&Path; 3] {
+        [&self.root, &self.git_dir, &self.common_dir]
+    }
+
     /// Whose it is.
     pub(crate) const fn owner(&self) -> Owner {
         self.owner

@@ -8,7 +8,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::copy::CopyPlan;
-use crate::worktrees::{self, Linked, Place, settle};
+use crate::worktrees::{self, Linked, Place, place_of};
 use crate::{Repository, WorkspaceError};
 
 /// The mark in git's record of a worktree that is ours to delete; it is there before any file is.
@@ -56,7 +56,7 @@ pub fn verification(
     copy: &[String],
     from: &Path,
 ) -> Result<Verification, WorkspaceError> {
-    let path = settle(path);
+    let path = place_of(path);
     repo.require(candidate)?;
     let files = CopyPlan::new(from, copy)?;
     clear(repo, &path)?;
@@ -71,7 +71,7 @@ pub fn verification(
 /// left of one whose record is gone, so they go as well; a worktree that somebody else made there is left alone. Only
 /// for a time when nobody makes or uses a checkout there.
 pub fn discard_verification(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
-    let path = settle(path);
+    let path = place_of(path);
     match worktrees::find(repo, &path)? {
         Some(linked) if is_ours(&linked, worktrees::look_at(&path)?)? => worktrees::remove(repo, &linked),
         Some(_) => Ok(()),

@@ -12,7 +12,7 @@ use crate::embedded::Nested;
 use crate::git::Git;
 use crate::private_index::{self, Snapshot};
 use crate::repository::find_commit;
-use crate::worktrees::{self, Linked, settle};
+use crate::worktrees::{self, Linked, place_of};
 use crate::{Repository, WorkspaceError};
 
 /// A goal's worktree.
@@ -36,9 +36,9 @@ impl Workspace {
         branch: &str,
         base: &Commit,
     ) -> Result<Self, WorkspaceError> {
-        let path = settle(path);
+        let path = place_of(path);
         let broken = |what: &str| WorkspaceError::Broken { path: path.clone(), what: what.to_owned() };
-        if !path.is_dir() {
+        if !worktrees::is_there(&path)? {
             return Err(broken("the directory is gone"));
         }
         let Some(linked) = worktrees::find(repository, &path)? else {

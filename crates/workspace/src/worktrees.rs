@@ -69,9 +69,9 @@ pub(crate) fn all(repo: &Repository) -> Result<Vec<Linked>, WorkspaceError> {
             dot_git.pop();
         }
         // Relative when the user has set worktree.useRelativePaths.
-        let dot_git = settle(&record.join(OsString::from_vec(dot_git)));
+        let dot_git = record.join(OsString::from_vec(dot_git));
         if let Some(path) = dot_git.parent() {
-            found.push(Linked { path: path.to_path_buf(), record });
+            found.push(Linked { path: place_of(path), record });
         }
     }
     Ok(found)
@@ -127,9 +127,39 @@ pub(crate) fn check_out(linked: &Linked) -> Result<(), WorkspaceError> {
 /// Removes the files and then git's record of a worktree. The order matters: a crash in between leaves the
 /// record, by which the next call finds it again.
 pub(crate) fn remove(repo: &Repository, linked: &Linked) -> Result<(), WorkspaceError> {
+    must_be_removable(repo, &linked.path)?;
     remove_tree(&linked.path)?;
     let _turn = Turn::take(repo)?;
     repo.git().command("worktree").args(["remove", "--force", "--force"]).arg(&linked.path).run()?;
+    Ok(())
+}
+
+/// Whether a directory is there. A link or a file in its place is an error: it is not what git has a record of, and what
+/// a link leads to is somebody else's.
+pub(crate) fn is_there(path: &Path) -> Result<bool, WorkspaceError> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.is_dir() => Ok(true),
+        Ok(_) => Err(WorkspaceError::Broken {
+            path: path.to_path_buf(),
+            what: "there is a link or a file in its place; see what it is, and delete it by hand".to_owned(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(WorkspaceError::io("look at", path)(error)),
+    }
+}
+
+/// Fails when more would go with a worktree than itself.
+fn must_be_removable(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+    if !is_there(path)? {
+        return Ok(());
+    }
+    let real = settle(path);
+    if repo.own_places().iter().any(|own| settle(own).starts_with(&real)) {
+        return Err(WorkspaceError::Broken {
+            path: path.to_path_buf(),
+            what: "the repository itself is in it, so it is not removed".to_owned(),
+        });
+    }
     Ok(())
 }
 
@@ -221,6 +251,16 @@ pub(crate) fn settle(path: &Path) -> PathBuf {
         }
     }
     absolute
+}
+
+/// Where a worktree is, as git records it: like [`settle`], but what stands there itself is never followed. A link that
+/// somebody put in the place of a worktree is not the directory that it leads to.
+pub(crate) fn place_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => settle(parent).join(name),
+        _ => settle(path),
+    }
 }
 
 /// The path as bytes without a trailing slash, as git prints it.

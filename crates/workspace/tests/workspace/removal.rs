@@ -1,9 +1,11 @@
 //! What a goal leaves is taken away, and never its work.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use towline_workspace::{
-    Commit, KeptWork, LeftBehind, Protect, Remains, Unmerged, WorkKind, Workspace, create,
+    Commit, KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
+    WorkspaceError, create, discard_verification,
 };
 
 use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, strings, write};
@@ -127,6 +129,57 @@ fn a_branch_that_the_user_has_checked_out_stays_and_is_named() {
     let left = scene.remove(None);
     assert_eq!(left, LeftBehind { files: None, branch_in: Some(scene.project.root.clone()) });
     assert_eq!(scene.refs(), format!("refs/heads/{BRANCH}"));
+}
+
+#[test]
+fn a_link_in_the_place_of_the_worktree_is_refused_and_what_it_leads_to_stays() {
+    let scene = Scene::new();
+    let (path, root) = (scene.workspace.path().to_path_buf(), &scene.project.root);
+    fs::remove_dir_all(&path).unwrap();
+    for target in [root.clone(), scene.project.beside("elsewhere")] {
+        write(&target, "mine.txt", "mine\n");
+        symlink(&target, &path).unwrap();
+        let repository = scene.project.repository();
+        let refused = [
+            repository.unmerged(&scene.remains(None)).map(|_| ()),
+            repository.remove_workspace(&scene.remains(None)).map(|_| ()),
+        ];
+        for refused in refused {
+            assert!(
+                matches!(&refused, Err(WorkspaceError::Broken { path: at, .. }) if *at == path),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(fs::read_to_string(target.join("mine.txt")).unwrap(), "mine\n");
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(scene.remove(None), LeftBehind::default(), "once the link is gone all is as ever");
+}
+
+#[test]
+fn a_checkout_that_was_replaced_by_a_link_goes_as_a_link() {
+    let scene = Scene::new();
+    let place = scene.project.beside("verify");
+    let elsewhere = scene.project.beside("elsewhere");
+    write(&elsewhere, "mine.txt", "mine\n");
+    for target in [&elsewhere, &scene.project.root] {
+        symlink(target, &place).unwrap();
+        discard_verification(&scene.project.repository(), &place).unwrap();
+        assert!(fs::symlink_metadata(&place).is_err());
+    }
+    assert!(elsewhere.join("mine.txt").exists() && scene.project.root.join(".git").exists());
+}
+
+#[test]
+fn a_worktree_that_has_the_repository_in_it_is_never_removed() {
+    let scene = Scene::new();
+    let path = scene.workspace.path().to_path_buf();
+    let moved = path.join("repo");
+    fs::rename(&scene.project.root, &moved).unwrap();
+    let repository = Repository::discover(&moved).unwrap();
+    let refused = repository.remove_workspace(&scene.remains(None));
+    assert!(matches!(&refused, Err(WorkspaceError::Broken { .. })), "{refused:?}");
+    assert!(moved.join("src/lib.rs").exists() && moved.join(".git/HEAD").exists());
 }
 
 #[test]
