@@ -165,6 +165,35 @@ fn without_its_repository_a_goal_goes_only_by_force_and_its_files_stay() {
 }
 
 #[test]
+fn another_repository_in_the_place_of_the_goals_own_says_nothing_about_its_work() {
+    for mode in ["--check=test -e fix.txt", "--in-place"] {
+        let desk = desk();
+        let ran = desk.towline(["run", "fix it", "--check", "test -e fix.txt", "--json", mode]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let (goal, candidate) = (ran.json()["id"].clone(), ran.json()["candidate"].clone());
+        let goal = goal.as_str().expect("an id");
+        let moved = desk.project.path().with_file_name("moved");
+        std::fs::rename(desk.project.path(), &moved).expect("moved");
+        std::fs::create_dir(desk.project.path()).expect("a folder");
+        desk.project.git(["init", "-q", "-b", "main"]);
+        desk.project.git(["config", "user.name", "Somebody"]);
+        desk.project.git(["config", "user.email", "somebody@example.com"]);
+        desk.project.write("other", "project\n");
+        desk.project.commit("another repository");
+        let refused = desk.towline(["rm", goal]);
+        assert_eq!(refused.code, Some(4), "{mode}: {refused:?}");
+        assert!(refused.stderr.contains("another one"), "{mode}: {}", refused.stderr);
+        assert!(desk.towline(["show", goal]).code == Some(0), "it is still there");
+        let forced = desk.towline(["rm", "--force", goal]);
+        assert_eq!(forced.code, Some(0), "{mode}: {forced:?}");
+        std::fs::remove_dir_all(desk.project.path()).expect("removed");
+        std::fs::rename(&moved, desk.project.path()).expect("moved back");
+        let candidate = candidate.as_str().expect("a candidate");
+        assert!(desk.project.git(["for-each-ref", "--contains", candidate]).contains(goal), "{mode}");
+    }
+}
+
+#[test]
 fn a_goal_that_worked_in_place_has_nothing_to_merge_and_leaves_the_files_alone() {
     let desk = desk();
     desk.project.write("README.md", "changed before the goal\n");

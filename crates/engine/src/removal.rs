@@ -63,7 +63,7 @@ pub enum RemovalError {
     },
     /// Nobody can tell whether it has work.
     #[error(
-        "its repository cannot be looked at, so that nobody can tell whether its work is merged: {source}"
+        "its repository cannot be looked at or is another one, so that nobody can tell whether its work is merged: {source}"
     )]
     NoRepository {
         /// Why not.
@@ -104,12 +104,19 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     let mut removed = Removed::default();
     let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal)];
     let bytes: u64 = places.iter().map(|place| size_of(place)).sum();
-    match (repository_of(home, &record.goal), unmerged) {
+    let remains = remains(home, record)?;
+    let repository = repository_of(home, &record.goal).and_then(|repository| {
+        repository.must_hold(&remains.base, remains.candidate.as_ref())?;
+        Ok(repository)
+    });
+    match (repository, unmerged) {
+        (Err(source), UnmergedWork::Refuse) if record.state.workspace.is_some() => {
+            return Err(RemovalError::NoRepository { source });
+        }
         (repository, _) if record.goal.workspace.mode.is_in_place() => {
             removed = leave_in_place(home, record, repository.ok().as_ref())?;
         }
         (Ok(repository), _) => {
-            let remains = remains(home, record)?;
             let work = repository.unmerged(&remains)?;
             if !work.is_empty() && unmerged == UnmergedWork::Refuse {
                 return Err(RemovalError::Unmerged { work });
@@ -118,9 +125,6 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             removed.left = repository.remove_workspace(&remains)?;
             discard_verification(&repository, &home.verification(goal))?;
             repository.remove_refs(&remains.goal)?;
-        }
-        (Err(source), UnmergedWork::Refuse) if record.state.workspace.is_some() => {
-            return Err(RemovalError::NoRepository { source });
         }
         (Err(_), _) => {
             // Nobody can tell what is in it, so it stays.

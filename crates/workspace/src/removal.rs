@@ -89,20 +89,25 @@ impl Repository {
             }
             Ok(())
         };
-        let candidate = match &remains.candidate {
-            Some(candidate) => self.find_commit(candidate.as_str())?,
-            None => None,
-        };
-        if let Some(candidate) = &candidate {
+        self.must_hold(&remains.base, remains.candidate.as_ref())?;
+        let candidate = remains.candidate.as_ref();
+        if let Some(candidate) = candidate {
             add(WorkKind::Candidate, candidate.clone())?;
         }
-        if let Some(files) = self.files_of(remains, candidate.as_ref())? {
+        if let Some(files) = self.files_of(remains, candidate)? {
             add(WorkKind::Files, files)?;
         }
         if let Some(branch) = self.find_commit(&format!("refs/heads/{}", remains.branch))? {
             add(WorkKind::Branch, branch)?;
         }
         self.without_contained(found)
+    }
+
+    /// Fails when the repository is another one than a goal's: what the goal has begun with, and what was judged last, is
+    /// in its own. About any other one nobody can tell what is merged.
+    pub fn must_hold(&self, base: &Commit, candidate: Option<&Commit>) -> Result<(), WorkspaceError> {
+        self.require(base)?;
+        candidate.map_or(Ok(()), |candidate| self.require(candidate))
     }
 
     /// What is in the worktree, unless it is the candidate.
@@ -128,10 +133,7 @@ impl Repository {
 
     /// Whether the commit holds no work, or the user has it, or we have kept it before.
     fn is_safe(&self, goal: &str, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
-        if self.find_commit(base.as_str())?.is_some() && self.tree_of(commit)? == self.tree_of(base)? {
-            return Ok(true);
-        }
-        self.is_named(goal, commit)
+        Ok(self.tree_of(commit)? == self.tree_of(base)? || self.is_named(goal, commit)?)
     }
 
     /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.
@@ -171,7 +173,8 @@ impl Repository {
     }
 
     /// Gives what a goal in the user's own directory would take with it a name of ours, unless they have it: what was
-    /// there before, what was there whenever files were put back, and what was judged last.
+    /// there before, what was there whenever files were put back, and what was judged last. It
+    /// [holds](Self::must_hold) all of that.
     pub fn keep_from_place(
         &self,
         goal: &str,
@@ -186,13 +189,13 @@ impl Repository {
             kept.push(KeptWork { reference, commit: commit.clone() });
             Ok(())
         };
-        if self.find_commit(base.as_str())?.is_some() && !self.is_named(goal, base)? {
+        if !self.is_named(goal, base)? {
             keep("before", base)?;
         }
         let replaced = self.replaced(goal)?.into_iter().map(|(n, commit)| (format!("replaced/{n}"), commit));
         let candidate = candidate.map(|commit| ("candidate".to_owned(), commit.clone()));
         for (name, commit) in replaced.chain(candidate) {
-            if self.find_commit(commit.as_str())?.is_some() && !self.is_safe(goal, base, &commit)? {
+            if !self.is_safe(goal, base, &commit)? {
                 keep(&name, &commit)?;
             }
         }
