@@ -197,8 +197,13 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
         Ok(repository) => repository,
         Err(error) => return Some(format!("its repository cannot be looked at: {error}")),
     };
-    match remains(home, record).and_then(|remains| repository.unmerged(&remains)) {
-        Ok(work) if work.is_empty() => None,
+    let work = remains(home, record)
+        .and_then(|remains| Ok((repository.unmerged(&remains)?, repository.work_in_submodules(&remains)?)));
+    match work {
+        Ok((work, submodules)) if work.is_empty() && submodules.is_empty() => None,
+        Ok((_, submodules)) if !submodules.is_empty() => {
+            Some(format!("work in its submodules is nowhere else: {}", submodules.join(", ")))
+        }
         Ok(_) => Some(format!("its work is in none of your branches (towline merge {id})")),
         Err(error) => Some(error.to_string()),
     }

@@ -61,6 +61,14 @@ pub enum RemovalError {
         /// The work.
         work: Vec<Unmerged>,
     },
+    /// Work inside its submodules, which no commit of the repository can hold, would be lost.
+    #[error("submodules of its worktree have work that nobody else has: {}", submodules.join(", "))]
+    Submodules {
+        /// Where the submodules are.
+        worktree: PathBuf,
+        /// Their paths in it.
+        submodules: Vec<String>,
+    },
     /// Nobody can tell whether it has work.
     #[error(
         "its repository cannot be looked at or is another one, so that nobody can tell whether its work is merged: {source}"
@@ -118,6 +126,10 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         }
         (Ok(repository), _) => {
             let work = repository.unmerged(&remains)?;
+            let submodules = repository.work_in_submodules(&remains)?;
+            if !submodules.is_empty() && unmerged == UnmergedWork::Refuse {
+                return Err(RemovalError::Submodules { worktree: remains.path, submodules });
+            }
             if !work.is_empty() && unmerged == UnmergedWork::Refuse {
                 return Err(RemovalError::Unmerged { work });
             }

@@ -23,6 +23,7 @@ mod private_index;
 mod protect;
 mod removal;
 mod repository;
+mod submodules;
 mod verification;
 mod workspace;
 mod worktrees;

@@ -73,8 +73,10 @@ pub struct KeptWork {
 /// What could not be taken away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// A directory that git knows nothing about, so that nobody can tell what is in it.
+    /// A directory that git knows nothing about, so that nobody can tell what is in it, or whose submodules have work.
     pub files: Option<PathBuf>,
+    /// Submodules with work that only they have, for which the whole worktree is left.
+    pub submodules: Vec<String>,
     /// Where the user has the goal's branch checked out.
     pub branch_in: Option<PathBuf>,
 }
@@ -116,19 +118,31 @@ impl Repository {
         remains: &Remains,
         candidate: Option<&Commit>,
     ) -> Result<Option<Commit>, WorkspaceError> {
-        let path = place_of(&remains.path);
-        if !worktrees::is_there(&path)? || worktrees::find(self, &path)?.is_none() {
-            return Ok(None);
-        }
-        let Remains { goal, branch, base, protect, .. } = remains;
-        let workspace = Workspace::open(self, goal, &path, branch, base)?;
-        let judged = workspace.candidate(AS_IT_IS_NOW, protect)?;
+        let Some(workspace) = self.workspace_of(remains)? else { return Ok(None) };
+        let judged = workspace.candidate(AS_IT_IS_NOW, &remains.protect)?;
         if let Some(candidate) = candidate
             && judged.tree == self.tree_of(candidate)?
         {
             return Ok(None);
         }
         Ok(Some(workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?.commit))
+    }
+
+    /// The worktree, if it is there and git has a record of it.
+    fn workspace_of(&self, remains: &Remains) -> Result<Option<Workspace>, WorkspaceError> {
+        let path = place_of(&remains.path);
+        if !worktrees::is_there(&path)? || worktrees::find(self, &path)?.is_none() {
+            return Ok(None);
+        }
+        Workspace::open(self, &remains.goal, &path, &remains.branch, &remains.base).map(Some)
+    }
+
+    /// Submodules of the worktree with work that no commit of ours can hold.
+    pub fn work_in_submodules(&self, remains: &Remains) -> Result<Vec<String>, WorkspaceError> {
+        match self.workspace_of(remains)? {
+            Some(workspace) => workspace.submodules_with_work(),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Whether the commit holds no work, or the user has it, or we have kept it before.
@@ -221,11 +235,13 @@ impl Repository {
     }
 
     /// Removes the goal's worktree and branch. Nobody asks any more what is in them: that is for
-    /// [`Repository::unmerged`], before.
+    /// [`Repository::unmerged`], before. Only a worktree whose submodules have work is left, because nothing can hold that.
     pub fn remove_workspace(&self, remains: &Remains) -> Result<LeftBehind, WorkspaceError> {
         let path = place_of(&remains.path);
-        let mut left = LeftBehind::default();
+        let submodules = self.work_in_submodules(remains)?;
+        let mut left = LeftBehind { submodules, ..LeftBehind::default() };
         match worktrees::find(self, &path)? {
+            Some(_) if !left.submodules.is_empty() => left.files = Some(path),
             Some(linked) => worktrees::remove(self, &linked)?,
             None if worktrees::look_at(&path)? == Place::Taken => left.files = Some(path),
             None => worktrees::remove_tree(&path)?,

@@ -106,6 +106,10 @@ fn tell(record: &GoalRecord, removed: &Removed) {
         ));
     }
     if let Some(files) = &removed.left.files {
+        if !removed.left.submodules.is_empty() {
+            let submodules = removed.left.submodules.join(", ");
+            output::tell(format_args!("  work in its submodules is nowhere else: {submodules}"));
+        }
         output::tell(format_args!(
             "  left alone, because nobody can tell what you need of it: {}",
             files.display()
@@ -168,6 +172,10 @@ fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
                  a private ref: towline rm --force {id}"
             ))
         }
+        RemovalError::Submodules { worktree, .. } => Failure::person(message).hint(format!(
+            "commit and push it in {}, or remove the goal and leave the worktree there: towline rm --force {id}",
+            worktree.display()
+        )),
         RemovalError::NoRepository { .. } => Failure::person(message).hint(format!(
             "put the repository back, or give the goal up and leave its files where they are: towline rm --force {id}"
         )),

@@ -128,7 +128,7 @@ fn an_ignored_repository_is_ignored() {
 }
 
 /// A workspace with an initialised submodule `lib` that the base has.
-fn with_submodule(project: &Project) -> Workspace {
+pub(crate) fn with_submodule(project: &Project) -> Workspace {
     let library = project.beside("library");
     init(&library);
     commit_all(&library, "library");

@@ -8,6 +8,7 @@ use towline_workspace::{
     WorkspaceError, create, discard_verification,
 };
 
+use crate::nested::with_submodule;
 use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, strings, write};
 
 struct Scene {
@@ -127,7 +128,7 @@ fn a_branch_that_the_user_has_checked_out_stays_and_is_named() {
     git(scene.workspace.path(), ["switch", "-q", "--detach"]);
     git(&scene.project.root, ["switch", "-q", BRANCH]);
     let left = scene.remove(None);
-    assert_eq!(left, LeftBehind { files: None, branch_in: Some(scene.project.root.clone()) });
+    assert_eq!(left, LeftBehind { branch_in: Some(scene.project.root.clone()), ..LeftBehind::default() });
     assert_eq!(scene.refs(), format!("refs/heads/{BRANCH}"));
 }
 
@@ -188,6 +189,28 @@ fn a_directory_that_git_does_not_know_is_left_alone() {
     let path = scene.workspace.path().to_path_buf();
     scene.remove(None);
     write(&path, "somebody.txt", "else's\n");
-    assert_eq!(scene.remove(None), LeftBehind { files: Some(path.clone()), branch_in: None });
+    assert_eq!(scene.remove(None), LeftBehind { files: Some(path.clone()), ..LeftBehind::default() });
     assert_eq!(fs::read_to_string(path.join("somebody.txt")).unwrap(), "else's\n");
+}
+
+#[test]
+fn a_worktree_whose_submodules_have_work_that_nobody_else_has_is_left() {
+    let project = Project::new();
+    let workspace = with_submodule(&project);
+    let scene = Scene { project, workspace };
+    let (repository, remains) = (scene.project.repository(), scene.remains(None));
+    let inner = scene.workspace.path().join("lib");
+    assert_eq!(repository.work_in_submodules(&remains).unwrap(), strings(&[]));
+    write(&inner, "notes", "in no commit\n");
+    assert_eq!(repository.work_in_submodules(&remains).unwrap(), ["lib"]);
+    commit_all(&inner, "in a commit that only this one has");
+    assert_eq!(repository.work_in_submodules(&remains).unwrap(), ["lib"]);
+    let left = scene.remove(None);
+    assert_eq!((left.files.as_deref(), left.submodules), (Some(scene.workspace.path()), strings(&["lib"])));
+    assert_eq!(fs::read_to_string(inner.join("notes")).unwrap(), "in no commit\n");
+
+    git(&inner, ["push", "-q", "origin", "HEAD:refs/heads/pushed"]);
+    assert_eq!(repository.work_in_submodules(&remains).unwrap(), strings(&[]));
+    assert_eq!(scene.remove(None), LeftBehind::default());
+    assert!(!inner.exists());
 }
