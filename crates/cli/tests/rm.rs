@@ -259,4 +259,8 @@ fn what_a_folder_without_git_was_like_before_stays_in_its_history() {
     assert!(removed.stdout.contains(&format!("{goal}.git")), "{}", removed.stdout);
     assert!(history.join("HEAD").exists() && folder.join("fix.txt").exists());
     assert_eq!(towline(&["show", &goal]).code, Some(5));
+    let listed = towline(&["gc"]);
+    let command = format!("rm -r '{}'", history.canonicalize().expect("a path").display());
+    assert!(listed.stdout.contains(&command), "no {command:?} in {}", listed.stdout);
+    assert!(history.join("HEAD").exists());
 }

@@ -116,6 +116,7 @@ pub async fn look(
             look_at_goal(&home, record, limit, &mut findings);
         }
         orphans(&home, &found, &records, &mut findings);
+        histories(&found, &records, &mut findings);
         sessions(&found, &records, limit, &mut findings);
         findings
     })
@@ -133,6 +134,8 @@ struct Directories {
     logs: Vec<(GoalId, PathBuf)>,
     checkouts: Vec<(GoalId, PathBuf)>,
     workspaces: Vec<(GoalId, PathBuf)>,
+    /// What folders without git were like.
+    histories: Vec<(GoalId, PathBuf)>,
     sessions: Vec<PathBuf>,
 }
 
@@ -140,10 +143,14 @@ impl Directories {
     fn of(home: &Home) -> Self {
         let sessions = fs::read_dir(home.sessions()).into_iter().flatten().flatten();
         let sessions = sessions.map(|entry| entry.path());
+        let histories = directories::<String>(&home.workspaces()).into_iter();
+        let histories =
+            histories.filter_map(|(name, path)| Some((name.strip_suffix(".git")?.parse().ok()?, path)));
         Self {
             logs: directories(&home.attempts()),
             checkouts: directories(&home.verifications()),
             workspaces: directories(&home.workspaces()),
+            histories: histories.collect(),
             sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
         }
     }
@@ -224,6 +231,18 @@ fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &
                        delete it by hand";
             findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why: why.to_owned() });
         }
+    }
+}
+
+/// What folders without git were like before goals that do not exist any more, and what those made of them.
+fn histories(found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
+    let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
+    for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {
+        let why = format!(
+            "the history of a folder without git, from a goal that was removed; when you need nothing of it: rm -r '{}'",
+            path.display()
+        );
+        findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why });
     }
 }
 

@@ -9,8 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 use towline_agent::AgentSettings;
 use towline_core::{AgentName, Envelope, Event, Goal, GoalId, Phase, Seq};
-use towline_engine::{Clock, EngineError, Handle, Home, SystemClock, is_driven};
-use towline_store::{GoalRecord, Store};
+use towline_engine::{Clock, Engine, EngineError, Handle, Home, SystemClock, is_driven};
+use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::args::RunFormat;
 use crate::commands::typing::Typing;
@@ -58,7 +58,7 @@ impl Foreground<'_> {
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let engine = self.context.engine(self.state, self.agents)?;
         let (handle, before) = match beginning {
-            Beginning::New(goal) => (engine.start(*goal).await?, None),
+            Beginning::New(goal) => (start(&engine, &home, &store, *goal).await?, None),
             Beginning::Existing(record, wish) => (engine.take_up(record.goal.id, wish).await?, Some(record)),
         };
         let mut screen = Screen::new(self.context, self.format);
@@ -85,6 +85,22 @@ impl Foreground<'_> {
         let code = exit_code_of(&record.state.phase);
         Ok((record, code))
     }
+}
+
+/// Starts a new goal.
+async fn start(
+    engine: &Engine,
+    home: &Home,
+    store: &Arc<dyn Store>,
+    goal: Goal,
+) -> Result<Handle, EngineError> {
+    let (id, history) = (goal.id, home.history(goal.id));
+    let started = engine.start(goal).await;
+    if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
+        // It never came to be, as when another one was faster in its folder. Nobody would ask for what was kept for it.
+        let _ = std::fs::remove_dir_all(history);
+    }
+    started
 }
 
 /// Shows events and passes on what the person wants, until nothing happens any more.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use towline_engine::{Clock, SystemClock};
-use towline_store::{GoalRecord, StoreError};
+use towline_store::GoalRecord;
 
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
@@ -35,14 +35,8 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
         }
     }
     candour::about(&state.home, &draft.goal, &draft.agents);
-    let (id, store, history) = (draft.goal.id, state.store.clone(), state.home.history(draft.goal.id));
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
-    let driven = foreground.drive(Beginning::New(Box::new(draft.goal))).await;
-    if driven.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
-        // The goal never came to be, as when another one was faster in its folder. Nobody would ask for what was kept for it.
-        let _ = std::fs::remove_dir_all(history);
-    }
-    driven
+    foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }
 
 async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
