@@ -213,6 +213,37 @@ fn only_one_goal_at_a_time_is_at_work_in_a_folder() {
 }
 
 #[test]
+fn nobody_works_in_a_folder_while_its_files_are_put_back() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > bug"));
+    let (waits, go) = (desk.home.path().join("waits"), desk.home.path().join("go"));
+    std::fs::write(&go, "").expect("written");
+    let script =
+        format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done; cat", waits.display(), go.display());
+    desk.project.git(["config", "filter.slow.smudge", &script]);
+    desk.project.write(".gitattributes", "bug filter=slow\n");
+    desk.project.write("bug", "broken\n");
+    desk.project.commit("a bug");
+    let run = ["run", "mend it", "--in-place", "--check", "false", "--budget", "attempts=1", "--json"];
+    let ran = desk.towline(run);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let id = id_of(&ran.json());
+    std::fs::remove_file(&go).expect("removed");
+    let _ = std::fs::remove_file(&waits);
+    let restore = desk.start(["restore", &id]);
+    wait_for(LIMIT, "the files to be written", || waits.exists());
+    for args in [&["retry", &id, "--budget", "attempts=+1"][..], &run[..], &["restore", &id], &["rm", &id]] {
+        let refused = desk.towline(args);
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused:?}");
+    }
+    std::fs::write(&go, "").expect("written");
+    let restored = finish(restore);
+    assert_eq!((restored.code, desk.project.read("bug")), (Some(0), "broken\n".into()), "{restored:?}");
+    assert!(desk.towline(["logs", &id]).stdout.contains("the files were put back"));
+    let retried = desk.towline(["retry", &id, "--budget", "attempts=+1"]);
+    assert_eq!(retried.code, Some(3), "{retried:?}");
+}
+
+#[test]
 fn a_crash_frees_the_folder_when_the_agent_is_gone_and_the_goal_is_taken_up_in_place() {
     let bench = Bench::new(WAITS);
     let mut first = bench.start_in(&bench.folder, &RUN);

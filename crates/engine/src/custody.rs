@@ -1,4 +1,4 @@
-//! Holding a goal that nobody drives, while something is done with its work: checked again, merged, removed.
+//! Holding a goal that nobody drives, while something is done with its work: checked again, merged, put back, removed.
 //!
 //! The lease is taken and renewed as a driver does, so that nobody takes the goal up meanwhile, here or in another
 //! process. Nothing is ever started for the goal itself.
@@ -16,6 +16,7 @@ use crate::driver::Driver;
 use crate::engine::{Engine, LEASE, Shared};
 use crate::error::EngineError;
 use crate::home::Home;
+use crate::removal::is_alive;
 
 /// A goal that is held. Give it back when all is done; a lease that is not given back runs out by itself.
 pub struct Custody {
@@ -59,6 +60,16 @@ impl Engine {
         let (last_seq, _) = watch::channel(record.last_seq);
         let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, last_seq);
         Ok(Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal })
+    }
+
+    /// Holds a goal that nobody drives now, and with it the directory that it works in: no other goal begins there.
+    pub async fn hold_place(&self, goal: GoalId) -> Result<Custody, EngineError> {
+        let record = self.shared().store.load(goal).await?;
+        let turn = self.take_turn(&record.goal).await?;
+        let custody = self.hold(goal).await?;
+        // From here on the lease says that somebody is there.
+        drop(turn);
+        Ok(custody)
     }
 }
 
@@ -104,6 +115,11 @@ impl Custody {
             }
         }
         Ok(())
+    }
+
+    /// Whether something that was started for the goal still runs, though nobody drives it.
+    pub fn is_alive(&self) -> bool {
+        is_alive(self.home(), self.record.goal.id)
     }
 
     /// Where its files are.

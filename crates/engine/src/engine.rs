@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// Where a goal works in place, waits until it can begin there, and fails when somebody else is there.
-    async fn take_turn(&self, goal: &Goal) -> Result<Option<Turn>, EngineError> {
+    pub(crate) async fn take_turn(&self, goal: &Goal) -> Result<Option<Turn>, EngineError> {
         if !goal.workspace.mode.is_in_place() {
             return Ok(None);
         }

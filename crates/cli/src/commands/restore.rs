@@ -1,9 +1,13 @@
 //! `towline restore`: the files of an in-place goal as they were before it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use towline_engine::{is_at_work, must_be_alone, workspace_of};
+use towline_core::{Commit, Event, WorkspaceBinding};
+use towline_engine::{Home, is_at_work, workspace_of};
+use towline_store::GoalRecord;
+use towline_workspace::WorkspaceError;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -32,19 +36,57 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let Some(binding) = &record.state.workspace else {
         return Err(Failure::usage(format!("goal {id} has not begun: nothing is changed")));
     };
+    let at_work = || {
+        Failure::usage(format!("goal {id} is at work on these files"))
+            .hint(format!("end it first: towline cancel {id}"))
+    };
     if is_at_work(home, record) {
-        return Err(Failure::usage(format!("goal {id} is at work on these files"))
-            .hint(format!("end it first: towline cancel {id}")));
+        return Err(at_work());
     }
-    let folder = Path::new(&record.goal.workspace.repository);
-    must_be_alone(home, found.state.store.as_ref(), record.goal.id, folder).await?;
-    let (_, workspace) = workspace_of(home, &record.goal, binding)?;
-    let replaced = workspace.restore(&args.paths)?;
-    output::print(format_args!("{} is as it was before goal {id}", workspace.path().display()));
+    let home = home.clone();
+    let engine = context.engine(found.state, BTreeMap::new())?;
+    let mut custody = engine.hold_place(record.goal.id).await?;
+    let restored =
+        if custody.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, args.paths).await };
+    if let Ok(restored) = &restored {
+        let text =
+            format!("the files were put back; what was there is kept as {}", restored.replaced.short());
+        // The files are back all the same when nobody can write that down.
+        let _ = custody.note(Event::Notice { text }).await;
+    }
+    custody.give_back().await;
+    engine.close().await;
+    let Restored { replaced, folder, history } = restored?;
+    output::print(format_args!("{} is as it was before goal {id}", folder.display()));
     output::print(format_args!(
         "  what was there is kept as commit {} in {}",
         replaced.short(),
-        workspace.history().display()
+        history.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Files that are as they were.
+struct Restored {
+    /// What was there.
+    replaced: Commit,
+    folder: PathBuf,
+    history: PathBuf,
+}
+
+/// Puts the files back beside what keeps the goal in our hands meanwhile.
+async fn put_back(
+    home: &Home,
+    record: &GoalRecord,
+    binding: &WorkspaceBinding,
+    paths: Vec<String>,
+) -> Result<Restored, Failure> {
+    let (_, workspace) = workspace_of(home, &record.goal, binding)?;
+    let work = move || {
+        let replaced = workspace.restore(&paths)?;
+        Ok(Restored { replaced, folder: workspace.path().to_path_buf(), history: workspace.history() })
+    };
+    let restored: Result<Restored, WorkspaceError> =
+        tokio::task::spawn_blocking(work).await.map_err(|panic| Failure::internal(panic.to_string()))?;
+    Ok(restored?)
 }
