@@ -165,6 +165,51 @@ fn without_its_repository_a_goal_goes_only_by_force_and_its_files_stay() {
 }
 
 #[test]
+fn work_inside_a_submodule_keeps_the_worktree_even_by_force() {
+    let desk = desk();
+    let url = desk.project.path().display().to_string();
+    let by_path = ["-c", "protocol.file.allow=always"];
+    desk.project.git([&by_path[..], &["submodule", "--quiet", "add", &url, "lib"]].concat());
+    desk.project.commit("with a submodule");
+    let goal = run_a_goal(&desk);
+    assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    desk.project
+        .git([&["-C", &workspace][..], &by_path, &["submodule", "--quiet", "update", "--init"]].concat());
+    let notes = Path::new(&workspace).join("lib/notes.txt");
+    std::fs::write(&notes, "by hand\n").expect("written");
+    let cleared = desk.towline(["gc"]);
+    assert!(cleared.stdout.contains("work in its submodules is nowhere else: lib"), "{}", cleared.stdout);
+    let refused = desk.towline(["rm", &goal]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("submodules of its worktree"), "{}", refused.stderr);
+    let forced = desk.towline(["rm", "--force", &goal]);
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    for text in ["work in its submodules is nowhere else: lib", &workspace] {
+        assert!(forced.stdout.contains(text), "no {text:?} in {}", forced.stdout);
+    }
+    assert_eq!(std::fs::read_to_string(&notes).expect("still there"), "by hand\n");
+}
+
+#[test]
+fn a_link_to_the_users_checkout_in_the_place_of_the_worktree_costs_nobody_anything() {
+    let desk = desk();
+    let goal = run_a_goal(&desk);
+    assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::remove_dir_all(&workspace).expect("removed");
+    std::os::unix::fs::symlink(desk.project.path(), &workspace).expect("a link");
+    for args in [&["gc"][..], &["rm", &goal], &["rm", "--force", &goal]] {
+        let ran = desk.towline(args);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("there is a link or a file in its place"), "{args:?}: {ran:?}");
+        assert_eq!(desk.project.read("fix.txt"), "fixed\n");
+    }
+    std::fs::remove_file(&workspace).expect("removed");
+    assert_eq!(desk.towline(["rm", &goal]).code, Some(0));
+}
+
+#[test]
 fn another_repository_in_the_place_of_the_goals_own_says_nothing_about_its_work() {
     for mode in ["--check=test -e fix.txt", "--in-place"] {
         let desk = desk();

@@ -48,7 +48,9 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let mut custody = engine.hold_place(record.goal.id).await?;
     let restored =
         if custody.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, args.paths).await };
-    if let Ok(restored) = &restored {
+    if let Ok(restored) = &restored
+        && custody.record.state.phase.is_settled()
+    {
         let text =
             format!("the files were put back; what was there is kept as {}", restored.replaced.short());
         // The files are back all the same when nobody can write that down.
