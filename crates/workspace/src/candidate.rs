@@ -38,9 +38,15 @@ impl Workspace {
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
         let (head, mut warnings) = self.parent()?;
         let snapshot = self.snapshot(&head)?;
-        let mut changed: BTreeSet<Vec<u8>> = changes_since(&snapshot.index, &head)?.into_keys().collect();
+        let since_head = changes_since(&snapshot.index, &head)?;
+        let restored = if head == *self.base() {
+            restore(&snapshot.index, &since_head, protect)?
+        } else {
+            restore(&snapshot.index, &changes_since(&snapshot.index, self.base())?, protect)?
+        };
+        let is_head = since_head.is_empty() && restored.is_empty();
+        let mut changed: BTreeSet<Vec<u8>> = since_head.into_keys().collect();
         changed.extend(snapshot.dirty_submodules);
-        let restored = restore(&snapshot.index, self.base(), protect)?;
         changed.retain(|path| !protect.covers(from_bytes(path)));
         let mut uncommitted: Vec<String> = changed.iter().map(|path| shown(path)).collect();
         uncommitted.retain(|path| !restored.contains(path));
@@ -53,9 +59,9 @@ impl Workspace {
         }
 
         let repo = self.repository();
-        let tree = snapshot.index.write_tree()?;
+        let tree = if is_head { repo.tree_of(&head)? } else { snapshot.index.write_tree()? };
         let reference = format!("refs/towline/{}/candidates/{n}", self.goal());
-        let commit = if restored.is_empty() && tree == repo.tree_of(&head)? {
+        let commit = if is_head {
             head.clone()
         } else if let Some(made_before) = same_commit(repo, &reference, &tree, &head)? {
             made_before
@@ -98,9 +104,13 @@ fn same_commit(
     Ok((about == format!("{tree} {parent}")).then_some(commit))
 }
 
-/// Gives protected paths in the index the content they have in the base; returns their names.
-fn restore(index: &PrivateIndex, base: &Commit, protect: &Protect) -> Result<Vec<String>, WorkspaceError> {
-    let changes = changes_since(index, base)?;
+/// Gives protected paths in the index, which has these changes since the base, the content they have there; returns
+/// their names.
+fn restore(
+    index: &PrivateIndex,
+    changes: &Changes,
+    protect: &Protect,
+) -> Result<Vec<String>, WorkspaceError> {
     let touched: BTreeSet<&[u8]> =
         changes.keys().map(Vec::as_slice).filter(|path| protect.covers(from_bytes(path))).collect();
     // A file or link where the base has a directory with protected paths stands in their way.
@@ -134,18 +144,18 @@ fn restore(index: &PrivateIndex, base: &Commit, protect: &Protect) -> Result<Vec
     Ok(restored.into_iter().map(shown).collect())
 }
 
-/// All paths in which the index differs from a commit; each with its `mode hash` in the commit, if it is there.
-fn changes_since(
-    index: &PrivateIndex,
-    commit: &Commit,
-) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, WorkspaceError> {
+/// Paths in which an index differs from a commit; each with its `mode hash` in the commit, if it is there.
+type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// All paths in which the index differs from a commit.
+fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, WorkspaceError> {
     let listing = index
         .git()
         .command("diff-index")
         .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", commit.as_str()])
         .run()?;
     // Records come in pairs: `:oldmode newmode oldhash newhash status`, then the path.
-    let mut changes = BTreeMap::new();
+    let mut changes = Changes::new();
     let mut records = records(&listing);
     while let (Some(about), Some(path)) = (records.next(), records.next()) {
         let fields: Vec<&[u8]> = about.split(|byte| *byte == b' ').collect();

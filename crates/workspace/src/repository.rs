@@ -3,6 +3,7 @@
 //! Neighbours: everything else here works through a [`Repository`]. It never writes to the user's index,
 //! branches or files.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
@@ -11,6 +12,7 @@ use crate::embedded::{self, Nested};
 use crate::git::{Git, records, shown};
 use crate::measure::measure;
 use crate::private_index;
+use crate::worktrees::from_bytes;
 use crate::{Before, Candidate, Consent, WorkspaceError};
 
 /// How many similar names an error about an unknown base offers.
@@ -50,14 +52,23 @@ impl Repository {
     /// Finds the repository that `from` is in, upward from there.
     pub fn discover(from: &Path) -> Result<Self, WorkspaceError> {
         let git = Git::discovering(from);
-        let ask = |what: &str| git.command("rev-parse").args(["--path-format=absolute", what]).path();
-        let root = match ask("--show-toplevel") {
+        let ask = |what: &[&str]| git.command("rev-parse").arg("--path-format=absolute").args(what).path();
+        let asked = ["--show-toplevel", "--git-dir", "--git-common-dir"];
+        let together = match ask(&asked) {
             Err(WorkspaceError::Git { detail, .. }) if detail.contains("work tree") => {
                 return Err(WorkspaceError::NoWorkingTree { path: from.to_path_buf() });
             }
             other => other?,
         };
-        Ok(Self::from_parts(root, ask("--git-dir")?, ask("--git-common-dir")?, Owner::User))
+        let lines: Vec<&[u8]> = together.as_os_str().as_bytes().split(|byte| *byte == b'\n').collect();
+        let [root, git_dir, common_dir] = match lines.as_slice() {
+            [root, git_dir, common_dir] => {
+                [*root, *git_dir, *common_dir].map(|path| from_bytes(path).to_owned())
+            }
+            // A path has a line end in it: only one by one can they be told apart.
+            _ => [ask(&asked[..1])?, ask(&asked[1..2])?, ask(&asked[2..])?],
+        };
+        Ok(Self::from_parts(root, git_dir, common_dir, Owner::User))
     }
 
     pub(crate) const fn from_parts(

@@ -14,6 +14,14 @@ fn a_repository_is_found_from_a_subdirectory() {
 }
 
 #[test]
+fn a_repository_is_found_where_its_path_has_a_line_end() {
+    let project = Project::new();
+    let root = project.beside("two\nlines");
+    fs::rename(&project.root, &root).unwrap();
+    assert_eq!(Repository::discover(&root.join("src")).unwrap().root(), root);
+}
+
+#[test]
 fn a_directory_outside_any_repository_is_refused_with_the_fix() {
     let scratch = tempfile::tempdir().unwrap();
     let error = Repository::discover(scratch.path()).unwrap_err();
