@@ -16,6 +16,7 @@ mod embedded;
 mod error;
 mod git;
 mod in_place;
+mod in_use;
 mod measure;
 mod merge;
 mod merge_error;

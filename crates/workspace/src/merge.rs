@@ -11,6 +11,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::git::{records, shown};
+use crate::in_use::{InUse, in_use};
 use crate::worktrees::{checkout_of, from_bytes};
 use crate::{Consent, MergeError, Repository, UncommittedFrom, WorkspaceError};
 
@@ -125,6 +126,9 @@ impl Repository {
             Some(path) => Some(Self::discover(&path)?),
             None => None,
         };
+        if checkout.is_none() {
+            refuse_in_use(self, branch)?;
+        }
         Ok(Target { branch: branch.to_owned(), at, checkout })
     }
 
@@ -263,10 +267,14 @@ impl MergePlan {
         }
         let moved = || MergeError::Moved { into: self.into.clone(), before: self.before.to_string() };
         let Some(checkout) = &self.checkout else {
+            // The checks may have run for long: files that show the branch by now would be left behind by it.
             let reference = format!("refs/heads/{}", self.into);
-            if self.repository.find_commit(&reference)?.as_ref() != Some(&self.before) {
+            let is_there = self.repository.find_commit(&reference)?.as_ref() == Some(&self.before)
+                && checkout_of(&self.repository, &self.into)?.is_none();
+            if !is_there {
                 return Err(moved());
             }
+            refuse_in_use(&self.repository, &self.into)?;
             let args = ["-m", "towline: merge", &reference, self.after.as_str(), self.before.as_str()];
             self.repository.users_git().command("update-ref").args(args).run()?;
             return Ok(());
@@ -288,6 +296,17 @@ impl MergePlan {
 fn current_branch(checkout: &Repository) -> Result<Option<String>, WorkspaceError> {
     let named = checkout.git().command("symbolic-ref").args(["--quiet", "--short", "HEAD"]).query()?;
     Ok(named.map(|name| shown(name.trim_ascii_end())))
+}
+
+/// Refuses a branch that a rebase or a bisection will come back to, wherever that is under way.
+fn refuse_in_use(repository: &Repository, branch: &str) -> Result<(), MergeError> {
+    match in_use(repository, branch)? {
+        Some(InUse { root, what, way_out }) => {
+            let branch = branch.to_owned();
+            Err(MergeError::InUse { branch, root, what, way_out })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a checkout in which somebody is in the middle of something.

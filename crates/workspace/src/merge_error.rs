@@ -33,6 +33,18 @@ pub enum MergeError {
         /// How to come to its end.
         way_out: &'static str,
     },
+    /// Somebody is in the middle of something with the branch, although it is checked out nowhere.
+    #[error("`{branch}` is in use: {what} is under way in {}; finish it first: {way_out}", root.display())]
+    InUse {
+        /// The branch.
+        branch: String,
+        /// The worktree in which that is.
+        root: PathBuf,
+        /// What is under way.
+        what: &'static str,
+        /// How to come to its end.
+        way_out: &'static str,
+    },
     /// The branch does not exist.
     #[error("there is no branch `{branch}` in {}; `git branch` lists them", root.display())]
     NoSuchBranch {
@@ -74,7 +86,9 @@ pub enum MergeError {
         origin: UncommittedFrom,
     },
     /// The branch is not where it was when the merge was worked out.
-    #[error("`{into}` was at {before} and has moved meanwhile, or is not checked out any more; try again")]
+    #[error(
+        "`{into}` was at {before} and has moved meanwhile, or a checkout came to it or left it; try again"
+    )]
     Moved {
         /// The branch.
         into: String,

@@ -191,6 +191,11 @@ impl Repository {
         [&self.root, &self.git_dir, &self.common_dir]
     }
 
+    /// What git keeps for all working trees, and about the main one.
+    pub(crate) fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
     /// Whose it is.
     pub(crate) const fn owner(&self) -> Owner {
         self.owner

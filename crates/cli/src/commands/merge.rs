@@ -240,7 +240,10 @@ fn explained(error: MergeError, record: &GoalRecord, work: &Work) -> Failure {
                  or have an agent do it: towline run \"merge {candidate} and resolve the conflicts\" --check …"
             ))
         }
-        MergeError::InTheWay { .. } | MergeError::Detached { .. } | MergeError::Unfinished { .. } => {
+        MergeError::InTheWay { .. }
+        | MergeError::Detached { .. }
+        | MergeError::Unfinished { .. }
+        | MergeError::InUse { .. } => {
             Some(format!("nothing was changed; then: towline merge {}", record.goal.id.short()))
         }
         _ => None,

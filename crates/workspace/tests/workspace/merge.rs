@@ -313,6 +313,59 @@ fn a_branch_that_moves_after_the_plan_is_left_alone() {
 }
 
 #[test]
+fn a_branch_that_is_checked_out_after_the_plan_is_left_alone() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    git(root, ["switch", "-q", "-c", "side"]);
+    let plan = scene.plan(Some("main")).unwrap();
+    assert_eq!(plan.checkout(), None);
+    git(root, ["switch", "-q", "main"]);
+    let before = State::of(root);
+    assert!(matches!(plan.carry_out(), Err(MergeError::Moved { .. })));
+    assert_eq!((State::of(root), scene.status()), (before, String::new()));
+}
+
+#[test]
+fn a_branch_that_is_rebased_or_bisected_anywhere_is_refused_before_and_after_the_plan() {
+    for (begin, what, over) in [
+        (vec!["rebase", "side"], "a rebase of it", vec!["rebase", "--abort"]),
+        (vec!["rebase", "--apply", "side"], "a rebase of it", vec!["rebase", "--abort"]),
+        (vec!["bisect", "start", "main", "main~2"], "a bisection of it", vec!["bisect", "reset"]),
+    ] {
+        let scene = Scene::new();
+        let root = &scene.project.root;
+        git(root, ["switch", "-q", "-c", "side"]);
+        write(root, "tests/a.rs", "side\n");
+        commit_all(root, "side");
+        let elsewhere = scene.project.beside("elsewhere");
+        git(root, ["worktree", "add", "-q", elsewhere.to_str().unwrap(), "main"]);
+        for text in ["main\n", "main again\n"] {
+            write(&elsewhere, "tests/a.rs", text);
+            commit_all(&elsewhere, text);
+        }
+        git(&elsewhere, ["switch", "-q", "--detach"]);
+        let plan = scene.plan(Some("main")).unwrap();
+        git(&elsewhere, ["switch", "-q", "main"]);
+        match begin[0] {
+            "rebase" => git_fails(&elsewhere, begin),
+            _ => drop(git(&elsewhere, begin)),
+        };
+        let before = State::of(root);
+        for refused in [plan.carry_out().unwrap_err(), scene.refused(Some("main"))] {
+            match refused {
+                MergeError::InUse { branch, root, what: found, .. } => {
+                    assert_eq!((branch.as_str(), root, found), ("main", elsewhere.clone(), what));
+                }
+                other => panic!("{what}: {other}"),
+            }
+        }
+        assert_eq!(State::of(root), before);
+        git(&elsewhere, over);
+        assert!(scene.plan(Some("main")).is_ok());
+    }
+}
+
+#[test]
 fn hooks_of_the_user_run_as_for_a_merge_of_theirs() {
     let scene = Scene::new();
     let hook = scene.project.root.join(".git/hooks/post-merge");
