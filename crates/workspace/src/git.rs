@@ -9,9 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::WorkspaceError;
@@ -77,6 +77,11 @@ const LOCK_PAUSE_LIMIT: Duration = Duration::from_millis(500);
 /// How long one command may take. Far beyond any honest work: an agent can leave a named pipe where git expects
 /// a file, and nobody would ever write to it.
 const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// How often a command whose output goes on is asked whether it is over, and how long its output may go on then: a hook
+/// can leave something running that has it still open.
+const END_PAUSE: Duration = Duration::from_millis(100);
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// A place to run git in: a directory and, unless it is to be discovered, the repository.
 #[derive(Debug, Clone)]
@@ -275,28 +280,22 @@ impl GitCommand<'_> {
             // that ends early closes its end; its exit code tells, not our write error.
             std::thread::spawn(move || stdin.write_all(&input));
         }
-        let deadline = Instant::now() + self.git.time_limit;
-        let stdout = read_aside(child.stdout.take());
-        let stderr = read_aside(child.stderr.take());
-        let in_time = |bytes: Receiver<Vec<u8>>| {
-            bytes.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
-        };
-        match (in_time(stdout), in_time(stderr)) {
-            (Some(stdout), Some(stderr)) => {
-                let status = child.wait().map_err(not_started)?;
-                Ok(Output { status, stdout, stderr })
-            }
-            _ => {
-                // It may have ended by itself just now; either way it is gone after the wait.
-                let _ = child.kill();
-                child.wait().map_err(not_started)?;
-                Err(WorkspaceError::TimedOut {
-                    command: self.name.to_owned(),
-                    directory: self.git.directory.clone(),
-                    limit: self.git.time_limit,
-                })
-            }
+        let mut deadline = Instant::now() + self.git.time_limit;
+        let stdout = Gathering::of(child.stdout.take());
+        let stderr = Gathering::of(child.stderr.take());
+        let in_time = [&stdout, &stderr].into_iter().all(|pipe| pipe.wait(&mut child, &mut deadline));
+        if !in_time {
+            // It may have ended by itself just now; either way it is gone after the wait.
+            let _ = child.kill();
+            child.wait().map_err(not_started)?;
+            return Err(WorkspaceError::TimedOut {
+                command: self.name.to_owned(),
+                directory: self.git.directory.clone(),
+                limit: self.git.time_limit,
+            });
         }
+        let status = child.wait().map_err(not_started)?;
+        Ok(Output { status, stdout: stdout.take(), stderr: stderr.take() })
     }
 
     fn failure(&self, output: &Output) -> WorkspaceError {
@@ -319,17 +318,56 @@ impl GitCommand<'_> {
     }
 }
 
-/// Reads a pipe to its end on a thread of its own, so that the caller can stop waiting.
-fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
-        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-        // Nobody listens any more after the time limit.
-        let _ = sender.send(bytes);
-    });
-    receiver
+/// A pipe that is read on a thread of its own, so that the caller can stop waiting.
+struct Gathering {
+    /// What was read so far; nothing once the caller has it, and what comes later is thrown away.
+    bytes: Arc<Mutex<Option<Vec<u8>>>>,
+    /// Told when the pipe is at its end.
+    at_end: Receiver<()>,
+}
+
+impl Gathering {
+    fn of(mut pipe: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Some(Vec::new())));
+        let (ended, at_end) = mpsc::channel();
+        let gathered = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let mut chunk = vec![0; 64 * 1024];
+            // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
+            while let Some(pipe) = pipe.as_mut()
+                && let Ok(count @ 1..) = pipe.read(&mut chunk)
+            {
+                if let Some(bytes) = gathered.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                    bytes.extend_from_slice(&chunk[..count]);
+                }
+            }
+            // Nobody listens any more after the time limit.
+            let _ = ended.send(());
+        });
+        Self { bytes, at_end }
+    }
+
+    /// Waits for the end of the pipe, or for that of the command and a moment. Whether one of them came in time.
+    fn wait(&self, child: &mut Child, deadline: &mut Instant) -> bool {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.at_end.recv_timeout(left.min(END_PAUSE)) {
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            match child.try_wait() {
+                Ok(Some(_)) if left.is_zero() => return true,
+                Ok(Some(_)) => *deadline = (*deadline).min(Instant::now() + OUTPUT_GRACE),
+                _ if left.is_zero() => return false,
+                _ => {}
+            }
+        }
+    }
+
+    /// What was read.
+    fn take(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
 }
 
 /// Whether another git process is in the way. The last kind is the record of a worktree that a process which

@@ -260,36 +260,49 @@ impl MergePlan {
     }
 
     /// Moves the branch, and the files where it is checked out. All of it happens or nothing. Refused when the branch
-    /// is not where it was any more.
+    /// is not where it was any more. What hooks of the user do after that is their affair.
     pub fn carry_out(&self) -> Result<(), MergeError> {
         if self.way == MergeWay::AlreadyThere {
             return Ok(());
         }
-        let moved = || MergeError::Moved { into: self.into.clone(), before: self.before.to_string() };
         let Some(checkout) = &self.checkout else {
             // The checks may have run for long: files that show the branch by now would be left behind by it.
             let reference = format!("refs/heads/{}", self.into);
             let is_there = self.repository.find_commit(&reference)?.as_ref() == Some(&self.before)
                 && checkout_of(&self.repository, &self.into)?.is_none();
             if !is_there {
-                return Err(moved());
+                return Err(self.moved());
             }
             refuse_in_use(&self.repository, &self.into)?;
             let args = ["-m", "towline: merge", &reference, self.after.as_str(), self.before.as_str()];
-            self.repository.users_git().command("update-ref").args(args).run()?;
-            return Ok(());
+            let updated = self.repository.users_git().command("update-ref").args(args).run();
+            return self.outcome(updated);
         };
         let is_there = current_branch(checkout)?.as_ref() == Some(&self.into)
             && checkout.find_commit("HEAD")?.as_ref() == Some(&self.before);
         if !is_there {
-            return Err(moved());
+            return Err(self.moved());
         }
         let options = ["--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-squash", "--quiet"];
-        checkout.users_git().command("merge").args(options).arg(self.after.as_str()).run()?;
-        match checkout.find_commit("HEAD")? {
-            Some(head) if head == self.after => Ok(()),
-            _ => Err(moved()),
+        let merged = checkout.users_git().command("merge").args(options).arg(self.after.as_str()).run();
+        self.outcome(merged)
+    }
+
+    /// What came of a command that was to move the branch: it has the commit or not, whatever a hook has put on top of it
+    /// and whatever the command says.
+    fn outcome(&self, ended: Result<Vec<u8>, WorkspaceError>) -> Result<(), MergeError> {
+        let at = self.repository.find_commit(&format!("refs/heads/{}", self.into))?;
+        if let Some(at) = at
+            && (at == self.after || self.repository.is_on_top(&at, &self.after)?)
+        {
+            return Ok(());
         }
+        ended?;
+        Err(self.moved())
+    }
+
+    fn moved(&self) -> MergeError {
+        MergeError::Moved { into: self.into.clone(), before: self.before.to_string() }
     }
 }
 

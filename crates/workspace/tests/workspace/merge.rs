@@ -56,6 +56,13 @@ impl Scene {
         refused
     }
 
+    /// Has the user's own hook do this after each merge.
+    fn after_merges(&self, script: &str) {
+        let hook = self.project.root.join(".git/hooks/post-merge");
+        write(&self.project.root, ".git/hooks/post-merge", &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.project.root.join(name)).unwrap()
     }
@@ -368,11 +375,37 @@ fn a_branch_that_is_rebased_or_bisected_anywhere_is_refused_before_and_after_the
 #[test]
 fn hooks_of_the_user_run_as_for_a_merge_of_theirs() {
     let scene = Scene::new();
-    let hook = scene.project.root.join(".git/hooks/post-merge");
-    write(&scene.project.root, ".git/hooks/post-merge", "#!/bin/sh\ngit rev-parse HEAD > hooked.log\n");
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    scene.after_merges("git rev-parse HEAD > hooked.log");
     scene.plan(None).unwrap().carry_out().unwrap();
     assert_eq!(scene.read("hooked.log").trim_end(), scene.candidate.as_str());
+}
+
+#[test]
+fn a_hook_that_leaves_something_running_does_not_hold_up_the_merge() {
+    let scene = Scene::new();
+    let lock = scene.project.beside("lock");
+    fs::write(&lock, "").unwrap();
+    let held = fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    scene.after_merges(&format!("flock --timeout 300 '{}' true &", lock.display()));
+    scene.plan(None).unwrap().carry_out().unwrap();
+    assert_eq!(scene.project.head(), scene.candidate);
+    // What the hook has left comes to its end with this.
+    held.unlock().unwrap();
+}
+
+#[test]
+fn a_hook_that_commits_on_top_or_fails_or_leaves_the_branch_does_not_undo_the_merge() {
+    for script in ["git commit --quiet --allow-empty -m hooked", "exit 1", "git switch --quiet -c elsewhere"]
+    {
+        let scene = Scene::new();
+        for (key, value) in [("user.name", "A User"), ("user.email", "user@example.org")] {
+            git(&scene.project.root, ["config", key, value]);
+        }
+        scene.after_merges(script);
+        scene.plan(None).unwrap().carry_out().unwrap();
+        assert_eq!(scene.plan(Some("main")).unwrap().way, MergeWay::AlreadyThere, "{script}");
+    }
 }
 
 #[test]
