@@ -107,7 +107,13 @@ fn logs_go_after_the_time_that_the_configuration_says() {
     assert!(logs.exists(), "and than an hour");
 
     desk.project.write("towline.toml", "[retention]\nlogs = \"0s\"\n");
-    let cleared = gc(&desk, &["--json"]).json();
+    let spared = gc(&desk, &[]);
+    assert!(logs.exists(), "a repository has no say in it");
+    assert!(spared.stderr.contains("`retention.logs` has no effect in a repository's file"), "{spared:?}");
+
+    let mut command = desk.command(["gc", "--json"]);
+    command.env("TOWLINE_SET_retention__logs", "0s");
+    let cleared = support::finish(command.spawn().expect("towline starts")).json();
     assert_eq!(listed(&desk, &cleared, "removed"), [entry("logs", &format!("attempts/{goal}"))]);
     assert!(!logs.exists());
     let raw = desk.towline(["logs", &goal, "--raw"]);

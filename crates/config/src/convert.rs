@@ -184,6 +184,7 @@ pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
 fn warnings(settings: &Settings, agents: Agents) -> Vec<Warning> {
     let mut warnings = agents.warnings;
     warnings.extend(unused(settings));
+    warnings.extend(settings.unheard.iter().cloned());
     warnings.sort_by(|one, other| one.key.cmp(&other.key));
     warnings
 }

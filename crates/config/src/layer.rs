@@ -125,6 +125,11 @@ impl<'a> Origin<'a> {
         Self { layer, text: None }
     }
 
+    /// Whether it is a file that comes with a repository, whoever has written that.
+    pub(crate) const fn is_repository(&self) -> bool {
+        matches!(self.layer, LayerName::Repository(_))
+    }
+
     /// The place of these bytes.
     pub(crate) fn place(&self, span: Range<usize>) -> Place {
         let position = self.text.map(|text| Position::of(text, span.start));

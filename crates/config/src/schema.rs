@@ -23,6 +23,17 @@ pub(crate) struct Key {
     pub(crate) shape: Shape,
     /// Whether it has an effect.
     pub(crate) effect: Effect,
+    /// Who may set it.
+    pub(crate) say: Say,
+}
+
+/// Who may set a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// Every layer.
+    Anybody,
+    /// Not a repository's file: it is about what belongs to all projects of the user, and a repository may be anybody's.
+    UserOnly,
 }
 
 /// Whether a key does anything.
@@ -92,11 +103,15 @@ impl Shape {
 }
 
 const fn acts(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::Acts }
+    Key { pattern, shape, effect: Effect::Acts, say: Say::Anybody }
+}
+
+const fn acts_for_user(pattern: &'static str, shape: Shape) -> Key {
+    Key { pattern, shape, effect: Effect::Acts, say: Say::UserOnly }
 }
 
 const fn not_yet(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::NotYet }
+    Key { pattern, shape, effect: Effect::NotYet, say: Say::Anybody }
 }
 
 /// The keys of one kind of file.
@@ -154,7 +169,7 @@ const CONFIGURATION: &[Key] = &[
     not_yet("defaults.max_parallel", Shape::Count),
     acts("defaults.briefing", Shape::Flag),
     not_yet("budget.day.usd", Shape::Dollars),
-    acts("retention.logs", Shape::Duration),
+    acts_for_user("retention.logs", Shape::Duration),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
     acts("agents.*.command", Shape::Command),
     acts("agents.*.model", Shape::Line),

@@ -7,9 +7,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::checks;
-use crate::error::Problem;
+use crate::error::{Problem, Warning, WarningKind};
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
-use crate::schema::{Effect, Found, KeyPath, Schema, Shape};
+use crate::schema::{Effect, Found, KeyPath, Say, Schema, Shape};
 use crate::value::{self, FromValue, Refused, Value};
 
 /// One setting.
@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) values: BTreeMap<KeyPath, Setting>,
     /// Tables, even empty ones: `[agents.x]` names an agent before it says anything about it.
     tables: BTreeMap<KeyPath, Place>,
+    /// What was said where it has no effect.
+    pub(crate) unheard: Vec<Warning>,
     /// What is wrong with the layers.
     pub(crate) problems: Vec<Problem>,
 }
@@ -120,6 +122,10 @@ impl Settings {
                 };
                 let place = origin.place(name);
                 match read {
+                    Ok(_) if key.say == Say::UserOnly && origin.is_repository() => {
+                        let key = path.to_string();
+                        self.unheard.push(Warning { key, place, kind: WarningKind::UserOnly });
+                    }
                     Ok(value) => {
                         self.values.insert(path.clone(), Setting { value, place, effect: key.effect });
                     }

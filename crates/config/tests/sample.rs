@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use support::{at, flags, repository, repository_name};
+use support::{at, flags, repository, repository_name, user};
 use towline_agent::{
     AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Price, Provider,
 };
@@ -251,7 +251,7 @@ fn every_key_changes_what_it_is_for() {
         retention: Duration::from_secs(8 * 24 * 3_600),
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
     };
-    let loaded = load(&[repository(text)]).expect("loads");
+    let loaded = load(&[user(text)]).expect("loads");
     assert_eq!((loaded.config, loaded.warnings), (expected, vec![]));
 }
 

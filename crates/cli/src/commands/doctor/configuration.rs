@@ -138,6 +138,7 @@ fn problem_row(problem: &Problem) -> Row {
 fn warning_row(warning: &Warning) -> Row {
     let fix = match warning.kind {
         WarningKind::Unused => "take it out: it does nothing",
+        WarningKind::UserOnly => "take it out there",
         WarningKind::VisiblePrompt => "use one of the others if the program can",
         WarningKind::NoTemplate => "set `template = true`, or take it out",
     };
