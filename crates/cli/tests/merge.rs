@@ -7,6 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{Desk, Ran};
 use towline_testkit::hostile;
+use towline_testkit::scratch::wait_for;
 
 /// The agent writes `fix.txt`; a person may break the check later by a file `broken`.
 const CHECK: &str = "test -e fix.txt && ! test -e broken";
@@ -205,6 +206,67 @@ fn changes_that_the_goal_started_from_are_committed_first_and_then_merged_withou
         "{merged:?}"
     );
     assert!(!merged.stdout.contains("has moved on"), "exactly what was proven: {}", merged.stdout);
+}
+
+#[test]
+fn nothing_is_merged_under_the_hands_of_an_agent_at_work_in_the_checkout() {
+    let desk = Desk::with_script(|dir| {
+        hostile::doing(
+            dir,
+            "if [ -e wait ]; then touch started; until [ -e go ]; do sleep 0.05; done; fi; echo fixed > fix.txt",
+        )
+    });
+    let goal = proven(&desk);
+    let before = head(&desk);
+    desk.project.write("wait", "");
+    let working = desk.start(["run", "fix it here", "--in-place", "--check", CHECK, "--json"]);
+    let started = desk.project.path().join("started");
+    wait_for(support::LIMIT, "the agent to be at work", || started.exists());
+    let refused = merge(&desk, &goal, &[]);
+    desk.project.write("go", "");
+    let worked = support::finish(working);
+    assert_eq!((refused.code, head(&desk)), (Some(2), before), "{refused:?}");
+    assert!(refused.stderr.contains("is at work in"), "{}", refused.stderr);
+    assert_eq!(worked.code, Some(0), "{worked:?}");
+    std::fs::remove_file(desk.project.path().join("fix.txt")).expect("removed");
+    assert_eq!(merge(&desk, &goal, &[]).code, Some(0), "nobody is there any more");
+}
+
+#[test]
+fn a_merge_is_recorded_whatever_a_hook_does_after_it() {
+    let desk = desk();
+    let goal = proven(&desk);
+    let hook = desk.project.path().join(".git/hooks/post-merge");
+    desk.project
+        .write(".git/hooks/post-merge", "#!/bin/sh\ngit commit --quiet --allow-empty -m hooked\nexit 1\n");
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    let merged = merge(&desk, &goal, &[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert_eq!(desk.project.git(["log", "-1", "--format=%s"]), "hooked");
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"]);
+    assert_eq!(desk.show(&goal)["merged"]["commit"], desk.show(&goal)["candidate"]);
+}
+
+#[test]
+fn a_dry_run_asks_for_no_signature_and_makes_no_commit() {
+    let desk = desk();
+    let goal = proven(&desk);
+    desk.project.write("other.txt", "other\n");
+    desk.project.commit("other work");
+    for (key, value) in [("commit.gpgSign", "true"), ("gpg.program", "/bin/false")] {
+        desk.project.git(["config", key, value]);
+    }
+    let dry = merge(&desk, &goal, &["--dry-run", "--json"]);
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    let report = dry.json();
+    assert_eq!((&report["way"], &report["commit"]), (&json!("merge_commit"), &Value::Null));
+    let refused = merge(&desk, &goal, &[]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(
+        !refused.stdout.contains("The checks run"),
+        "no key, and the checks ran for nothing: {}",
+        refused.stdout
+    );
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Repository {
             }
             _ => return Ok(Candidate { restored: restored.to_vec(), ..plain }),
         };
-        let mut uncommitted = self.changed_paths(&head, commit)?;
+        let mut uncommitted = self.changed_paths(head.as_str(), commit.as_str())?;
         uncommitted.retain(|path| !restored.contains(path));
         Ok(Candidate { head, uncommitted, restored: restored.to_vec(), ..plain })
     }

@@ -1,7 +1,8 @@
 //! Taking a goal's work into a branch of the user's: the only place that changes what is theirs.
 //!
 //! It is worked out first, without any checkout ([`Repository::plan_merge`]): which branch, whether it is a
-//! fast-forward, and otherwise the whole merge commit. Only then does the branch move, in one step that git itself
+//! fast-forward, and otherwise all the files of the merge. A merge commit is made in the user's name, and signed if they
+//! sign, only when it is meant ([`MergePlan::commit`]). Only then does the branch move, in one step that git itself
 //! makes safe for the files that are there ([`MergePlan::carry_out`]). Whether the result holds is for others to find
 //! out in between.
 
@@ -66,8 +67,8 @@ pub struct MergePlan {
     pub into: String,
     /// The commit that it is at.
     pub before: Commit,
-    /// The commit that it will be at.
-    pub after: Commit,
+    /// The commit that it will be at; none as long as it is a merge commit that is not made yet.
+    pub after: Option<Commit>,
     /// How.
     pub way: MergeWay,
     /// What it will hold.
@@ -77,6 +78,16 @@ pub struct MergePlan {
     repository: Repository,
     /// Where the branch is checked out, if it is.
     checkout: Option<Repository>,
+    join: Join,
+}
+
+/// What a merge commit is made of.
+#[derive(Debug, Clone)]
+struct Join {
+    /// All the files, as a tree or a commit that has them.
+    tree: String,
+    candidate: Commit,
+    message: String,
 }
 
 /// A branch that can be moved.
@@ -135,17 +146,24 @@ impl Repository {
     fn work_out(&self, request: &MergeRequest<'_>, target: Target) -> Result<MergePlan, MergeError> {
         let MergeRequest { candidate, base, .. } = *request;
         let Target { branch: into, at: before, checkout } = target;
-        let plan = |way, after: Commit, files, changed| MergePlan {
-            into: into.clone(),
-            before: before.clone(),
-            after,
-            way,
-            files,
-            changed,
-            repository: self.clone(),
-            checkout: checkout.clone(),
+        let plan = |way, tree: &str, after: Option<&Commit>, files| {
+            Ok::<_, MergeError>(MergePlan {
+                into: into.clone(),
+                before: before.clone(),
+                after: after.cloned(),
+                way,
+                files,
+                changed: self.changed_paths(before.as_str(), tree)?,
+                repository: self.clone(),
+                checkout: checkout.clone(),
+                join: Join {
+                    tree: tree.to_owned(),
+                    candidate: candidate.clone(),
+                    message: request.message.to_owned(),
+                },
+            })
         };
-        let there = |files| Ok(plan(MergeWay::AlreadyThere, before.clone(), files, Vec::new()));
+        let there = |files| plan(MergeWay::AlreadyThere, before.as_str(), Some(&before), files);
         if before == *candidate {
             return there(MergedFiles::AsInCandidate);
         }
@@ -159,8 +177,8 @@ impl Repository {
             return Err(MergeError::OtherBranch { into, base: committed_base.to_string(), holding });
         }
         if self.is_on_top(candidate, &before)? {
-            let changed = self.changed_paths(&before, candidate)?;
-            return Ok(plan(MergeWay::FastForward, candidate.clone(), MergedFiles::AsInCandidate, changed));
+            let files = MergedFiles::AsInCandidate;
+            return plan(MergeWay::FastForward, candidate.as_str(), Some(candidate), files);
         }
         let tree = match self.join(&before, candidate, base, &committed_base)? {
             Joined::Clean(tree) => tree,
@@ -169,13 +187,11 @@ impl Repository {
         if tree == self.tree_of(&before)? {
             return there(MergedFiles::Mixed);
         }
-        let after = self.commit_merge(&tree, &before, candidate, request.message)?;
         let files = match tree == self.tree_of(candidate)? {
             true => MergedFiles::AsInCandidate,
             false => MergedFiles::Mixed,
         };
-        let changed = self.changed_paths(&before, &after)?;
-        Ok(plan(MergeWay::MergeCommit, after, files, changed))
+        plan(MergeWay::MergeCommit, &tree, None, files)
     }
 
     /// The tree of both together. Where the base is a snapshot of uncommitted changes that the branch has by now, in
@@ -208,13 +224,8 @@ impl Repository {
     }
 
     /// The merge commit, made by the user as far as they have said who they are, and signed if they sign.
-    fn commit_merge(
-        &self,
-        tree: &str,
-        ours: &Commit,
-        theirs: &Commit,
-        message: &str,
-    ) -> Result<Commit, WorkspaceError> {
+    fn commit_merge(&self, join: &Join, ours: &Commit) -> Result<Commit, WorkspaceError> {
+        let Join { tree, candidate: theirs, message } = join;
         let users = self.users_git();
         let is_known = users.command("var").arg("GIT_AUTHOR_IDENT").run().is_ok();
         let git = if is_known { users } else { self.git() };
@@ -222,7 +233,7 @@ impl Repository {
         let sign = signs.is_some_and(|answer| answer.trim_ascii() == b"true");
         git.command("commit-tree")
             .args(sign.then_some("-S"))
-            .args([tree, "-p", ours.as_str(), "-p", theirs.as_str(), "-m", message])
+            .args([tree.as_str(), "-p", ours.as_str(), "-p", theirs.as_str(), "-m", message])
             .line()
             .map(Commit::new)
     }
@@ -238,9 +249,9 @@ impl Repository {
         Ok(list.lines().filter(|branch| !branch.starts_with("towline/")).map(str::to_owned).collect())
     }
 
-    /// Paths in which two commits differ.
-    pub(crate) fn changed_paths(&self, from: &Commit, to: &Commit) -> Result<Vec<String>, WorkspaceError> {
-        let options = ["-r", "--name-only", "--no-renames", "-z", from.as_str(), to.as_str()];
+    /// Paths in which two commits or trees differ.
+    pub(crate) fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, WorkspaceError> {
+        let options = ["-r", "--name-only", "--no-renames", "-z", from, to];
         let listing = self.git().command("diff-tree").args(options).run()?;
         Ok(records(&listing).map(shown).collect())
     }
@@ -259,11 +270,23 @@ impl MergePlan {
         self.checkout.as_ref().map(Repository::root)
     }
 
+    /// The commit that the branch will be at. A merge commit is made now if it is not yet, which may ask the user for the
+    /// key that they sign with; nothing else changes.
+    pub fn commit(&mut self) -> Result<Commit, MergeError> {
+        if let Some(made) = &self.after {
+            return Ok(made.clone());
+        }
+        let made = self.repository.commit_merge(&self.join, &self.before)?;
+        self.after = Some(made.clone());
+        Ok(made)
+    }
+
     /// Moves the branch, and the files where it is checked out. All of it happens or nothing. Refused when the branch
-    /// is not where it was any more. What hooks of the user do after that is their affair.
-    pub fn carry_out(&self) -> Result<(), MergeError> {
+    /// is not where it was any more. What hooks of the user do after that is their affair. Gives the commit.
+    pub fn carry_out(&mut self) -> Result<Commit, MergeError> {
+        let after = self.commit()?;
         if self.way == MergeWay::AlreadyThere {
-            return Ok(());
+            return Ok(after);
         }
         let Some(checkout) = &self.checkout else {
             // The checks may have run for long: files that show the branch by now would be left behind by it.
@@ -274,9 +297,9 @@ impl MergePlan {
                 return Err(self.moved());
             }
             refuse_in_use(&self.repository, &self.into)?;
-            let args = ["-m", "towline: merge", &reference, self.after.as_str(), self.before.as_str()];
+            let args = ["-m", "towline: merge", &reference, after.as_str(), self.before.as_str()];
             let updated = self.repository.users_git().command("update-ref").args(args).run();
-            return self.outcome(updated);
+            return self.outcome(after, updated);
         };
         let is_there = current_branch(checkout)?.as_ref() == Some(&self.into)
             && checkout.find_commit("HEAD")?.as_ref() == Some(&self.before);
@@ -284,18 +307,18 @@ impl MergePlan {
             return Err(self.moved());
         }
         let options = ["--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-squash", "--quiet"];
-        let merged = checkout.users_git().command("merge").args(options).arg(self.after.as_str()).run();
-        self.outcome(merged)
+        let merged = checkout.users_git().command("merge").args(options).arg(after.as_str()).run();
+        self.outcome(after, merged)
     }
 
     /// What came of a command that was to move the branch: it has the commit or not, whatever a hook has put on top of it
     /// and whatever the command says.
-    fn outcome(&self, ended: Result<Vec<u8>, WorkspaceError>) -> Result<(), MergeError> {
+    fn outcome(&self, after: Commit, ended: Result<Vec<u8>, WorkspaceError>) -> Result<Commit, MergeError> {
         let at = self.repository.find_commit(&format!("refs/heads/{}", self.into))?;
         if let Some(at) = at
-            && (at == self.after || self.repository.is_on_top(&at, &self.after)?)
+            && (at == after || self.repository.is_on_top(&at, &after)?)
         {
-            return Ok(());
+            return Ok(after);
         }
         ended?;
         Err(self.moved())
@@ -363,7 +386,7 @@ fn ignored_in_the_way(checkout: &Repository, plan: &MergePlan) -> Result<Vec<Str
     let options = ["-r", "--name-only", "--no-renames", "--diff-filter=A", "-z"];
     let git = checkout.git();
     let listing =
-        git.command("diff-tree").args(options).args([plan.before.as_str(), plan.after.as_str()]).run()?;
+        git.command("diff-tree").args(options).args([plan.before.as_str(), &plan.join.tree]).run()?;
     let there = |path: &&[u8]| checkout.root().join(from_bytes(path)).symlink_metadata().is_ok();
     Ok(records(&listing).filter(there).map(shown).collect())
 }

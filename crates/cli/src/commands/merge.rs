@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde::Serialize;
 use towline_core::{Commit, Event, Phase, Verdict};
-use towline_engine::{Custody, Home, Recheck, workspace_of};
-use towline_store::GoalRecord;
+use towline_engine::{Custody, Home, Recheck, must_be_alone, workspace_of};
+use towline_store::{GoalRecord, Store};
 use towline_workspace::{MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, Repository};
 
 use crate::commands::STOPPED;
@@ -54,7 +55,8 @@ struct MergeReport {
     into: String,
     way: &'static str,
     before: String,
-    commit: String,
+    /// None for a merge commit that is not made, as nothing is in a dry run.
+    commit: Option<String>,
     candidate: String,
     files: usize,
     proven: bool,
@@ -69,21 +71,38 @@ struct Work {
     message: String,
 }
 
+/// What tells who else is at work, and where.
+struct Place {
+    home: Home,
+    store: Arc<dyn Store>,
+}
+
+impl Place {
+    /// Refuses to change files under the hands of an agent that works in the checkout itself.
+    async fn must_be_alone(&self, record: &GoalRecord, plan: &MergePlan) -> Result<(), Failure> {
+        let changes = plan.way != MergeWay::AlreadyThere;
+        let Some(checkout) = plan.checkout().filter(|_| changes) else { return Ok(()) };
+        let checkout = checkout.canonicalize().unwrap_or_else(|_| checkout.to_path_buf());
+        Ok(must_be_alone(&self.home, self.store.as_ref(), record.goal.id, &checkout).await?)
+    }
+}
+
 /// Merges the goal's work, or says why not.
 pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     refuse_unfinished(&found.record, args.unproven)?;
-    let work = Work::of(&found.state.home, &found.record)?;
-    let plan = work.plan(&found.record, args.into.as_deref())?;
     if args.dry_run {
+        let work = Work::of(&found.state.home, &found.record)?;
+        let plan = work.plan(&found.record, args.into.as_deref())?;
         tell(context, &args, &found.record, &work, &plan, None);
         return Ok(ExitCode::SUCCESS);
     }
     let goal = found.record.goal.id;
+    let place = Place { home: found.state.home.clone(), store: Arc::clone(&found.state.store) };
     let engine = context.engine(found.state, BTreeMap::new())?;
     let merged = match engine.hold(goal).await {
         Ok(mut custody) => {
-            let merged = merge(context, &args, &work, &mut custody).await;
+            let merged = merge(context, &args, &place, &mut custody).await;
             custody.give_back().await;
             merged
         }
@@ -97,17 +116,20 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Fail
 async fn merge(
     context: &Context,
     args: &Merge,
-    work: &Work,
+    place: &Place,
     custody: &mut Custody,
 ) -> Result<ExitCode, Failure> {
     let record = custody.record.clone();
     refuse_unfinished(&record, args.unproven)?;
-    let plan = work.plan(&record, args.into.as_deref())?;
+    let work = &Work::of(&place.home, &record)?;
+    let mut plan = work.plan(&record, args.into.as_deref())?;
+    place.must_be_alone(&record, &plan).await?;
+    let commit = plan.commit().map_err(|error| explained(error, &record, work))?;
     let mut verdict = None;
     if needs_checks(args, &record, &plan) {
         say_why(args, &plan);
         let base = &plan.before;
-        let candidate = work.repository.as_candidate(&plan.after)?;
+        let candidate = work.repository.as_candidate(&commit)?;
         let what = Recheck { repository: &work.repository, candidate: &candidate, base };
         let Some(found) = recheck(context, custody, what, Reader::of(args.json)).await? else {
             return Ok(ExitCode::from(STOPPED));
@@ -118,9 +140,11 @@ async fn merge(
         }
         verdict = Some(found);
     }
+    // The checks may have run for long.
+    place.must_be_alone(&record, &plan).await?;
     plan.carry_out().map_err(|error| explained(error, &record, work))?;
     if is_news(&record, &plan) {
-        let (into, commit) = (plan.into.clone(), plan.after.clone());
+        let into = plan.into.clone();
         custody.note(Event::Merged { into, commit, candidate: work.candidate.clone() }).await?;
     }
     tell(context, args, &record, work, &plan, verdict.as_ref());
@@ -280,7 +304,7 @@ fn tell(
                 MergeWay::MergeCommit => "merge_commit",
             },
             before: plan.before.to_string(),
-            commit: plan.after.to_string(),
+            commit: plan.after.as_ref().map(ToString::to_string),
             candidate: work.candidate.to_string(),
             files: plan.changed.len(),
             proven: record.state.phase == Phase::Done
@@ -305,7 +329,8 @@ fn tell(
             format!("{candidate} into `{into}` by a merge commit without conflicts ({files})")
         }
         MergeWay::MergeCommit => {
-            format!("{candidate} into `{into}` by the merge commit {} ({files})", plan.after.short())
+            let commit = plan.after.as_ref().map(Commit::short).unwrap_or_default();
+            format!("{candidate} into `{into}` by the merge commit {commit} ({files})")
         }
     };
     if !args.dry_run {

@@ -76,10 +76,13 @@ impl Scene {
 fn a_branch_that_has_not_moved_is_forwarded_to_the_very_commit() {
     let scene = Scene::new();
     let before = State::of(&scene.project.root);
-    let plan = scene.plan(None).unwrap();
+    let mut plan = scene.plan(None).unwrap();
     assert_eq!(State::of(&scene.project.root), before, "planning changes nothing");
     assert_eq!((plan.way, plan.files), (MergeWay::FastForward, MergedFiles::AsInCandidate));
-    assert_eq!((&plan.into[..], &plan.before, &plan.after), ("main", &scene.base, &scene.candidate));
+    assert_eq!(
+        (&plan.into[..], &plan.before, &plan.after),
+        ("main", &scene.base, &Some(scene.candidate.clone()))
+    );
     assert_eq!(plan.changed, strings(&["src/lib.rs", "src/new.rs"]));
     assert_eq!(plan.checkout(), Some(scene.project.root.as_path()));
     plan.carry_out().unwrap();
@@ -94,11 +97,10 @@ fn a_branch_that_has_moved_gets_a_merge_commit_of_the_user() {
     for (key, value) in [("user.name", "A User"), ("user.email", "user@example.org")] {
         git(&scene.project.root, ["config", key, value]);
     }
-    let plan = scene.plan(None).unwrap();
+    let mut plan = scene.plan(None).unwrap();
     assert_eq!((plan.way, plan.files), (MergeWay::MergeCommit, MergedFiles::Mixed));
     assert_eq!(scene.project.head(), moved, "the branch has not moved yet");
-    plan.carry_out().unwrap();
-    assert_eq!(scene.project.head(), plan.after);
+    assert_eq!(plan.carry_out().unwrap(), scene.project.head());
     let about = git(&scene.project.root, ["log", "-1", "--format=%P|%an <%ae>|%cn|%B"]);
     let parents = format!("{moved} {}", scene.candidate);
     assert_eq!(about, format!("{parents}|A User <user@example.org>|A User|{}", MESSAGE.trim_end()));
@@ -111,9 +113,8 @@ fn a_user_who_has_not_said_who_they_are_still_gets_the_merge() {
     let scene = Scene::new();
     scene.base_moves();
     git(&scene.project.root, ["config", "user.useConfigOnly", "true"]);
-    let plan = scene.plan(None).unwrap();
-    plan.carry_out().unwrap();
-    assert_eq!(scene.project.head(), plan.after);
+    let mut plan = scene.plan(None).unwrap();
+    assert_eq!(plan.carry_out().unwrap(), scene.project.head());
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn a_branch_without_the_base_is_refused_unless_it_is_named() {
         }
         other => panic!("{other}"),
     }
-    let plan = scene.plan(Some("main")).unwrap();
+    let mut plan = scene.plan(Some("main")).unwrap();
     assert_eq!((plan.way, plan.checkout()), (MergeWay::FastForward, None));
     let before = State::of(root).head().to_owned();
     plan.carry_out().unwrap();
@@ -260,7 +261,7 @@ fn a_branch_that_is_checked_out_elsewhere_is_merged_there() {
     let elsewhere = scene.project.beside("elsewhere");
     git(root, ["switch", "-q", "-c", "side"]);
     git(root, ["worktree", "add", "-q", elsewhere.to_str().unwrap(), "main"]);
-    let plan = scene.plan(Some("main")).unwrap();
+    let mut plan = scene.plan(Some("main")).unwrap();
     assert_eq!(plan.checkout(), Some(elsewhere.as_path()));
     plan.carry_out().unwrap();
     assert_eq!(git(&elsewhere, ["rev-parse", "HEAD"]), scene.candidate.as_str());
@@ -281,7 +282,7 @@ fn work_that_the_branch_has_is_found_there_however_it_got_there() {
     scene.plan(None).unwrap().carry_out().unwrap();
     assert_eq!(scene.plan(None).unwrap().way, MergeWay::AlreadyThere);
     scene.base_moves();
-    let again = scene.plan(None).unwrap();
+    let mut again = scene.plan(None).unwrap();
     assert_eq!((again.way, again.changed.len()), (MergeWay::AlreadyThere, 0));
     again.carry_out().unwrap();
 
@@ -290,7 +291,7 @@ fn work_that_the_branch_has_is_found_there_however_it_got_there() {
     git(root, ["merge", "-q", "--squash", squashed.candidate.as_str()]);
     let head = commit_all(root, "squashed");
     let plan = squashed.plan(None).unwrap();
-    assert_eq!((plan.way, &plan.after), (MergeWay::AlreadyThere, &head));
+    assert_eq!((plan.way, &plan.after), (MergeWay::AlreadyThere, &Some(head)));
 }
 
 #[test]
@@ -309,7 +310,7 @@ fn a_candidate_that_is_gone_is_named() {
 #[test]
 fn a_branch_that_moves_after_the_plan_is_left_alone() {
     let scene = Scene::new();
-    let plan = scene.plan(None).unwrap();
+    let mut plan = scene.plan(None).unwrap();
     scene.base_moves();
     let before = State::of(&scene.project.root);
     assert!(matches!(plan.carry_out(), Err(MergeError::Moved { .. })));
@@ -324,7 +325,7 @@ fn a_branch_that_is_checked_out_after_the_plan_is_left_alone() {
     let scene = Scene::new();
     let root = &scene.project.root;
     git(root, ["switch", "-q", "-c", "side"]);
-    let plan = scene.plan(Some("main")).unwrap();
+    let mut plan = scene.plan(Some("main")).unwrap();
     assert_eq!(plan.checkout(), None);
     git(root, ["switch", "-q", "main"]);
     let before = State::of(root);
@@ -351,7 +352,7 @@ fn a_branch_that_is_rebased_or_bisected_anywhere_is_refused_before_and_after_the
             commit_all(&elsewhere, text);
         }
         git(&elsewhere, ["switch", "-q", "--detach"]);
-        let plan = scene.plan(Some("main")).unwrap();
+        let mut plan = scene.plan(Some("main")).unwrap();
         git(&elsewhere, ["switch", "-q", "main"]);
         match begin[0] {
             "rebase" => git_fails(&elsewhere, begin),
@@ -378,6 +379,29 @@ fn hooks_of_the_user_run_as_for_a_merge_of_theirs() {
     scene.after_merges("git rev-parse HEAD > hooked.log");
     scene.plan(None).unwrap().carry_out().unwrap();
     assert_eq!(scene.read("hooked.log").trim_end(), scene.candidate.as_str());
+}
+
+#[test]
+fn only_a_merge_that_is_meant_is_signed_and_once() {
+    let scene = Scene::new();
+    scene.base_moves();
+    let signer = scene.project.beside("signer");
+    let signatures = scene.project.beside("signatures");
+    let script = format!(
+        "#!/bin/sh\ncat > /dev/null\necho signed >> '{}'\necho '[GNUPG:] SIG_CREATED ' >&2\necho SIGNATURE\n",
+        signatures.display()
+    );
+    fs::write(&signer, script).unwrap();
+    fs::set_permissions(&signer, fs::Permissions::from_mode(0o755)).unwrap();
+    for (key, value) in [("commit.gpgSign", "true"), ("gpg.program", signer.to_str().unwrap())] {
+        git(&scene.project.root, ["config", key, value]);
+    }
+    let mut plan = scene.plan(None).unwrap();
+    assert_eq!((plan.way, &plan.after, signatures.exists()), (MergeWay::MergeCommit, &None, false));
+    let commit = plan.commit().unwrap();
+    assert_eq!((plan.carry_out().unwrap(), scene.project.head()), (commit.clone(), commit));
+    assert_eq!(fs::read_to_string(&signatures).unwrap(), "signed\n");
+    assert!(git(&scene.project.root, ["cat-file", "commit", "HEAD"]).contains("SIGNATURE"));
 }
 
 #[test]
@@ -442,7 +466,7 @@ fn uncommitted_changes_that_the_goal_started_from_are_to_be_committed_first() {
         other => panic!("{other}"),
     }
     let committed = commit_all(&scene.project.root, "my changes");
-    let plan = scene.plan(None).unwrap();
+    let mut plan = scene.plan(None).unwrap();
     assert_eq!((plan.way, plan.files), (MergeWay::MergeCommit, MergedFiles::AsInCandidate));
     plan.carry_out().unwrap();
     assert!(scene.read("src/lib.rs").contains("    // hello\n    2\n"));
@@ -454,7 +478,7 @@ fn uncommitted_changes_that_the_goal_started_from_are_to_be_committed_first() {
 fn uncommitted_changes_that_the_user_threw_away_come_back_with_the_work_that_builds_on_them() {
     let scene = with_dirty_base();
     git(&scene.project.root, ["stash", "-q", "-u"]);
-    let plan = scene.plan(None).unwrap();
+    let mut plan = scene.plan(None).unwrap();
     assert_eq!((plan.way, plan.files), (MergeWay::FastForward, MergedFiles::AsInCandidate));
     plan.carry_out().unwrap();
     assert!(scene.read("src/lib.rs").contains("    // hello\n    2\n"));
