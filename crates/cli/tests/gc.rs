@@ -119,6 +119,9 @@ fn logs_go_after_the_time_that_the_configuration_says() {
     let raw = desk.towline(["logs", &goal, "--raw"]);
     assert_eq!(raw.code, Some(5), "{raw:?}");
     assert!(raw.stderr.contains("retention.logs"), "{}", raw.stderr);
+    let replayed = desk.towline(["replay", &goal]);
+    assert_eq!(replayed.code, Some(5), "{replayed:?}");
+    assert!(replayed.stderr.contains("the raw logs of attempt 1 were removed"), "{}", replayed.stderr);
     assert!(desk.towline(["logs", &goal]).stdout.contains("✓ done"), "the story is still there");
     assert_eq!(desk.towline(["verify", &goal]).code, Some(0));
 }

@@ -31,6 +31,12 @@ pub enum ReplayError {
         /// The attempt.
         attempt: AttemptNo,
     },
+    /// It is over, and what it left was removed.
+    #[error("the raw logs of attempt {attempt} were removed: there is nothing to replay it from")]
+    Removed {
+        /// The attempt.
+        attempt: AttemptNo,
+    },
     /// It is not over.
     #[error("attempt {attempt} is not over yet")]
     NotOver {
@@ -85,6 +91,9 @@ impl Replay {
     /// Of an attempt that has its exit record, or whose end is recorded although it left none.
     pub fn open(home: &Home, goal: GoalId, attempt: AttemptNo, over: Over) -> Result<Self, ReplayError> {
         let dir = home.attempt(goal, attempt);
+        if over == Over::Recorded && !dir.exists() {
+            return Err(ReplayError::Removed { attempt });
+        }
         if !dir.join("launch.json").exists() {
             return Err(ReplayError::NotStarted { attempt });
         }

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::words::listed;
+
 /// Why a repository, a workspace or a checkout could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -218,7 +220,7 @@ pub enum WorkspaceError {
     /// A merge is not finished.
     #[error(
         "a merge in {} is not finished: {} {} conflicts; finish it and commit, or undo it (`git merge --abort`)",
-        root.display(), few(paths), if paths.len() == 1 { "has" } else { "have" }
+        root.display(), listed(paths, 5), if paths.len() == 1 { "has" } else { "have" }
     )]
     Unmerged {
         /// The repository's working tree.
@@ -253,12 +255,6 @@ impl WorkspaceError {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }
-}
-
-/// The first names of a list.
-fn few(paths: &[String]) -> String {
-    let named = paths.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if paths.len() > 5 { format!("{named} and {} more", paths.len() - 5) } else { named }
 }
 
 fn suggestion(similar: &[String]) -> String {

@@ -26,6 +26,7 @@ mod removal;
 mod repository;
 mod submodules;
 mod verification;
+mod words;
 mod workspace;
 mod worktrees;
 

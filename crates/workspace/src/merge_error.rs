@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::WorkspaceError;
+use crate::words::listed;
 
 /// How many files an error names.
 const NAMED: usize = 12;
@@ -68,7 +69,7 @@ pub enum MergeError {
         holding: Vec<String>,
     },
     /// Both sides changed the same places.
-    #[error("the work and `{into}` changed the same places in {}", listed(files))]
+    #[error("the work and `{into}` changed the same places in {}", listed(files, NAMED))]
     Conflicts {
         /// The branch.
         into: String,
@@ -76,7 +77,7 @@ pub enum MergeError {
         files: Vec<String>,
     },
     /// Something in the checkout is in no commit, and would be written over.
-    #[error("{} in {} would be written over, and {}", listed(files), root.display(), origin.words())]
+    #[error("{} in {} would be written over, and {}", listed(files, NAMED), root.display(), origin.words())]
     InTheWay {
         /// The checkout.
         root: PathBuf,
@@ -120,17 +121,9 @@ impl UncommittedFrom {
     }
 }
 
-fn listed(files: &[String]) -> String {
-    let named: Vec<&str> = files.iter().take(NAMED).map(String::as_str).collect();
-    match files.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
-}
-
 fn having(branches: &[String]) -> String {
     match branches {
         [] => String::new(),
-        branches => format!(" ({} has it)", listed(branches)),
+        branches => format!(" ({} has it)", listed(branches, NAMED)),
     }
 }

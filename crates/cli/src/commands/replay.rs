@@ -108,6 +108,10 @@ fn open(found: &Found, number: AttemptNo) -> Result<Replay, Failure> {
             ReplayError::NotStarted { .. } => {
                 Failure::not_found(error.to_string()).hint(format!("see why: towline show {short}"))
             }
+            ReplayError::Removed { .. } => Failure::not_found(error.to_string()).hint(format!(
+                "`towline gc` removes them after the time that `retention.logs` says; the story is still there: \
+                 towline logs {short}"
+            )),
             ReplayError::NotOver { .. } => {
                 Failure::usage(error.to_string()).hint(format!("follow it: towline logs -f {short}"))
             }

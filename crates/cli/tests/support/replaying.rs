@@ -32,7 +32,9 @@ async fn replay(home: &Home, store: &SqliteStore, record: &GoalRecord, attempt: 
     let over = if attempt.end.is_some() { Over::Recorded } else { Over::NotYet };
     let replay = match Replay::open(home, record.goal.id, attempt.n, over) {
         Ok(replay) => replay,
-        Err(ReplayError::NotStarted { .. } | ReplayError::NotOver { .. }) => return,
+        Err(ReplayError::NotStarted { .. } | ReplayError::Removed { .. } | ReplayError::NotOver { .. }) => {
+            return;
+        }
         Err(error) => panic!("{error}"),
     };
     let mut comparison = Comparison::new(attempt.n, replay);
