@@ -161,6 +161,21 @@ fn a_clean_checkout_gets_the_packages_and_the_ignored_file_that_the_tests_need()
 }
 
 #[test]
+fn force_replaces_a_link_and_not_what_it_leads_to() {
+    let desk = Desk::new();
+    let theirs = desk.home.path().join("theirs.txt");
+    std::fs::write(&theirs, "precious\n").expect("written");
+    let file = desk.project.path().join("towline.toml");
+    std::os::unix::fs::symlink(&theirs, &file).expect("linked");
+    let ran = desk.towline(["init", "--force"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&theirs).expect("still there"), "precious\n");
+    assert!(file.symlink_metadata().expect("written").is_file());
+    let drafts = std::fs::read_dir(desk.project.path()).expect("a folder").flatten();
+    assert!(!drafts.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".new")));
+}
+
+#[test]
 fn a_file_that_is_there_is_kept_unless_force_says_otherwise() {
     let desk = Desk::new();
     desk.project.write("towline.toml", "budget.turns = 7\n");

@@ -20,10 +20,10 @@ use towline_process::{
 use towline_store::{GoalRecord, StoreError};
 use towline_workspace::{WorkspaceError, discard_verification};
 
+use crate::control;
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::place::repository_of;
-use crate::presence::is_dead;
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -88,9 +88,7 @@ pub(crate) fn directories<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf
 
 /// Whether this engine or another living one drives the goal.
 fn is_driven(shared: &Shared, record: &GoalRecord) -> bool {
-    let engines = shared.home.engines();
-    shared.driven(record.goal.id).is_some()
-        || record.lease.as_ref().is_some_and(|lease| !is_dead(&engines, &lease.worker))
+    shared.driven(record.goal.id).is_some() || control::is_driven(&shared.home, record)
 }
 
 /// Whether somebody may go on with this attempt.

@@ -13,7 +13,7 @@ mod python;
 mod tests;
 mod tree;
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -216,14 +216,18 @@ fn next(place: &Place, plan: &Plan) -> Vec<String> {
 }
 
 fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
-    let mut options = OpenOptions::new();
+    let create =
+        |path: &Path| OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes());
     // Whoever was faster since we looked is not overwritten either.
-    if force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    options.write(true).open(path)?.write_all(text.as_bytes())
+    if !force {
+        return create(path);
+    }
+    // What is there is replaced whole or not at all, and a link itself instead of what it leads to.
+    let draft = path.with_extension(format!("toml.{}.new", std::process::id()));
+    create(&draft).and_then(|()| fs::rename(&draft, path)).inspect_err(|_| {
+        // It may not even have been made.
+        let _ = fs::remove_file(&draft);
+    })
 }
 
 fn already_there(path: &Path) -> Failure {

@@ -1,6 +1,7 @@
 //! Fills a prompt in from the goal's `context`.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
@@ -27,18 +28,41 @@ pub(crate) fn render(template: &str, context: &BTreeMap<String, Value>) -> Resul
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_debug(true);
     environment.set_fuel(Some(STEPS));
-    let rendered = environment
-        .template_from_str(template)
-        .and_then(|template| template.render(minijinja::value::Serde(context)))
-        .map_err(|error| explain(template, context, &error))?;
-    if rendered.len() > LONGEST_GOAL_FILE {
+    let mut rendered = Bounded::default();
+    let outcome = environment.template_from_str(template).and_then(|template| {
+        template.render_captured_to(minijinja::value::Serde(context), &mut rendered).map(drop)
+    });
+    if rendered.is_full {
         return Err(TemplateError {
-            what: format!("the prompt has {} bytes when it is filled in", rendered.len()),
-            fix: format!("{LONGEST_GOAL_FILE} are the most"),
+            what: format!("the prompt has more than {LONGEST_GOAL_FILE} bytes when it is filled in"),
+            fix: "make it shorter, or put what is long into a file that the prompt names".to_owned(),
             line: 1,
         });
     }
-    Ok(rendered)
+    outcome.map_err(|error| explain(template, context, &error))?;
+    Ok(String::from_utf8_lossy(&rendered.bytes).into_owned())
+}
+
+/// Takes no more than a prompt may be long: a loop over much would fill the memory before anybody could measure it.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST_GOAL_FILE {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn explain(template: &str, context: &BTreeMap<String, Value>, error: &Error) -> TemplateError {
@@ -91,6 +115,16 @@ mod tests {
         assert_eq!(rendered("one\ntwo {{ whom }}"), Err(missing("whom", 2)));
         assert_eq!(rendered("{{ issue.title }}"), Err(missing("issue.title", 1)));
         assert_eq!(rendered("{% for f in file %}{% endfor %}"), Err(missing("file", 1)));
+    }
+
+    #[test]
+    fn a_loop_over_much_ends_when_the_prompt_is_too_long() {
+        let context = BTreeMap::from([("much".to_owned(), json!("x".repeat(LONGEST_GOAL_FILE / 2)))]);
+        // Some 100 GB, if all of it were made.
+        let wide = "{% for a in range(100000) %}{{ much }}{% endfor %}";
+        let refused = render(wide, &context).unwrap_err();
+        assert!(refused.what.contains("more than"), "{refused:?}");
+        assert_eq!(render("{{ much }}{{ much }}", &context).unwrap().len(), LONGEST_GOAL_FILE);
     }
 
     #[test]
