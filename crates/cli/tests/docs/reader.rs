@@ -35,7 +35,7 @@ const PREAMBLE: &str = r#"newest() { towline ls --json | grep --only-matching '"
 
 /// A person with Towline, Claude Code and Codex on their path, and a model that knows how to mend the sample project.
 pub(crate) struct Reader {
-    _home: Home,
+    home: Home,
     _model: ModelServer,
     folder: PathBuf,
     variables: Vec<(String, String)>,
@@ -64,7 +64,7 @@ impl Reader {
         variables.extend(others.map(|(name, value)| (name.to_owned(), value)));
         let folder = home.path().join("work");
         fs::create_dir(&folder).expect("a folder to work in");
-        Self { _home: home, _model: model, folder, variables }
+        Self { home, _model: model, folder, variables }
     }
 
     /// In the repository of the sample project, whose test fails.
@@ -99,9 +99,18 @@ impl Reader {
         unknown.iter().any(|words| ran.stderr.contains(words)).then(|| format!("{command}: {}", ran.stderr))
     }
 
-    /// What is wrong with a configuration.
+    /// What is wrong with a configuration, in the file where it belongs.
     pub(crate) fn complaints_about_configuration(&self, text: &str) -> Vec<String> {
-        fs::write(self.folder.join("towline.toml"), text).expect("a configuration");
+        let of_all_projects = text.starts_with("[retention]");
+        let user = self.home.config().join("towline");
+        fs::create_dir_all(&user).expect("a folder for the user's configuration");
+        let written = [
+            (user.join("config.toml"), of_all_projects),
+            (self.folder.join("towline.toml"), !of_all_projects),
+        ];
+        for (file, belongs) in written {
+            fs::write(file, if belongs { text } else { "" }).expect("a configuration");
+        }
         let doctor = finish(self.shell("towline doctor --json").spawn().expect("a shell"));
         let report: Value = serde_json::from_str(&doctor.stdout).expect("a report");
         let findings = report["findings"].as_array().expect("findings");
