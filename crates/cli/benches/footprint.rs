@@ -63,7 +63,7 @@ fn idle() {
         .beside(format!("the engine: {} MB", shown(engine_pss / 1e6)))
         .print();
     for (who, before, after) in [("idle engine", before.0, after.0), ("idle supervisor", before.1, after.1)] {
-        let switches = (after.switches - before.switches) as f64 / seconds;
+        let switches = after.switches.saturating_sub(before.switches) as f64 / seconds;
         let beside = format!("{} times awake a second, over {} s", shown(switches), shown(seconds.round()));
         let ticks = (after.ticks - before.ticks) as f64;
         Figure::new(SECTION, format!("{who}, processor time"), ticks, "ticks")
