@@ -196,7 +196,7 @@ impl Repository {
 
     /// The tree of both together. Where the base is a snapshot of uncommitted changes that the branch has by now, in
     /// whatever commit, they are nobody's change any more, so that they cannot conflict with the work on them.
-    fn join(
+    pub(crate) fn join(
         &self,
         ours: &Commit,
         theirs: &Commit,
@@ -259,7 +259,7 @@ impl Repository {
 
 /// What comes of joining two trees.
 #[derive(Debug, PartialEq, Eq)]
-enum Joined {
+pub(crate) enum Joined {
     Clean(String),
     Conflicts(Vec<String>),
 }
@@ -329,7 +329,7 @@ impl MergePlan {
     }
 }
 
-fn current_branch(checkout: &Repository) -> Result<Option<String>, WorkspaceError> {
+pub(crate) fn current_branch(checkout: &Repository) -> Result<Option<String>, WorkspaceError> {
     let named = checkout.git().command("symbolic-ref").args(["--quiet", "--short", "HEAD"]).query()?;
     Ok(named.map(|name| shown(name.trim_ascii_end())))
 }

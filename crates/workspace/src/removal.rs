@@ -1,6 +1,7 @@
 //! What a goal leaves in a repository, and taking it away without losing work.
 //!
-//! Work counts as merged when a branch, remote branch or tag of the user's has it. Whatever is not is given a name under
+//! Work counts as merged when a branch, remote branch or tag of the user's has it, or when the branch that they are on has
+//! the same changes in other commits. Whatever is not is given a name under
 //! `refs/towline/removed/` before anything is deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a
 //! crash at any point.
 
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
+use crate::merge::{Joined, current_branch};
 use crate::worktrees::{self, Place, checkout_of, place_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
@@ -147,7 +149,28 @@ impl Repository {
 
     /// Whether the commit holds no work, or the user has it, or we have kept it before.
     fn is_safe(&self, goal: &str, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
-        Ok(self.tree_of(commit)? == self.tree_of(base)? || self.is_named(goal, commit)?)
+        Ok(self.tree_of(commit)? == self.tree_of(base)?
+            || self.is_named(goal, commit)?
+            || self.is_there_in_other_commits(base, commit)?)
+    }
+
+    /// Whether the branch that the user is on, or the one that it follows, has the commit's changes already, as after a
+    /// squash or a rebase: joining the commit to it would change nothing.
+    fn is_there_in_other_commits(&self, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
+        let Some(branch) = current_branch(self)?.filter(|branch| !branch.starts_with("towline/")) else {
+            return Ok(false);
+        };
+        let committed_base = self.committed_base(base)?;
+        for name in [format!("{branch}@{{upstream}}"), format!("refs/heads/{branch}")] {
+            let Some(at) = self.find_commit(&name)? else { continue };
+            match self.join(&at, commit, base, &committed_base) {
+                Ok(joined) if joined == Joined::Clean(self.tree_of(&at)?) => return Ok(true),
+                // Branches that have nothing in common cannot be joined.
+                Ok(_) | Err(WorkspaceError::Git { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.

@@ -83,6 +83,28 @@ fn a_merged_candidate_leaves_nothing_unmerged() {
 }
 
 #[test]
+fn work_that_was_squashed_or_rebased_is_merged_and_on_a_branch_without_it_is_not() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    let candidate = scene.work();
+    write(root, "README.md", "the branch has moved on\n");
+    commit_all(root, "meanwhile");
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+    git(root, ["merge", "-q", "--squash", candidate.as_str()]);
+    commit_all(root, "squashed");
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
+
+    git(root, ["switch", "-q", "-c", "other", "HEAD~1"]);
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1, "the branch that the user is on counts");
+    git(root, ["branch", "-q", "--set-upstream-to=main"]);
+    assert_eq!(scene.unmerged(Some(&candidate)), [], "and the one that it follows");
+    git(root, ["switch", "-q", "--orphan", "unrelated"]);
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+    git(root, ["commit", "-q", "--allow-empty", "-m", "nothing in common"]);
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+}
+
+#[test]
 fn files_that_were_changed_after_the_merge_are_work_again() {
     let scene = Scene::new();
     let candidate = scene.work();
