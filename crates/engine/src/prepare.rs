@@ -60,12 +60,12 @@ async fn prepare(
     let (home, of) = (shared.home.clone(), goal.clone());
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
         let repository = repository_of(&home, &of)?;
-        let base = repository.as_candidate(&plan.base)?;
         let workspace = if of.workspace.mode.is_in_place() {
             Workspace::in_place(&repository, &plan.goal, &plan.base)?
         } else {
             towline_workspace::create(&repository, &plan)?
         };
+        let base = if of.red_first { Some(repository.as_candidate(&plan.base)?) } else { None };
         Ok((repository, base, workspace))
     });
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
@@ -84,11 +84,12 @@ async fn prepare(
         )
         .await?;
     }
-    let base_verdict = if goal.red_first {
-        let logs = shared.home.base_checks(goal.id);
-        Some(judge(shared, goal, (&repository, &base), &logs, line, stop).await?)
-    } else {
-        None
+    let base_verdict = match base {
+        Some(base) => {
+            let logs = shared.home.base_checks(goal.id);
+            Some(judge(shared, goal, (&repository, &base), &logs, line, stop).await?)
+        }
+        None => None,
     };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),

@@ -74,6 +74,23 @@ pub(crate) fn replace_durably(dir: &Path, name: &str, bytes: &[u8]) -> io::Resul
     File::open(dir)?.sync_all()
 }
 
+/// Waits until files are on the disk, for all of them at the same time: one after the other they would each wait for a
+/// write of their own.
+pub(crate) fn sync_together<'a>(files: impl Iterator<Item = &'a File>) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let start = |file: &'a File| {
+            let thread = std::thread::Builder::new().stack_size(64 * 1024);
+            (file, thread.spawn_scoped(scope, || file.sync_data()))
+        };
+        let waits: Vec<_> = files.map(start).collect();
+        waits.into_iter().try_for_each(|(file, wait)| match wait.map(|wait| wait.join()) {
+            Ok(Ok(synced)) => synced,
+            // A system that is short of threads.
+            _ => file.sync_data(),
+        })
+    })
+}
+
 fn stage(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<File> {
     let path = staged_path(dir, name);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

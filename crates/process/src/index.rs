@@ -95,8 +95,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// The file, if anything was written to it.
+    pub(crate) fn written(&self) -> Option<&File> {
+        (self.length > 0).then_some(&self.file)
     }
 }
 

@@ -7,6 +7,7 @@ use towline_core::Commit;
 
 use crate::git::{OUR_ADDRESS, records, shown};
 use crate::private_index::PrivateIndex;
+use crate::workspace::Parent;
 use crate::worktrees::from_bytes;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
@@ -36,7 +37,7 @@ impl Workspace {
     /// protected paths as in the base. The agent's index, HEAD, branch and files stay as they are. The commit
     /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
-        let (head, mut warnings) = self.parent()?;
+        let Parent { commit: head, tree: head_tree, mut warnings } = self.parent()?;
         let snapshot = self.snapshot(&head)?;
         let since_head = changes_since(&snapshot.index, &head)?;
         let restored = if head == *self.base() {
@@ -59,7 +60,7 @@ impl Workspace {
         }
 
         let repo = self.repository();
-        let tree = if is_head { repo.tree_of(&head)? } else { snapshot.index.write_tree()? };
+        let tree = if is_head { head_tree } else { snapshot.index.write_tree()? };
         let reference = format!("refs/towline/{}/candidates/{n}", self.goal());
         let commit = if is_head {
             head.clone()
@@ -99,9 +100,13 @@ fn same_commit(
     tree: &str,
     parent: &Commit,
 ) -> Result<Option<Commit>, WorkspaceError> {
-    let Some(commit) = repo.find_commit(reference)? else { return Ok(None) };
-    let about = repo.git().command("log").args(["-1", "--format=%T %P", commit.as_str()]).line()?;
-    Ok((about == format!("{tree} {parent}")).then_some(commit))
+    let parts = ["^{commit}", "^{tree}", "^1", "^2"];
+    let [commit, its_tree, its_parent, another_parent] =
+        repo.find_objects(parts.map(|part| format!("{reference}{part}")))?;
+    let is_same = its_tree.as_deref() == Some(tree)
+        && its_parent.as_deref() == Some(parent.as_str())
+        && another_parent.is_none();
+    Ok(commit.filter(|_| is_same).map(Commit::new))
 }
 
 /// Gives protected paths in the index, which has these changes since the base, the content they have there; returns

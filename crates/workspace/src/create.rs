@@ -1,6 +1,6 @@
 //! Making a goal's workspace, in a way that can be repeated after a crash at any point.
 //!
-//! Order of the steps, each of which the next call can see: the ref that keeps the base, the branch, git's
+//! Order of the steps, each of which the next call can see: the ref that keeps the base and the branch, git's
 //! record of the worktree, its files, the copied files, and last a mark in the record that says all is there.
 //! Without the mark no agent has run in it, so tracked files may be written again; nothing else ever is. A
 //! worktree that has moved on from the base is left alone even then.
@@ -15,7 +15,7 @@ use crate::embedded;
 use crate::git::Git;
 use crate::repository::find_commit;
 use crate::workspace::removed_ref;
-use crate::worktrees::{self, Linked, Place, place_of};
+use crate::worktrees::{self, Durability, Linked, Place, place_of};
 use crate::{Repository, Workspace, WorkspaceError};
 
 /// The mark in git's record of a finished workspace; it holds the goal's id.
@@ -40,10 +40,14 @@ pub struct WorkspacePlan {
 /// in it is never deleted; a place or a branch that belongs to something else is refused.
 pub fn create(repo: &Repository, plan: &WorkspacePlan) -> Result<Workspace, WorkspaceError> {
     check_names(repo, plan)?;
-    repo.require(&plan.base)?;
+    let names = [plan.base.to_string(), base_ref(&plan.goal), branch_ref(&plan.branch)];
+    let [base, made_from, branch_at] = repo.find_objects(names.map(|name| name + "^{commit}"))?;
+    if base.is_none() {
+        return Err(repo.commit_gone(&plan.base));
+    }
+    let (made_from, branch_at) = (made_from.map(Commit::new), branch_at.map(Commit::new));
     let files = CopyPlan::new(repo.root(), &plan.copy)?;
-    let maker = Maker { repo, plan, path: place_of(&plan.path), files };
-    let made_from = repo.find_commit(&maker.base_ref())?;
+    let maker = Maker { repo, plan, path: place_of(&plan.path), files, branch_at };
     match (worktrees::find(repo, &maker.path)?, made_from) {
         (None, made_from) => maker.add(made_from),
         (Some(_), None) => Err(maker.taken("it is a worktree that was not made for this goal")),
@@ -52,18 +56,25 @@ pub fn create(repo: &Repository, plan: &WorkspacePlan) -> Result<Workspace, Work
     }
 }
 
+/// The ref that keeps a goal's base.
+fn base_ref(goal: &str) -> String {
+    format!("refs/towline/{goal}/base")
+}
+
+fn branch_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
 struct Maker<'a> {
     repo: &'a Repository,
     plan: &'a WorkspacePlan,
     path: PathBuf,
     files: CopyPlan,
+    /// Where the goal's branch is, if there is one of that name.
+    branch_at: Option<Commit>,
 }
 
 impl Maker<'_> {
-    fn base_ref(&self) -> String {
-        format!("refs/towline/{}/base", self.plan.goal)
-    }
-
     /// There is a record of a worktree at this place.
     fn take_up(self, linked: Linked, made_from: Commit) -> Result<Workspace, WorkspaceError> {
         let git = Git::at(&linked.record, self.repo.root());
@@ -81,7 +92,7 @@ impl Maker<'_> {
             Some(_) => Err(self.taken("it is the workspace of another goal")),
             None if head.as_ref() == Some(&self.plan.base) => self.complete(linked),
             None if head.is_some() => {
-                linked.set_mark(READY, &self.plan.goal)?;
+                linked.set_mark(READY, &self.plan.goal, Durability::AtOnce)?;
                 Ok(self.workspace(linked, Vec::new()))
             }
             None if worktrees::look_at(&self.path)? == Place::HalfMade => {
@@ -122,33 +133,42 @@ impl Maker<'_> {
 
     /// Makes the branch, or finds it as an earlier call for this goal has left it.
     fn prepare_branch(&self, made_from: Option<Commit>) -> Result<(), WorkspaceError> {
-        let WorkspacePlan { branch, base, .. } = self.plan;
+        let WorkspacePlan { goal, branch, base, .. } = self.plan;
+        let Some(at) = &self.branch_at else { return self.make_branch() };
         if let Some(path) = worktrees::checkout_of(self.repo, branch)? {
             return Err(WorkspaceError::BranchInUse { branch: branch.clone(), path });
         }
-        let reference = format!("refs/heads/{branch}");
-        match (self.repo.find_commit(&reference)?, made_from) {
-            (Some(_), Some(made_from)) if made_from != *base => return Err(self.other_base(&made_from)),
-            (Some(at), None) if at != *base => {
-                return Err(WorkspaceError::BranchTaken { branch: branch.clone(), at: at.to_string() });
+        match made_from {
+            Some(made_from) if made_from != *base => Err(self.other_base(&made_from)),
+            None if at != base => {
+                Err(WorkspaceError::BranchTaken { branch: branch.clone(), at: at.to_string() })
             }
-            (Some(_), _) => self.repo.keep(&self.base_ref(), base)?,
-            (None, _) => {
-                self.refuse_branch_in_place_of_directory()?;
-                self.repo.keep(&self.base_ref(), base)?;
-                let update = self.repo.git();
-                let absent = "0".repeat(base.as_str().len());
-                update.command("update-ref").args([&reference, base.as_str(), &absent]).run()?;
-            }
+            _ => self.repo.keep(&base_ref(goal), base),
         }
-        Ok(())
+    }
+
+    /// Makes the branch and the ref that keeps the base: both, or none.
+    fn make_branch(&self) -> Result<(), WorkspaceError> {
+        let WorkspacePlan { goal, branch, base, .. } = self.plan;
+        let both = format!("update {} {base}\ncreate {} {base}\n", base_ref(goal), branch_ref(branch));
+        let made = self
+            .repo
+            .git()
+            .command("update-ref")
+            .args(["--create-reflog", "-m", "towline: begin", "--stdin"])
+            .input(both.into_bytes())
+            .run();
+        if made.is_err() {
+            self.refuse_branch_in_place_of_directory()?;
+        }
+        made.map(drop)
     }
 
     /// With a branch `towline`, git cannot make a branch `towline/x`.
     fn refuse_branch_in_place_of_directory(&self) -> Result<(), WorkspaceError> {
         for (slash, _) in self.plan.branch.match_indices('/') {
             let branch = &self.plan.branch[..slash];
-            if let Some(at) = self.repo.find_commit(&format!("refs/heads/{branch}"))? {
+            if let Some(at) = self.repo.find_commit(&branch_ref(branch))? {
                 return Err(WorkspaceError::BranchTaken { branch: branch.to_owned(), at: at.to_string() });
             }
         }
@@ -160,7 +180,7 @@ impl Maker<'_> {
         worktrees::check_out(&linked)?;
         self.refuse_unignored(&linked)?;
         let warnings = self.files.carry_out(&self.path)?;
-        linked.set_mark(READY, &self.plan.goal)?;
+        linked.set_mark(READY, &self.plan.goal, Durability::AtOnce)?;
         Ok(self.workspace(linked, warnings))
     }
 
@@ -194,17 +214,19 @@ impl Maker<'_> {
 }
 
 fn check_names(repo: &Repository, plan: &WorkspacePlan) -> Result<(), WorkspaceError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if plan.goal.is_empty() || !plan.goal.bytes().all(plain) {
+    let is_plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if plan.goal.is_empty() || !is_plain(&plan.goal) {
         return Err(WorkspaceError::BadName {
             name: plan.goal.clone(),
             role: "a goal id",
             reason: "only letters, digits, `-` and `_` may be in it".to_owned(),
         });
     }
-    let reference = format!("refs/heads/{}", plan.branch);
-    let allowed = repo.git().command("check-ref-format").arg(reference).query()?;
-    if allowed.is_none() || plan.branch.starts_with('-') {
+    // Git is asked about names that are not plain beyond doubt.
+    let is_allowed = plan.branch.split('/').all(|part| !part.is_empty() && is_plain(part))
+        || repo.git().command("check-ref-format").arg(branch_ref(&plan.branch)).query()?.is_some();
+    if !is_allowed || plan.branch.starts_with('-') {
         return Err(WorkspaceError::BadName {
             name: plan.branch.clone(),
             role: "a branch",

@@ -151,7 +151,7 @@ impl Workspace {
     }
 
     fn tree_now(&self) -> Result<String, WorkspaceError> {
-        self.snapshot(&self.parent()?.0)?.index.write_tree()
+        self.snapshot(&self.parent()?.commit)?.index.write_tree()
     }
 }
 

@@ -37,13 +37,18 @@ pub(crate) struct Untracked {
 pub(crate) fn untracked(git: &Git) -> Result<Untracked, WorkspaceError> {
     let listing = git.command("ls-files").args(["--others", "--exclude-standard", "-z"]).run()?;
     let mut found = Untracked::default();
-    for path in records(&listing) {
+    records(&listing).for_each(|path| found.insert(path));
+    Ok(found)
+}
+
+impl Untracked {
+    /// Takes in a path as git lists it.
+    pub(crate) fn insert(&mut self, path: &[u8]) {
         match path.strip_suffix(b"/") {
-            Some(directory) => found.nested.insert(directory.to_vec()),
-            None => found.files.insert(path.to_vec()),
+            Some(directory) => self.nested.insert(directory.to_vec()),
+            None => self.files.insert(path.to_vec()),
         };
     }
-    Ok(found)
 }
 
 /// The submodules that `.gitmodules` declares or that the base already had.

@@ -107,7 +107,7 @@ impl Workspace {
     /// Puts the files back as they were in the base: all that are not ignored, or those at these paths. What is there now
     /// is kept in the commit that is returned. Index, HEAD and branches of the user stay as they are.
     pub fn restore(&self, paths: &[String]) -> Result<Commit, WorkspaceError> {
-        let (parent, _) = self.parent()?;
+        let parent = self.parent()?.commit;
         let snapshot = self.snapshot(&parent)?;
         self.add_what_is_in_the_way(&snapshot.index)?;
         let repository = self.repository();

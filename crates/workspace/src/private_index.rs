@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use towline_core::Commit;
 
-use crate::embedded::{self, Nested};
+use crate::embedded::{self, Nested, Untracked};
 use crate::git::{Git, records, shown};
 use crate::{Repository, WorkspaceError};
 
@@ -181,12 +181,15 @@ impl Source<'_> {
     /// Brings an index that starts from an older state up to the working tree.
     fn fill(&self, index: PrivateIndex) -> Result<Snapshot, WorkspaceError> {
         let entries = Entries::of(&index)?;
+        if entries.are_as_in_the_working_tree() {
+            return Ok(Snapshot { index, dirty_submodules: BTreeSet::new(), warnings: Vec::new() });
+        }
         let mut warnings = entries.conflict_warning();
         self.clear_blind_spots(&index, &entries)?;
 
         let mut inner = self.undeclared(&entries)?;
         index.forget(inner.iter().map(Vec::as_slice))?;
-        inner.extend(embedded::untracked(index.git())?.nested);
+        inner.extend(entries.untracked.nested.iter().cloned());
         add_all_but(index.git(), &inner)?;
         if self.nested == Nested::AsFiles {
             for directory in &inner {
@@ -226,9 +229,12 @@ impl Source<'_> {
     }
 }
 
-/// What is special about the entries of an index.
+/// What is special about the entries of an index, and what the working tree has besides.
 #[derive(Debug, Default)]
 struct Entries {
+    /// Whether files differ from their entries or are gone.
+    modified: bool,
+    untracked: Untracked,
     assumed: Vec<Vec<u8>>,
     skipped: Vec<Vec<u8>>,
     unmerged: BTreeSet<Vec<u8>>,
@@ -236,17 +242,24 @@ struct Entries {
 }
 
 impl Entries {
-    /// Reads lines like `H 100644 <hash> 0<tab>path`.
+    /// Reads lines like `H 100644 <hash> 0<tab>path`, the same with a `C` for what is modified, and `? path` for what is
+    /// in no entry.
     fn of(index: &PrivateIndex) -> Result<Self, WorkspaceError> {
-        let listing = index.git.command("ls-files").args(["-v", "--stage", "-z"]).run()?;
+        let everything = ["-v", "--stage", "--modified", "--others", "--exclude-standard", "-z"];
+        let listing = index.git.command("ls-files").args(everything).run()?;
         let mut entries = Self::default();
         for line in records(&listing) {
+            if let Some(path) = line.strip_prefix(b"? ") {
+                entries.untracked.insert(path);
+                continue;
+            }
             let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
             let (about, path) = (&line[..tab], &line[tab + 1..]);
             let tag = about.first().copied().unwrap_or_default();
             if tag.is_ascii_lowercase() {
                 entries.assumed.push(path.to_vec());
             }
+            entries.modified |= tag.eq_ignore_ascii_case(&b'C');
             if tag.eq_ignore_ascii_case(&b'S') {
                 entries.skipped.push(path.to_vec());
             }
@@ -258,6 +271,18 @@ impl Entries {
             }
         }
         Ok(entries)
+    }
+
+    /// Whether there is nothing to bring up to date: git has looked at every file, and found it as its entry says.
+    fn are_as_in_the_working_tree(&self) -> bool {
+        let Self { modified, untracked, assumed, skipped, unmerged, gitlinks } = self;
+        !modified
+            && untracked.files.is_empty()
+            && untracked.nested.is_empty()
+            && assumed.is_empty()
+            && skipped.is_empty()
+            && unmerged.is_empty()
+            && gitlinks.is_empty()
     }
 
     fn conflict_warning(&self) -> Vec<String> {

@@ -71,6 +71,16 @@ impl Repository {
         Ok(Self::from_parts(root, git_dir, common_dir, Owner::User))
     }
 
+    /// The repository whose root was found before. Where everything is at its usual place, git need not be asked again.
+    pub fn at(root: &Path) -> Result<Self, WorkspaceError> {
+        let git_dir = root.join(".git");
+        let is_usual = git_dir.join("HEAD").is_file() && git_dir.join("objects").is_dir();
+        if is_usual && !git_dir.join("commondir").exists() {
+            return Ok(Self::from_parts(root.to_path_buf(), git_dir.clone(), git_dir, Owner::User));
+        }
+        Self::discover(root)
+    }
+
     pub(crate) const fn from_parts(
         root: PathBuf,
         git_dir: PathBuf,
@@ -149,8 +159,8 @@ impl Repository {
 
     /// A commit as it is, to be judged like an agent's work.
     pub fn as_candidate(&self, commit: &Commit) -> Result<Candidate, WorkspaceError> {
-        self.require(commit)?;
-        let tree = self.tree_of(commit)?;
+        let [tree] = self.find_objects([format!("{commit}^{{tree}}")])?;
+        let tree = tree.ok_or_else(|| self.commit_gone(commit))?;
         Ok(Candidate {
             commit: commit.clone(),
             head: commit.clone(),
@@ -218,10 +228,20 @@ impl Repository {
 
     /// Fails when a commit that was stored earlier is gone.
     pub(crate) fn require(&self, commit: &Commit) -> Result<(), WorkspaceError> {
-        match self.find_commit(commit.as_str())? {
-            Some(_) => Ok(()),
-            None => Err(WorkspaceError::CommitGone { commit: commit.to_string(), root: self.root.clone() }),
-        }
+        self.find_commit(commit.as_str())?.map(|_| ()).ok_or_else(|| self.commit_gone(commit))
+    }
+
+    /// What several names stand for, like [`find_objects`].
+    pub(crate) fn find_objects<const N: usize>(
+        &self,
+        names: [String; N],
+    ) -> Result<[Option<String>; N], WorkspaceError> {
+        find_objects(&self.git(), names)
+    }
+
+    /// The error for a commit that was stored earlier and is gone.
+    pub(crate) fn commit_gone(&self, commit: &Commit) -> WorkspaceError {
+        WorkspaceError::CommitGone { commit: commit.to_string(), root: self.root.clone() }
     }
 
     /// The tree of a commit.
@@ -275,6 +295,22 @@ pub(crate) fn find_commit(git: &Git, name: &str) -> Result<Option<Commit>, Works
         Err(WorkspaceError::Git { .. }) => Ok(None),
         Err(other) => Err(other),
     }
+}
+
+/// The ids of the objects that names stand for in this place, where they stand for any, with one start of git. Only for
+/// names of our own making: nobody else's are certain to be free of line ends.
+pub(crate) fn find_objects<const N: usize>(
+    git: &Git,
+    names: [String; N],
+) -> Result<[Option<String>; N], WorkspaceError> {
+    let found = git
+        .command("cat-file")
+        .arg("--batch-check=%(objectname)")
+        .input(names.map(|name| name + "\n").concat().into_bytes())
+        .line()?;
+    let mut lines = found.lines();
+    // A name that stands for nothing comes back with what is wrong with it behind it.
+    Ok(std::array::from_fn(|_| lines.next().filter(|line| !line.contains(' ')).map(str::to_owned)))
 }
 
 /// The names that are nearest to a mistyped one.

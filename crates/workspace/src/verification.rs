@@ -8,7 +8,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::copy::CopyPlan;
-use crate::worktrees::{self, Linked, Place, place_of};
+use crate::worktrees::{self, Durability, Linked, Place, place_of};
 use crate::{Repository, WorkspaceError};
 
 /// The mark in git's record of a worktree that is ours to delete; it is there before any file is.
@@ -57,11 +57,16 @@ pub fn verification(
     from: &Path,
 ) -> Result<Verification, WorkspaceError> {
     let path = place_of(path);
-    repo.require(candidate)?;
     let files = CopyPlan::new(from, copy)?;
-    clear(repo, &path)?;
-    let linked = worktrees::add(repo, &path, &["--detach"], candidate.as_str())?;
-    linked.set_mark(MARK, candidate.as_str())?;
+    clear(repo, &path, candidate)?;
+    let linked = match worktrees::add(repo, &path, &["--detach"], candidate.as_str()) {
+        // Most of all it is the commit that may be missing; git's own words would not say so.
+        Err(error @ WorkspaceError::Git { .. }) => {
+            return Err(repo.require(candidate).err().unwrap_or(error));
+        }
+        made => made?,
+    };
+    linked.set_mark(MARK, candidate.as_str(), Durability::WithTheRest)?;
     worktrees::check_out(&linked)?;
     let warnings = files.carry_out(&path)?;
     Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
@@ -84,12 +89,13 @@ fn is_ours(linked: &Linked, place: Place) -> Result<bool, WorkspaceError> {
     Ok(place != Place::Taken || linked.mark(MARK)?.is_some())
 }
 
-/// Makes the place free if what is there is ours.
-fn clear(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+/// Makes the place free for the candidate if what is there is ours.
+fn clear(repo: &Repository, path: &Path, candidate: &Commit) -> Result<(), WorkspaceError> {
     let place = worktrees::look_at(path)?;
     if let Some(linked) = worktrees::find(repo, path)?
         && is_ours(&linked, place)?
     {
+        repo.require(candidate)?;
         return worktrees::remove(repo, &linked);
     }
     match place {

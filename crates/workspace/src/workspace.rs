@@ -11,9 +11,18 @@ use towline_core::Commit;
 use crate::embedded::Nested;
 use crate::git::Git;
 use crate::private_index::{self, Snapshot};
-use crate::repository::find_commit;
+use crate::repository::{find_commit, find_objects};
 use crate::worktrees::{self, Linked, place_of};
 use crate::{Repository, WorkspaceError};
+
+/// The commit that new work is on top of.
+#[derive(Debug)]
+pub(crate) struct Parent {
+    pub(crate) commit: Commit,
+    pub(crate) tree: String,
+    /// What is odd about the worktree.
+    pub(crate) warnings: Vec<String>,
+}
 
 /// A goal's worktree.
 #[derive(Debug, Clone)]
@@ -44,7 +53,6 @@ impl Workspace {
         let Some(linked) = worktrees::find(repository, &path)? else {
             return Err(broken("git has no record of it"));
         };
-        repository.require(base)?;
         Ok(Self::from_parts(repository, goal, Some(branch), base, linked, Vec::new()))
     }
 
@@ -104,12 +112,12 @@ impl Workspace {
         if self.is_in_place() {
             return Err(WorkspaceError::NotOurs { path: self.linked.path });
         }
-        let (head, _) = self.parent()?;
-        let tree = self.snapshot(&head)?.index.write_tree()?;
-        if tree != self.repository.tree_of(&head)? {
+        let parent = self.parent()?;
+        let tree = self.snapshot(&parent.commit)?.index.write_tree()?;
+        if tree != parent.tree {
             return Err(WorkspaceError::Dirty { path: self.linked.path });
         }
-        self.repository.keep(&removed_ref(&self.goal), &head)?;
+        self.repository.keep(&removed_ref(&self.goal), &parent.commit)?;
         worktrees::remove(&self.repository, &self.linked)
     }
 
@@ -117,10 +125,10 @@ impl Workspace {
         &self.repository
     }
 
-    /// The commit that new work is on top of, and what is odd about the worktree.
-    pub(crate) fn parent(&self) -> Result<(Commit, Vec<String>), WorkspaceError> {
+    /// What new work is on top of.
+    pub(crate) fn parent(&self) -> Result<Parent, WorkspaceError> {
         if self.is_in_place() {
-            return Ok((self.parent_in_place()?, Vec::new()));
+            return self.parent_in_place();
         }
         let mut warnings = Vec::new();
         if !self.is_linked_from_inside() {
@@ -130,23 +138,28 @@ impl Workspace {
                     .to_owned(),
             );
         }
-        let head = match self.head()? {
-            Some(head) => head,
-            None => {
+        let base = &self.base;
+        let names =
+            ["HEAD^{commit}", "HEAD^{tree}", &format!("{base}^{{commit}}"), &format!("{base}^{{tree}}")];
+        match find_objects(&self.git(), names.map(str::to_owned))? {
+            [Some(head), Some(tree), Some(_), _] => Ok(Parent { commit: Commit::new(head), tree, warnings }),
+            [_, _, Some(_), Some(tree)] => {
                 warnings.push(
                     "the workspace is on a branch without commits; its files are put on the base".to_owned(),
                 );
-                self.base.clone()
+                Ok(Parent { commit: base.clone(), tree, warnings })
             }
-        };
-        Ok((head, warnings))
+            _ => Err(self.repository.commit_gone(base)),
+        }
     }
 
     /// In the user's own directory, HEAD is where the user has it. While nobody has committed anything new, the work is on
     /// top of the base, which may hold more.
-    fn parent_in_place(&self) -> Result<Commit, WorkspaceError> {
+    fn parent_in_place(&self) -> Result<Parent, WorkspaceError> {
         let before = self.repository.committed_base(&self.base)?;
-        Ok(self.head()?.filter(|head| *head != before).unwrap_or_else(|| self.base.clone()))
+        let commit = self.head()?.filter(|head| *head != before).unwrap_or_else(|| self.base.clone());
+        let tree = self.repository.tree_of(&commit)?;
+        Ok(Parent { commit, tree, warnings: Vec::new() })
     }
 
     /// Whether the directory is the user's own.

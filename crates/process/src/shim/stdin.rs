@@ -147,8 +147,9 @@ impl Stdin {
         self.inlet = None;
     }
 
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.log.sync_data()
+    /// The log, if there is anything in it.
+    pub(super) fn written(&self) -> Option<&File> {
+        (self.committed > 0).then_some(&self.log)
     }
 
     /// The program is gone: nothing can be written any more.

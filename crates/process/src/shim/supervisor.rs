@@ -416,10 +416,9 @@ impl Supervisor {
     }
 
     fn sync_logs(&self) -> io::Result<()> {
-        self.stdin.sync()?;
-        self.outputs[0].sync()?;
-        self.outputs[1].sync()?;
-        self.index.sync()
+        let [stdout, stderr] = &self.outputs;
+        let logs = [self.stdin.written(), stdout.written(), stderr.written(), self.index.written()];
+        files::sync_together(logs.into_iter().flatten())
     }
 }
 

@@ -22,6 +22,23 @@ fn a_repository_is_found_where_its_path_has_a_line_end() {
 }
 
 #[test]
+fn a_root_that_was_found_before_leads_to_the_same_repository_wherever_its_history_is() {
+    let project = Project::new();
+    let linked = project.beside("linked");
+    git(&project.root, ["worktree", "add", "-q", "-b", "feature", linked.to_str().unwrap()]);
+    let apart = project.beside("apart");
+    let history = format!("--separate-git-dir={}", project.beside("history").display());
+    git(&project.root, ["clone", "-q", &history, ".", apart.to_str().unwrap()]);
+    for root in [&project.root, &linked, &apart] {
+        let (at, found) = (Repository::at(root).unwrap(), Repository::discover(root).unwrap());
+        assert_eq!(format!("{at:?}"), format!("{found:?}"));
+    }
+    fs::remove_file(project.root.join(".git/HEAD")).unwrap();
+    let error = Repository::at(&project.root).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NotARepository { .. }), "{error:?}");
+}
+
+#[test]
 fn a_directory_outside_any_repository_is_refused_with_the_fix() {
     let scratch = tempfile::tempdir().unwrap();
     let error = Repository::discover(scratch.path()).unwrap_err();
