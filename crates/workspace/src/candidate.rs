@@ -37,8 +37,13 @@ impl Workspace {
     /// protected paths as in the base. The agent's index, HEAD, branch and files stay as they are. The commit
     /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
-        let Parent { commit: head, tree: head_tree, mut warnings } = self.parent()?;
-        let snapshot = self.snapshot(&head)?;
+        // Side by side, because each of them waits for git.
+        let (snapshot, parent) = std::thread::scope(|scope| {
+            let parent = scope.spawn(|| self.parent());
+            (self.snapshot(), parent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let Parent { commit: head, tree: head_tree, mut warnings } = parent?;
+        let snapshot = snapshot?;
         let since_head = changes_since(&snapshot.index, &head)?;
         let restored = if head == *self.base() {
             restore(&snapshot.index, &since_head, protect)?

@@ -13,6 +13,7 @@ use towline_core::Commit;
 use crate::copy::CopyPlan;
 use crate::embedded;
 use crate::git::Git;
+use crate::records::On;
 use crate::repository::find_commit;
 use crate::workspace::removed_ref;
 use crate::worktrees::{self, Durability, Linked, Place, place_of};
@@ -127,7 +128,7 @@ impl Maker<'_> {
             Place::Taken => return Err(self.taken("it exists and is not the workspace of this goal")),
         }
         self.prepare_branch(made_from)?;
-        let linked = worktrees::add(self.repo, &self.path, &[], &self.plan.branch)?;
+        let linked = worktrees::add(self.repo, &self.path, On::Branch(&self.plan.branch))?;
         self.finish(linked)
     }
 

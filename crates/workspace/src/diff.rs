@@ -151,7 +151,8 @@ impl Workspace {
     }
 
     fn tree_now(&self) -> Result<String, WorkspaceError> {
-        self.snapshot(&self.parent()?.commit)?.index.write_tree()
+        self.repository().require(self.base())?;
+        self.snapshot()?.index.write_tree()
     }
 }
 

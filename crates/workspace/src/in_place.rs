@@ -13,7 +13,7 @@ use towline_core::Commit;
 use crate::embedded::{self, Nested};
 use crate::git::{Git, records};
 use crate::measure::{Consent, measure};
-use crate::private_index::{self, PrivateIndex, joined};
+use crate::private_index::{PrivateIndex, joined};
 use crate::repository::{Owner, SNAPSHOT_MESSAGE};
 use crate::worktrees::{Linked, from_bytes, settle};
 use crate::{Repository, Workspace, WorkspaceError};
@@ -67,7 +67,7 @@ impl Repository {
         let found = embedded::untracked(&git)?;
         measure(self.root(), found.files.iter().chain(&found.nested), consent)?;
         let head = self.resolve("HEAD")?;
-        let snapshot = private_index::snapshot(self, &git, self.git_dir(), &head, &head, Nested::AsFiles)?;
+        let snapshot = self.snapshot(&head, Nested::AsFiles)?;
         let tree = snapshot.index.write_tree()?;
         let is_head = tree == self.tree_of(&head)?;
         let base = if is_head { head } else { self.commit_tree(&tree, &head, SNAPSHOT_MESSAGE)? };
@@ -108,7 +108,7 @@ impl Workspace {
     /// is kept in the commit that is returned. Index, HEAD and branches of the user stay as they are.
     pub fn restore(&self, paths: &[String]) -> Result<Commit, WorkspaceError> {
         let parent = self.parent()?.commit;
-        let snapshot = self.snapshot(&parent)?;
+        let snapshot = self.snapshot()?;
         self.add_what_is_in_the_way(&snapshot.index)?;
         let repository = self.repository();
         let tree = snapshot.index.write_tree()?;

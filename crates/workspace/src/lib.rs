@@ -22,6 +22,7 @@ mod merge;
 mod merge_error;
 mod private_index;
 mod protect;
+mod records;
 mod removal;
 mod repository;
 mod submodules;

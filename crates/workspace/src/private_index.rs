@@ -133,38 +133,34 @@ pub(crate) struct Snapshot {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Takes a snapshot of the working tree of `git`, whose own git directory is `git_dir`.
-pub(crate) fn snapshot(
-    repo: &Repository,
-    git: &Git,
-    git_dir: &Path,
-    head: &Commit,
-    base: &Commit,
-    nested: Nested,
-) -> Result<Snapshot, WorkspaceError> {
-    let source = Source { repo, git, git_dir, base, nested };
-    let first = match PrivateIndex::copied(git, git_dir)? {
-        Some(copy) => source.fill(copy),
-        None => source.fill(source.head_index(head)?),
-    };
-    match first {
-        // A damaged index, or files that came and went while git looked: once more, trusting only HEAD.
-        Err(WorkspaceError::Git { .. }) if !is_sparse(git)? => source.fill(source.head_index(head)?),
-        other => other,
-    }
-}
-
 /// What a snapshot is taken of.
-struct Source<'a> {
-    repo: &'a Repository,
-    git: &'a Git,
-    git_dir: &'a Path,
-    base: &'a Commit,
-    nested: Nested,
+pub(crate) struct Source<'a> {
+    pub(crate) repo: &'a Repository,
+    /// Git in the working tree.
+    pub(crate) git: &'a Git,
+    /// The working tree's own git directory.
+    pub(crate) git_dir: &'a Path,
+    /// What is in it when no index says so. It is rarely asked for.
+    pub(crate) head: &'a dyn Fn() -> Result<Commit, WorkspaceError>,
+    pub(crate) base: &'a Commit,
+    pub(crate) nested: Nested,
 }
 
 impl Source<'_> {
-    fn head_index(&self, head: &Commit) -> Result<PrivateIndex, WorkspaceError> {
+    /// Takes the snapshot.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
+        let first = match PrivateIndex::copied(self.git, self.git_dir)? {
+            Some(copy) => self.fill(copy),
+            None => self.fill(self.head_index()?),
+        };
+        match first {
+            // A damaged index, or files that came and went while git looked: once more, trusting only HEAD.
+            Err(WorkspaceError::Git { .. }) if !is_sparse(self.git)? => self.fill(self.head_index()?),
+            other => other,
+        }
+    }
+
+    fn head_index(&self) -> Result<PrivateIndex, WorkspaceError> {
         if is_sparse(self.git)? {
             // Without the flags in the old index, the files it leaves out would count as deleted.
             return Err(WorkspaceError::Broken {
@@ -174,7 +170,7 @@ impl Source<'_> {
             });
         }
         let index = PrivateIndex::empty(self.git, self.git_dir)?;
-        index.git.command("read-tree").arg(head.as_str()).run()?;
+        index.git.command("read-tree").arg((self.head)()?.as_str()).run()?;
         Ok(index)
     }
 

@@ -11,7 +11,7 @@ use towline_core::Commit;
 use crate::embedded::{self, Nested};
 use crate::git::{Git, records, shown};
 use crate::measure::measure;
-use crate::private_index;
+use crate::private_index::{Snapshot, Source};
 use crate::worktrees::from_bytes;
 use crate::{Before, Candidate, Consent, WorkspaceError};
 
@@ -137,11 +137,24 @@ impl Repository {
         let head = self.resolve("HEAD")?;
         let git = self.git();
         measure(&self.root, &embedded::untracked(&git)?.files, consent)?;
-        let snapshot = private_index::snapshot(self, &git, &self.git_dir, &head, &head, Nested::LeftOut)?;
+        let snapshot = self.snapshot(&head, Nested::LeftOut)?;
         let tree = snapshot.index.write_tree()?;
         let is_head = tree == self.tree_of(&head)?;
         let base = if is_head { head } else { self.commit_tree(&tree, &head, SNAPSHOT_MESSAGE)? };
         Ok(Before { base, warnings: snapshot.warnings })
+    }
+
+    /// Everything in the working tree that is not ignored.
+    pub(crate) fn snapshot(&self, head: &Commit, nested: Nested) -> Result<Snapshot, WorkspaceError> {
+        let source = Source {
+            repo: self,
+            git: &self.git(),
+            git_dir: &self.git_dir,
+            head: &|| Ok(head.clone()),
+            base: head,
+            nested,
+        };
+        source.snapshot()
     }
 
     /// Fails when a merge is not finished: files with conflict marks in them are nothing to start from.

@@ -22,8 +22,7 @@ impl Workspace {
         }
         let base = git.command("ls-tree").args(["-r", "-z", self.base().as_str()]).run()?;
         let pinned: BTreeMap<&[u8], String> = records(&base).filter_map(pinned).collect();
-        let head = self.parent()?.commit;
-        let mut found: BTreeSet<Vec<u8>> = self.snapshot(&head)?.dirty_submodules;
+        let mut found: BTreeSet<Vec<u8>> = self.snapshot()?.dirty_submodules;
         for path in declared {
             let directory = self.path().join(from_bytes(&path));
             let is_filled = fs::symlink_metadata(directory.join(".git")).is_ok();

@@ -8,6 +8,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::copy::CopyPlan;
+use crate::records::On;
 use crate::worktrees::{self, Durability, Linked, Place, place_of};
 use crate::{Repository, WorkspaceError};
 
@@ -59,15 +60,18 @@ pub fn verification(
     let path = place_of(path);
     let files = CopyPlan::new(from, copy)?;
     clear(repo, &path, candidate)?;
-    let linked = match worktrees::add(repo, &path, &["--detach"], candidate.as_str()) {
+    let missing = |error| match error {
         // Most of all it is the commit that may be missing; git's own words would not say so.
-        Err(error @ WorkspaceError::Git { .. }) => {
-            return Err(repo.require(candidate).err().unwrap_or(error));
-        }
-        made => made?,
+        WorkspaceError::Git { .. } => repo.require(candidate).err().unwrap_or(error),
+        error => error,
     };
-    linked.set_mark(MARK, candidate.as_str(), Durability::WithTheRest)?;
-    worktrees::check_out(&linked)?;
+    let linked = worktrees::add(repo, &path, On::Commit(candidate)).map_err(missing)?;
+    let marked = linked.set_mark(MARK, candidate.as_str(), Durability::WithTheRest);
+    if let Err(error) = marked.and_then(|()| worktrees::check_out(&linked)) {
+        // What cannot be removed now is removed by the next call.
+        let _ = worktrees::remove(repo, &linked);
+        return Err(missing(error));
+    }
     let warnings = files.carry_out(&path)?;
     Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
 }

@@ -10,7 +10,7 @@ use towline_core::Commit;
 
 use crate::embedded::Nested;
 use crate::git::Git;
-use crate::private_index::{self, Snapshot};
+use crate::private_index::{Snapshot, Source};
 use crate::repository::{find_commit, find_objects};
 use crate::worktrees::{self, Linked, place_of};
 use crate::{Repository, WorkspaceError};
@@ -113,7 +113,7 @@ impl Workspace {
             return Err(WorkspaceError::NotOurs { path: self.linked.path });
         }
         let parent = self.parent()?;
-        let tree = self.snapshot(&parent.commit)?.index.write_tree()?;
+        let tree = self.snapshot()?.index.write_tree()?;
         if tree != parent.tree {
             return Err(WorkspaceError::Dirty { path: self.linked.path });
         }
@@ -168,9 +168,16 @@ impl Workspace {
     }
 
     /// Everything in the worktree that is not ignored.
-    pub(crate) fn snapshot(&self, head: &Commit) -> Result<Snapshot, WorkspaceError> {
-        let Linked { record, .. } = &self.linked;
-        private_index::snapshot(&self.repository, &self.git(), record, head, &self.base, Nested::AsFiles)
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
+        let source = Source {
+            repo: &self.repository,
+            git: &self.git(),
+            git_dir: &self.linked.record,
+            head: &|| Ok(self.parent()?.commit),
+            base: &self.base,
+            nested: Nested::AsFiles,
+        };
+        source.snapshot()
     }
 
     fn git(&self) -> Git {

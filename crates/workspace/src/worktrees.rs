@@ -11,7 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::git::{Git, records};
+use crate::git::{self, Git};
+use crate::records::{self, On};
 use crate::{Repository, WorkspaceError};
 
 /// How often the list of worktrees is asked for while another process changes it, and the pause in between.
@@ -107,7 +108,7 @@ pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<Path
     let list = repo.git().command("worktree").args(["list", "--porcelain", "-z"]).run()?;
     let wanted = format!("branch refs/heads/{branch}");
     let mut path = None;
-    for line in records(&list) {
+    for line in git::records(&list) {
         if let Some(worktree) = line.strip_prefix(b"worktree ") {
             path = Some(PathBuf::from(OsString::from_vec(worktree.to_vec())));
         } else if line == wanted.as_bytes() {
@@ -118,18 +119,20 @@ pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<Path
 }
 
 /// Makes a worktree without files in it; they are written later, beside those of other worktrees.
-pub(crate) fn add(
-    repo: &Repository,
-    path: &Path,
-    options: &[&str],
-    on: &str,
-) -> Result<Linked, WorkspaceError> {
+pub(crate) fn add(repo: &Repository, path: &Path, on: On<'_>) -> Result<Linked, WorkspaceError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
     }
     let _turn = Turn::take(repo)?;
-    let add = repo.git();
-    add.command("worktree").args(["add", "--no-checkout"]).args(options).arg(path).arg(on).run()?;
+    if let Some(record) = records::make(repo, path, on)? {
+        return Ok(Linked { record, path: path.to_path_buf() });
+    }
+    let git = repo.git();
+    let add = git.command("worktree").args(["add", "--no-checkout"]);
+    match on {
+        On::Commit(commit) => add.arg("--detach").arg(path).arg(commit.as_str()).run()?,
+        On::Branch(branch) => add.arg(path).arg(branch).run()?,
+    };
     find(repo, path)?.ok_or_else(|| WorkspaceError::Broken {
         path: path.to_path_buf(),
         what: "git has no record of it".to_owned(),
@@ -149,8 +152,7 @@ pub(crate) fn remove(repo: &Repository, linked: &Linked) -> Result<(), Workspace
     must_be_removable(repo, &linked.path)?;
     remove_tree(&linked.path)?;
     let _turn = Turn::take(repo)?;
-    // What `git worktree remove` does by now, without the time that git takes to start.
-    remove_tree(&linked.record)
+    records::remove(repo, &linked.record)
 }
 
 /// Whether a directory is there. A link or a file in its place is an error: it is not what git has a record of, and what
