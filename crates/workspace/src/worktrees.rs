@@ -75,6 +75,18 @@ pub(crate) enum Durability {
 
 /// All linked worktrees. Records that another process is just making or removing are left out.
 pub(crate) fn all(repo: &Repository) -> Result<Vec<Linked>, WorkspaceError> {
+    matching(repo, |_| true)
+}
+
+/// The worktree whose files are at `path` (settled), if git has a record of one.
+pub(crate) fn find(repo: &Repository, path: &Path) -> Result<Option<Linked>, WorkspaceError> {
+    // There may be hundreds, and finding out where one really is takes time. Its own name is always as it is recorded.
+    let named_alike = matching(repo, |recorded| recorded.file_name() == path.file_name())?;
+    Ok(named_alike.into_iter().find(|linked| linked.path == path))
+}
+
+/// The linked worktrees whose recorded place passes.
+fn matching(repo: &Repository, passes: impl Fn(&Path) -> bool) -> Result<Vec<Linked>, WorkspaceError> {
     let directory = repo.worktree_records();
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
@@ -90,16 +102,11 @@ pub(crate) fn all(repo: &Repository) -> Result<Vec<Linked>, WorkspaceError> {
         }
         // Relative when the user has set worktree.useRelativePaths.
         let dot_git = record.join(OsString::from_vec(dot_git));
-        if let Some(path) = dot_git.parent() {
+        if let Some(path) = dot_git.parent().filter(|path| passes(path)) {
             found.push(Linked { path: place_of(path), record });
         }
     }
     Ok(found)
-}
-
-/// The worktree whose files are at `path` (settled), if git has a record of one.
-pub(crate) fn find(repo: &Repository, path: &Path) -> Result<Option<Linked>, WorkspaceError> {
-    Ok(all(repo)?.into_iter().find(|linked| linked.path == path))
 }
 
 /// Where a branch is checked out, if it is.
