@@ -104,6 +104,8 @@ fn several_are_removed_at_once_and_a_typing_error_removes_none() {
     assert_eq!(desk.towline(["ls", "--json"]).json().as_array().map(Vec::len), Some(2));
     let merged = desk.towline(["merge", &one]);
     assert_eq!(merged.code, Some(0), "{merged:?}");
+    let workspace = desk.show(&two)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::write(Path::new(&workspace).join("notes.txt"), "by hand\n").expect("written");
     let removed = desk.towline(["rm", &one, &two, &one, "--json"]);
     assert_eq!(removed.code, Some(4), "one of them is not merged: {removed:?}");
     let report = removed.json();

@@ -71,11 +71,14 @@ impl Repository {
         Ok(Self::from_parts(root, git_dir, common_dir, Owner::User))
     }
 
-    /// The repository whose root was found before. Where everything is at its usual place, git need not be asked again.
+    /// The repository whose root was found before. Where everything is at its usual place, and said to be, git need not be
+    /// asked again.
     pub fn at(root: &Path) -> Result<Self, WorkspaceError> {
         let git_dir = root.join(".git");
-        let is_usual = git_dir.join("HEAD").is_file() && git_dir.join("objects").is_dir();
-        if is_usual && !git_dir.join("commondir").exists() {
+        let is_whole = git_dir.join("HEAD").is_file() && git_dir.join("objects").is_dir();
+        let config = std::fs::read_to_string(git_dir.join("config")).unwrap_or_default();
+        let is_usual = config.contains("bare = false") && !config.to_lowercase().contains("worktree");
+        if is_whole && is_usual && !git_dir.join("commondir").exists() {
             return Ok(Self::from_parts(root.to_path_buf(), git_dir.clone(), git_dir, Owner::User));
         }
         Self::discover(root)

@@ -33,6 +33,9 @@ fn a_root_that_was_found_before_leads_to_the_same_repository_wherever_its_histor
         let (at, found) = (Repository::at(root).unwrap(), Repository::discover(root).unwrap());
         assert_eq!(format!("{at:?}"), format!("{found:?}"));
     }
+    git(&project.root, ["config", "core.bare", "true"]);
+    let error = Repository::at(&project.root).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NoWorkingTree { .. }), "{error:?}");
     fs::remove_file(project.root.join(".git/HEAD")).unwrap();
     let error = Repository::at(&project.root).unwrap_err();
     assert!(matches!(&error, WorkspaceError::NotARepository { .. }), "{error:?}");
