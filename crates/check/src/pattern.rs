@@ -17,20 +17,20 @@ pub(crate) fn found_in_stdout(run_dir: &Path, pattern: &Regex) -> io::Result<boo
     loop {
         let chunk = log.read()?;
         if chunk.is_empty() {
-            return Ok(framer.finish().is_some_and(|last| matches(&last, pattern)));
+            return Ok(framer.finish().is_some_and(|last| matches(last, pattern)));
         }
         framer.push(chunk);
         while let Some(line) = framer.pull() {
-            if matches(&line, pattern) {
+            if matches(line, pattern) {
                 return Ok(true);
             }
         }
     }
 }
 
-fn matches(framed: &Framed, pattern: &Regex) -> bool {
+fn matches(framed: Framed<'_>, pattern: &Regex) -> bool {
     match framed {
-        Framed::Line(line) => pattern.is_match(line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes)),
+        Framed::Line(line) => pattern.is_match(line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes)),
         Framed::TooLong { .. } => false,
     }
 }

@@ -59,12 +59,12 @@ impl Reading {
 
     /// What the next whole line means, if there is one.
     pub(crate) fn next_line(&mut self) -> Option<Understood> {
-        self.framer.pull().map(|framed| self.understand(&framed))
+        self.framer.pull().map(|framed| understand(&mut *self.protocol, framed))
     }
 
     /// What the rest behind the last whole line means, once there will be no more output.
     pub(crate) fn rest(&mut self) -> Option<Understood> {
-        self.framer.finish().map(|framed| self.understand(&framed))
+        self.framer.finish().map(|framed| understand(&mut *self.protocol, framed))
     }
 
     /// How to pass on what the operator wants.
@@ -84,19 +84,14 @@ impl Reading {
         };
         (last, end, Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail })
     }
+}
 
-    fn understand(&mut self, framed: &Framed) -> Understood {
-        match framed {
-            Framed::Line(line) => {
-                let raw = RawRef { offset: line.offset, length: line.length() };
-                (raw, self.protocol.on_frame(Frame::Line(&line.bytes)))
-            }
-            Framed::TooLong { offset, len } => {
-                let raw = RawRef { offset: *offset, length: *len };
-                (raw, self.protocol.on_frame(Frame::TooLong { length: *len }))
-            }
-        }
-    }
+fn understand(protocol: &mut dyn Protocol, framed: Framed<'_>) -> Understood {
+    let (offset, length, frame) = match framed {
+        Framed::Line(line) => (line.offset, line.length(), Frame::Line(line.bytes)),
+        Framed::TooLong { offset, len } => (offset, len, Frame::TooLong { length: len }),
+    };
+    (RawRef { offset, length }, protocol.on_frame(frame))
 }
 
 fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {

@@ -1,28 +1,30 @@
 //! Cuts a stream of bytes into lines, whatever the chunks it arrives in.
 //!
 //! Works on bytes: text that is not valid UTF-8 passes unharmed, and a character split between two chunks is
-//! whole again in its line. A line longer than the cap is not kept in memory: it is reported with its place, so
-//! that its bytes can still be read from the log, and the framing goes on behind it. This never does I/O.
-
-use std::collections::VecDeque;
+//! whole again in its line. Lines are given out where they lie, so that no line costs memory of its own. A line longer
+//! than the cap is not kept in memory: it is reported with its place, so that its bytes can still be read from the log,
+//! and the framing goes on behind it. This never does I/O.
 
 use memchr::memchr;
 
 /// The longest line that is kept, unless told otherwise: 64 MiB.
 pub const DEFAULT_LINE_CAP: usize = 64 * 1024 * 1024;
 
+/// The memory that is kept for chunks to come. What a longer line took beyond it is given back once that line is through.
+const LASTING_CAPACITY: usize = 1024 * 1024;
+
 /// One line of a stream, without its newline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
     /// Where in the stream its first byte stands.
     pub offset: u64,
     /// Its bytes, all of them but the newline.
-    pub bytes: Vec<u8>,
+    pub bytes: &'a [u8],
     /// How it ended.
     pub end: LineEnd,
 }
 
-impl Line {
+impl Line<'_> {
     /// How many bytes of the stream it covers, without the newline.
     pub fn length(&self) -> u64 {
         self.bytes.len() as u64
@@ -39,10 +41,10 @@ pub enum LineEnd {
 }
 
 /// What the framer finds in the stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Framed {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framed<'a> {
     /// A line.
-    Line(Line),
+    Line(Line<'a>),
     /// A line longer than the cap; its bytes were not kept.
     TooLong {
         /// Where in the stream its first byte stands.
@@ -52,16 +54,20 @@ pub enum Framed {
     },
 }
 
-/// The framer: push bytes in, pull lines out.
+/// The framer: push bytes in, pull lines out until there are no more, and push again.
 #[derive(Debug)]
 pub struct LineFramer {
     cap: usize,
-    /// Where the line being collected begins.
+    /// Where in the stream the next line begins.
     line_offset: u64,
-    /// Its length so far; more than `partial` holds once it has outgrown the cap.
-    line_length: u64,
-    partial: Vec<u8>,
-    ready: VecDeque<Framed>,
+    /// How much of the beginning of that line was not kept, because it has outgrown the cap.
+    forgotten: u64,
+    /// What was taken in.
+    bytes: Vec<u8>,
+    /// How many of these bytes were given out.
+    given: usize,
+    /// How many of these bytes were looked at: there is no newline between what was given out and here.
+    searched: usize,
 }
 
 impl Default for LineFramer {
@@ -78,59 +84,73 @@ impl LineFramer {
 
     /// A framer that keeps lines of at most `cap` bytes.
     pub fn with_cap(offset: u64, cap: usize) -> Self {
-        Self { cap, line_offset: offset, line_length: 0, partial: Vec::new(), ready: VecDeque::new() }
+        Self { cap, line_offset: offset, forgotten: 0, bytes: Vec::new(), given: 0, searched: 0 }
     }
 
     /// Takes in the next bytes of the stream.
     pub fn push(&mut self, chunk: &[u8]) {
-        let mut rest = chunk;
-        while let Some(end) = memchr(b'\n', rest) {
-            self.extend(&rest[..end]);
-            let framed = self.take(LineEnd::Newline);
-            // The newline belongs to no line, but it has its place in the stream.
-            self.line_offset += 1;
-            self.ready.push_back(framed);
-            rest = &rest[end + 1..];
-        }
-        self.extend(rest);
+        self.let_go_of_given();
+        self.bytes.extend_from_slice(chunk);
     }
 
     /// Gives out the next whole line, if there is one.
-    pub fn pull(&mut self) -> Option<Framed> {
-        self.ready.pop_front()
+    pub fn pull(&mut self) -> Option<Framed<'_>> {
+        match memchr(b'\n', &self.bytes[self.searched..]) {
+            Some(length) => Some(self.give(self.searched + length, LineEnd::Newline)),
+            None => {
+                self.searched = self.bytes.len();
+                self.forget_if_too_long();
+                None
+            }
+        }
     }
 
     /// Says that the stream has ended, and gives out what stood behind its last newline. To be called when
     /// [`LineFramer::pull`] has nothing left.
-    pub fn finish(&mut self) -> Option<Framed> {
-        (self.line_length > 0).then(|| self.take(LineEnd::EndOfStream))
+    pub fn finish(&mut self) -> Option<Framed<'_>> {
+        let has_rest = self.forgotten > 0 || self.given < self.bytes.len();
+        has_rest.then(|| self.give(self.bytes.len(), LineEnd::EndOfStream))
     }
 
-    /// Where the line that is still being collected begins: a reader that starts again from here misses nothing.
+    /// Where the next line begins: a reader that starts again from here misses nothing.
     pub fn resume_offset(&self) -> u64 {
         self.line_offset
     }
 
-    fn extend(&mut self, piece: &[u8]) {
-        self.line_length += piece.len() as u64;
-        if self.is_too_long() {
-            self.partial = Vec::new();
-        } else {
-            self.partial.extend_from_slice(piece);
+    fn let_go_of_given(&mut self) {
+        self.bytes.drain(..self.given);
+        self.searched -= self.given;
+        self.given = 0;
+        if self.bytes.len() < LASTING_CAPACITY {
+            self.bytes.shrink_to(LASTING_CAPACITY);
         }
     }
 
-    fn is_too_long(&self) -> bool {
-        self.line_length > self.cap as u64
+    fn forget_if_too_long(&mut self) {
+        let length = self.forgotten + (self.bytes.len() - self.given) as u64;
+        if length > self.cap as u64 {
+            self.forgotten = length;
+            self.bytes.truncate(self.given);
+            self.searched = self.given;
+        }
     }
 
-    fn take(&mut self, end: LineEnd) -> Framed {
-        let too_long = self.is_too_long();
-        let offset = self.line_offset;
-        let len = std::mem::take(&mut self.line_length);
-        let bytes = std::mem::take(&mut self.partial);
-        self.line_offset += len;
-        if too_long { Framed::TooLong { offset, len } } else { Framed::Line(Line { offset, bytes, end }) }
+    /// Gives out the line that ends before `end`.
+    fn give(&mut self, end: usize, how: LineEnd) -> Framed<'_> {
+        // A newline belongs to no line, but it has its place in the stream.
+        let newline = match how {
+            LineEnd::Newline => 1,
+            LineEnd::EndOfStream => 0,
+        };
+        let (begin, offset) = (self.given, self.line_offset);
+        let len = std::mem::take(&mut self.forgotten) + (end - begin) as u64;
+        self.given = end + newline;
+        self.searched = self.given;
+        self.line_offset += len + newline as u64;
+        if len > self.cap as u64 {
+            return Framed::TooLong { offset, len };
+        }
+        Framed::Line(Line { offset, bytes: &self.bytes[begin..end], end: how })
     }
 }
 
@@ -150,11 +170,28 @@ mod tests {
         }
     }
 
-    fn line(offset: u64, bytes: &[u8], end: LineEnd) -> Framed {
-        Framed::Line(Line { offset, bytes: bytes.to_vec(), end })
+    const fn line(offset: u64, bytes: &[u8], end: LineEnd) -> Framed<'_> {
+        Framed::Line(Line { offset, bytes, end })
     }
 
-    fn frame_in_chunks(stream: &[u8], cap: usize, dice: &mut Dice) -> Vec<Framed> {
+    /// The same line where it stands in the stream, for as long as that is there.
+    fn in_stream<'s>(found: Framed<'_>, stream: &'s [u8]) -> Framed<'s> {
+        match found {
+            Framed::Line(Line { offset, bytes, end }) => {
+                let begin = usize::try_from(offset).unwrap();
+                let there = &stream[begin..begin + bytes.len()];
+                assert_eq!(bytes, there);
+                line(offset, there, end)
+            }
+            Framed::TooLong { offset, len } => Framed::TooLong { offset, len },
+        }
+    }
+
+    fn pull_all<'s>(framer: &mut LineFramer, stream: &'s [u8]) -> Vec<Framed<'s>> {
+        std::iter::from_fn(|| framer.pull().map(|found| in_stream(found, stream))).collect()
+    }
+
+    fn frame_in_chunks<'s>(stream: &'s [u8], cap: usize, dice: &mut Dice) -> Vec<Framed<'s>> {
         let mut framer = LineFramer::with_cap(0, cap);
         let mut found = Vec::new();
         let mut rest = stream;
@@ -163,16 +200,16 @@ mod tests {
             framer.push(chunk);
             rest = behind;
             if dice.roll(3) == 0 {
-                found.extend(std::iter::from_fn(|| framer.pull()));
+                found.extend(pull_all(&mut framer, stream));
             }
         }
-        found.extend(std::iter::from_fn(|| framer.pull()));
-        found.extend(framer.finish());
+        found.extend(pull_all(&mut framer, stream));
+        found.extend(framer.finish().map(|last| in_stream(last, stream)));
         found
     }
 
     /// What the framer must find, said in the plainest way: by splitting the whole stream.
-    fn frame_at_once(stream: &[u8], cap: usize) -> Vec<Framed> {
+    fn frame_at_once(stream: &[u8], cap: usize) -> Vec<Framed<'_>> {
         let mut offset = 0;
         let mut found = Vec::new();
         for piece in stream.split_inclusive(|byte| *byte == b'\n') {
@@ -211,23 +248,33 @@ mod tests {
     fn a_line_past_the_cap_is_reported_and_not_kept_and_reading_goes_on() {
         let mut framer = LineFramer::with_cap(100, 1024);
         framer.push(b"first\n");
+        assert_eq!(framer.pull(), Some(line(100, b"first", LineEnd::Newline)));
         for _ in 0..1000 {
             framer.push(&[b'x'; 1024]);
-            assert!(framer.partial.capacity() <= 4096);
+            assert_eq!(framer.pull(), None);
+            assert!(framer.bytes.capacity() <= 4096);
         }
         framer.push(b"\nafter\nhalf");
-        let found: Vec<_> = std::iter::from_fn(|| framer.pull()).collect();
-        assert_eq!(
-            found,
-            [
-                line(100, b"first", LineEnd::Newline),
-                Framed::TooLong { offset: 106, len: 1_024_000 },
-                line(1_024_107, b"after", LineEnd::Newline),
-            ]
-        );
+        assert_eq!(framer.pull(), Some(Framed::TooLong { offset: 106, len: 1_024_000 }));
+        assert_eq!(framer.pull(), Some(line(1_024_107, b"after", LineEnd::Newline)));
+        assert_eq!(framer.pull(), None);
         assert_eq!(framer.resume_offset(), 1_024_113);
         assert_eq!(framer.finish(), Some(line(1_024_113, b"half", LineEnd::EndOfStream)));
         assert_eq!(framer.finish(), None);
+    }
+
+    #[test]
+    fn the_memory_of_a_long_line_is_given_back() {
+        let mut framer = LineFramer::default();
+        let long = vec![b'x'; 4 * LASTING_CAPACITY];
+        framer.push(&long);
+        assert_eq!(framer.pull(), None);
+        framer.push(b"\nhalf");
+        assert_eq!(framer.pull(), Some(line(0, &long, LineEnd::Newline)));
+        framer.push(b" and half\n");
+        assert!(framer.bytes.capacity() <= LASTING_CAPACITY);
+        let offset = long.len() as u64 + 1;
+        assert_eq!(framer.pull(), Some(line(offset, b"half and half", LineEnd::Newline)));
     }
 
     #[test]
@@ -242,9 +289,8 @@ mod tests {
     fn a_stream_that_ends_with_a_newline_has_no_partial_line() {
         let mut framer = LineFramer::default();
         framer.push(b"\n\nx\n");
-        let found: Vec<_> = std::iter::from_fn(|| framer.pull()).collect();
         assert_eq!(
-            found,
+            pull_all(&mut framer, b"\n\nx\n"),
             [line(0, b"", LineEnd::Newline), line(1, b"", LineEnd::Newline), line(2, b"x", LineEnd::Newline)]
         );
         assert_eq!(framer.finish(), None);

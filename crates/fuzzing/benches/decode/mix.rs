@@ -97,19 +97,19 @@ fn to_events(bytes: &[u8], protocol: &mut dyn Protocol) {
     for chunk in bytes.chunks(CHUNK_BYTES) {
         framer.push(chunk);
         while let Some(framed) = framer.pull() {
-            black_box(protocol.on_frame(frame(&framed)));
+            black_box(protocol.on_frame(frame(framed)));
         }
     }
     if let Some(framed) = framer.finish() {
-        black_box(protocol.on_frame(frame(&framed)));
+        black_box(protocol.on_frame(frame(framed)));
     }
     black_box(protocol.on_exit(&ProcessEnd { code: Some(0), ..ProcessEnd::default() }));
 }
 
-fn frame(framed: &Framed) -> Frame<'_> {
+fn frame(framed: Framed<'_>) -> Frame<'_> {
     match framed {
-        Framed::Line(line) => Frame::Line(&line.bytes),
-        Framed::TooLong { len, .. } => Frame::TooLong { length: *len },
+        Framed::Line(line) => Frame::Line(line.bytes),
+        Framed::TooLong { len, .. } => Frame::TooLong { length: len },
     }
 }
 
