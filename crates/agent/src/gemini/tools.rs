@@ -16,7 +16,7 @@ const SUBJECTS: [&str; 8] =
 const PATHS: [&str; 3] = ["file_path", "absolute_path", "path"];
 
 /// A call at work.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Call {
     id: String,
     name: String,
@@ -44,10 +44,10 @@ impl Call {
 
     pub(super) fn begun(&self, input: Value) -> AgentEvent {
         let input = (!input.is_null()).then(|| text::clipped(input));
-        AgentEvent::Tool(ToolUse { input, ..self.event(ToolStatus::Running) })
+        AgentEvent::Tool(ToolUse { input, ..self.clone().event(ToolStatus::Running) })
     }
 
-    pub(super) fn ended(&self, result: &wire::ToolResult<'_>) -> AgentEvent {
+    pub(super) fn ended(self, result: &wire::ToolResult<'_>) -> AgentEvent {
         let status = if result.status.as_str() == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
         let words = result.error.as_ref().map(|error| error.message.as_str());
         let output = result.output.as_deref().filter(|output| !output.is_empty()).or(words);
@@ -56,22 +56,13 @@ impl Call {
     }
 
     /// The answer that wanted it broke off, and was asked for again: nobody makes this call.
-    pub(super) fn dropped(&self) -> AgentEvent {
+    pub(super) fn dropped(self) -> AgentEvent {
         AgentEvent::Tool(self.event(ToolStatus::Cancelled))
     }
 
-    fn event(&self, status: ToolStatus) -> ToolUse {
-        ToolUse {
-            id: self.id.clone(),
-            tool: self.kind,
-            name: self.name.clone(),
-            title: self.title.clone(),
-            status,
-            input: None,
-            output: None,
-            exit_code: None,
-            paths: self.paths.clone(),
-        }
+    fn event(self, status: ToolStatus) -> ToolUse {
+        let Self { id, name, title, kind: tool, paths } = self;
+        ToolUse { id, tool, name, title, status, input: None, output: None, exit_code: None, paths }
     }
 }
 
