@@ -16,9 +16,6 @@ use crate::json::Text;
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
 
-/// How a line begins when it says its version first.
-const VERSION_FIRST: &str = r#"{"jsonrpc":"2.0","#;
-
 /// The code for a method that is not known.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
 
@@ -133,9 +130,8 @@ impl<Purpose> Peer<Purpose> {
     where
         Purpose: Copy,
     {
-        let fields = line.strip_prefix(VERSION_FIRST).or_else(|| line.strip_prefix('{'))?;
-        let (id, rest) = fields.strip_prefix(r#""id":""#)?.split_once('"')?;
-        let result = rest.strip_prefix(r#","result":"#)?.strip_suffix('}')?;
+        let (id, rest) = after_name("id", after_version(line)?)?.strip_prefix('"')?.split_once('"')?;
+        let result = after_name("result", rest.strip_prefix(',')?)?.strip_suffix('}')?;
         let purpose = *self.waiting.get(id)?;
         Some(UsualAnswer { id, purpose, result })
     }
@@ -166,6 +162,27 @@ impl<Purpose> Peer<Purpose> {
             (None, None) => None,
         }
     }
+}
+
+/// The method of a line that names it before all but the version, as most do.
+pub(crate) fn leading_method(line: &str) -> Option<&str> {
+    let (method, _) = after_name("method", after_version(line)?)?.strip_prefix('"')?.split_once('"')?;
+    Some(method)
+}
+
+/// The fields of a line but for the version, where that comes first.
+fn after_version(line: &str) -> Option<&str> {
+    let fields = line.strip_prefix('{')?;
+    let version = after_name("jsonrpc", fields);
+    Some(version.and_then(|version| version.strip_prefix(r#""2.0","#)).unwrap_or(fields))
+}
+
+/// What follows the name of this field. Both usual ways to write JSON are known: without spaces, and with one after each
+/// comma and colon.
+fn after_name<'a>(name: &str, fields: &'a str) -> Option<&'a str> {
+    let field = fields.strip_prefix(' ').unwrap_or(fields);
+    let value = field.strip_prefix('"')?.strip_prefix(name)?.strip_prefix("\":")?;
+    Some(value.strip_prefix(' ').unwrap_or(value))
 }
 
 /// The parameters of a line in one go; none when it is no news, or they are of another shape.
@@ -254,9 +271,11 @@ mod tests {
         let mut peer = Peer::default();
         peer.request("hello", 7, "initialize", Value::Null);
         let wanted = Some(UsualAnswer { id: "hello", purpose: 7, result: r#"{"b":2}"# });
-        for line in
-            [r#"{"id":"hello","result":{"b":2}}"#, r#"{"jsonrpc":"2.0","id":"hello","result":{"b":2}}"#]
-        {
+        for line in [
+            r#"{"id":"hello","result":{"b":2}}"#,
+            r#"{"jsonrpc":"2.0","id":"hello","result":{"b":2}}"#,
+            r#"{"jsonrpc": "2.0", "id": "hello", "result": {"b":2}}"#,
+        ] {
             assert_eq!(peer.usual_answer(line), wanted, "{line}");
         }
         for other in [
@@ -270,6 +289,20 @@ mod tests {
         }
         peer.is_answered("hello");
         assert_eq!(peer.usual_answer(r#"{"id":"hello","result":{}}"#), None);
+    }
+
+    #[test]
+    fn a_method_is_known_at_once_only_where_it_comes_first() {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"a/b"}"#,
+            r#"{"jsonrpc": "2.0", "method": "a/b"}"#,
+            r#"{"method":"a/b"}"#,
+        ] {
+            assert_eq!(leading_method(line), Some("a/b"), "{line}");
+        }
+        for other in ["", "{}", r#"{"id":1,"method":"a/b"}"#, r#"{"method":7}"#, r#"{"methods":"a/b"}"#] {
+            assert_eq!(leading_method(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -39,6 +39,10 @@ pub(crate) fn tail(text: &str, bytes: usize) -> &str {
 
 /// The first line that says something, short enough for a list.
 pub(crate) fn one_line(text: &str) -> String {
+    // Most are short, and one line as they are.
+    if text.len() <= TITLE && !text.contains('\n') {
+        return text.trim().to_owned();
+    }
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let cut = head(line, TITLE);
     let more = cut.len() < line.len() || text.trim().lines().nth(1).is_some();

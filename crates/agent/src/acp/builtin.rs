@@ -123,9 +123,11 @@ impl AcpProtocol {
             "_towline/retrying" => {
                 let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
                 // What it said before it failed comes first.
-                let said = self.speech.over();
+                let mut actions = Vec::new();
+                self.speech.over(&mut actions);
                 let retrying = AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() };
-                return Ok(said.chain([retrying]).map(Action::emit).collect());
+                actions.push(Action::emit(retrying));
+                return Ok(actions);
             }
             "_towline/compacted" => {
                 let Compacted { before, after } = read(params).ok_or_else(unknown)?;

@@ -7,6 +7,7 @@ use towline_core::{End, Refusal, TurnStop};
 
 use super::builtin;
 use super::opening::Way;
+use crate::json::{self, Text, lenient_objects};
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
 use crate::text;
@@ -129,7 +130,7 @@ impl Outcome {
             Self::Failed(
                 Failed::Prompt { error, .. } | Failed::Session { error, .. } | Failed::Opening { error, .. },
             ) => {
-                let by_words = || matches!(meaning(error), Meaning::Auth).then_some(401);
+                let by_words = || matches!(meaning(error, &words(error)), Meaning::Auth).then_some(401);
                 let status = status(error).or_else(by_words);
                 failed(status, &format!("error {}", error.code))
             }
@@ -181,7 +182,7 @@ fn with_outcome(outcome: &Outcome) -> End {
             End::Auth { message: "the agent has no model: no provider is signed in to".to_owned() }
         }
         Outcome::Failed(Failed::Session { way: Way::Load | Way::Resume, error })
-            if meaning(error) != Meaning::Auth =>
+            if meaning(error, &words(error)) != Meaning::Auth =>
         {
             End::ResumeRefused { why: Refusal::NotFound }
         }
@@ -208,7 +209,7 @@ pub(crate) enum Meaning {
 
 fn failed(what: &str, error: &RpcError) -> End {
     let message = words(error);
-    match meaning(error) {
+    match meaning(error, &message) {
         Meaning::Auth => End::Auth { message },
         Meaning::Limit => End::RateLimited { until: builtin::until(error) },
         Meaning::Overflow => End::ContextOverflow,
@@ -224,7 +225,7 @@ fn status(error: &RpcError) -> Option<u16> {
     u16::try_from(error.code).ok().filter(|code| (400..600).contains(code) && has_answered)
 }
 
-fn meaning(error: &RpcError) -> Meaning {
+fn meaning(error: &RpcError, words: &str) -> Meaning {
     if let Some(meaning) = builtin::class(error).and_then(builtin::meaning) {
         return meaning;
     }
@@ -235,7 +236,7 @@ fn meaning(error: &RpcError) -> Meaning {
         (_, Some("ProviderAuthError")) => Meaning::Auth,
         (Some(401..=403 | 429), _) => meaning_of(status, ""),
         (_, Some("ContextOverflowError")) => Meaning::Overflow,
-        _ => meaning_of(status, &words(error)),
+        _ => meaning_of(status, words),
     }
 }
 
@@ -266,10 +267,21 @@ fn meaning_of_words(words: &str) -> Meaning {
     }
 }
 
+lenient_objects! {
+    /// A provider's answer, where it is the message of a refusal as it came.
+    Quoted<'de> {
+        "error" => error: QuotedError<'de>,
+    }
+
+    QuotedError<'de> {
+        "message" => message: Option<Text<'de>>,
+    }
+}
+
 /// What a refusal says, without the words that say nothing.
 fn words(error: &RpcError) -> String {
-    let inner: Option<serde_json::Value> = serde_json::from_str(&error.message).ok();
-    let quoted = inner.as_ref().and_then(|inner| inner.pointer("/error/message")?.as_str());
+    let quoted: Option<Quoted<'_>> = json::lenient_line(&error.message);
+    let quoted = quoted.as_ref().and_then(|quoted| quoted.error.message.as_deref());
     let details = ["/details", "/message"].iter().find_map(|field| error.data.pointer(field)?.as_str());
     let message = quoted.unwrap_or_else(|| {
         let bare = error.message.strip_prefix("Internal error").unwrap_or(&error.message);

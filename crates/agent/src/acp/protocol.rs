@@ -293,7 +293,8 @@ impl Protocol for AcpProtocol {
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
         self.stdin = Stdin::Closed;
-        let mut actions: Vec<_> = self.speech.over().map(Action::emit).collect();
+        let mut actions = Vec::new();
+        self.speech.over(&mut actions);
         actions.extend(self.unrecognised.rest());
         let end = classify(&self.evidence);
         actions.extend(exit.oddity_after(&end).map(notice));

@@ -77,14 +77,15 @@ impl AcpProtocol {
     fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest<'_>) -> Vec<Action> {
         let id = String::from(asked.tool_call.tool_call_id.clone());
         let mut actions = self.work_is_seen();
-        actions.extend(self.speech.over().map(Action::emit));
+        self.speech.over(&mut actions);
         let call = self.calls.entry(id.clone()).or_default();
         let was_known = call.is_known();
         // A call that is asked about has not begun, whatever was said of it before.
         call.learn(&id, self.preset, wire::Update { status: None, ..asked.tool_call });
         let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
         if !was_known {
-            actions.extend(self.tell_call(&id));
+            let denied = self.denied.contains(&id);
+            actions.extend(call.event(&id, &self.servers, denied).map(Action::emit));
         }
         let Ruling { verdict, by, rule } = self.ruling(&ruled);
         match verdict {
@@ -168,7 +169,7 @@ impl AcpProtocol {
         match Form::read(&asked) {
             Some(form) => {
                 let mut actions = self.work_is_seen();
-                actions.extend(self.speech.over().map(Action::emit));
+                self.speech.over(&mut actions);
                 let about = About::Choice { parts: form.parts(&asked.message) };
                 actions.push(self.ask(request.id, about, Waiting::Form(form)));
                 actions

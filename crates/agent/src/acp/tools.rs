@@ -3,6 +3,8 @@
 //! The protocol has kinds of tools, not names. So that the same rules hold for every agent, a command is `Bash`, a
 //! change of a file `Edit` or `Write`, and so on; only a tool of no such kind goes by a name of its own.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
@@ -105,7 +107,7 @@ impl Call {
     }
 
     /// The call as an event, when that is news. `denied` says that its end is ours.
-    pub(super) fn event(&mut self, id: &str, tool: &str, denied: bool) -> Option<AgentEvent> {
+    pub(super) fn event(&mut self, id: &str, servers: &[String], denied: bool) -> Option<AgentEvent> {
         let failed = self.exit_code.is_some_and(|code| code != 0);
         let status = match self.status.unwrap_or(ToolStatus::Pending) {
             ToolStatus::Failed if denied => ToolStatus::Denied,
@@ -117,12 +119,13 @@ impl Call {
             return None;
         }
         self.told = Some((status, self.title.clone()));
+        let (tool, _) = self.name(servers);
         let output = status.is_over().then(|| self.output.clone());
-        let title = if self.title.is_empty() { tool.to_owned() } else { text::one_line(&self.title) };
+        let title = if self.title.is_empty() { tool.to_string() } else { text::one_line(&self.title) };
         Some(AgentEvent::Tool(ToolUse {
             id: id.to_owned(),
-            tool: self.sort(tool),
-            name: tool.to_owned(),
+            tool: self.sort(&tool),
+            name: tool.to_string(),
             title,
             status,
             input: (!self.input.is_null()).then(|| text::clipped(self.input.clone())),
@@ -208,14 +211,14 @@ impl Call {
         let raw = || self.input.as_object().cloned().unwrap_or_default();
         let only = |field: &str, value: Value| Map::from_iter([(field.to_owned(), value)]);
         let changes = || self.changes.iter().map(|(_, text)| Value::from(text.as_str())).collect();
-        let input = match tool.as_str() {
+        let input = match &*tool {
             "Bash" => self.command(preset).map(|command| only("command", command.into())),
             "WebFetch" => self.field("url").map(|url| only("url", url.into())),
             "Edit" | "Write" if !self.changes.is_empty() => Some(only("content", changes())),
             _ => None,
         };
         let input = input.unwrap_or_else(raw);
-        let field = if matches!(tool.as_str(), "Grep" | "Glob") { "path" } else { "file_path" };
+        let field = if matches!(&*tool, "Grep" | "Glob") { "path" } else { "file_path" };
         let mut each = self.paths().into_iter().map(|path| {
             let mut input = input.clone();
             input.insert(field.to_owned(), path.into());
@@ -223,11 +226,11 @@ impl Call {
         });
         let first = each.next();
         let further = each.collect();
-        Ruled { tool, aliases, input: first.unwrap_or(Value::Object(input)), further }
+        Ruled { tool: tool.into_owned(), aliases, input: first.unwrap_or(Value::Object(input)), further }
     }
 
     /// Its name, and further ones by which the deny list may mean it.
-    pub(super) fn name(&self, servers: &[String]) -> (String, &'static [&'static str]) {
+    fn name(&self, servers: &[String]) -> (Cow<'_, str>, &'static [&'static str]) {
         let (tool, aliases): (&str, &'static [&'static str]) = match self.kind.as_str() {
             "execute" => ("Bash", &[]),
             "edit" | "delete" | "move" if self.own_name.starts_with("write") => ("Write", &["Edit"]),
@@ -239,11 +242,11 @@ impl Call {
             _ if self.input.get("subagent_type").is_some() => ("Task", &["Agent"]),
             _ => return (self.other_name(servers), &[]),
         };
-        (tool.to_owned(), aliases)
+        (Cow::Borrowed(tool), aliases)
     }
 
     /// A tool of an MCP server goes by the server's name and its own, whatever the agent makes of them.
-    fn other_name(&self, servers: &[String]) -> String {
+    fn other_name(&self, servers: &[String]) -> Cow<'_, str> {
         let own = self.own_name.trim();
         let bare = own.strip_prefix("mcp_").map_or(own, |rest| rest.trim_start_matches('_'));
         let tool = servers.iter().find_map(|server| {
@@ -251,7 +254,7 @@ impl Call {
             let tool = rest.trim_start_matches(['_', '-', '.', ':', '/']);
             (tool.len() < rest.len() && !tool.is_empty()).then(|| format!("mcp__{server}__{tool}"))
         });
-        tool.unwrap_or_else(|| if own.is_empty() { "Other".to_owned() } else { own.to_owned() })
+        tool.map_or(Cow::Borrowed(if own.is_empty() { "Other" } else { own }), Cow::Owned)
     }
 }
 

@@ -65,7 +65,7 @@ impl AcpProtocol {
                 self.turn.unheard.take().map(|_| Action::emit(AgentEvent::TurnStarted)).into_iter().collect()
             }
         };
-        actions.extend(self.speech.over().map(Action::emit));
+        self.speech.over(&mut actions);
         let text = self.speech.take_last();
         let outcome = match answer {
             Ok(answer) => {

@@ -5,17 +5,16 @@ use towline_core::{AgentEvent, PlanEntry};
 
 use super::protocol::{AcpProtocol, Reading, Stage, Unknown, notice};
 use super::wire::{self, read};
+use crate::jsonrpc;
 use crate::protocol::Action;
 
 /// The method.
 pub(super) const METHOD: &str = "session/update";
 
-/// How agents begin the lines with updates.
-const BEGINNING: &str = r#"{"jsonrpc":"2.0","method":"session/update","#;
-
 /// The update that a line is. Most lines are one and say so at once: they are read in one go.
 pub(super) fn only_update(line: &str) -> Option<wire::Notification<'_>> {
-    let read: wire::UpdateLine<'_> = line.starts_with(BEGINNING).then(|| wire::read_line(line))??;
+    let is_update = jsonrpc::leading_method(line) == Some(METHOD);
+    let read: wire::UpdateLine<'_> = is_update.then(|| wire::read_line(line))??;
     read.params.filter(|_| read.id.is_none() && read.method.as_str() == METHOD)
 }
 
@@ -94,35 +93,32 @@ impl AcpProtocol {
         let mut actions = self.work_is_seen();
         let message = update.message_id.as_deref();
         if kind == "agent_message_chunk" {
-            actions.extend(self.speech.said(message, text.to_owned()).map(Action::emit));
+            self.speech.said(message, text, &mut actions);
         } else {
-            actions.extend(self.speech.thought(message, text).map(Action::emit));
+            self.speech.thought(message, text, &mut actions);
         }
         Ok(actions)
     }
 
-    fn on_tool_call(&mut self, news: wire::Update<'_>) -> Vec<Action> {
-        let id = String::from(news.tool_call_id.clone());
+    fn on_tool_call(&mut self, mut news: wire::Update<'_>) -> Vec<Action> {
+        let id = std::mem::take(&mut news.tool_call_id);
         let mut actions = self.work_is_seen();
-        actions.extend(self.speech.over().map(Action::emit));
-        let call = self.calls.entry(id.clone()).or_default();
+        self.speech.over(&mut actions);
+        let call = match self.calls.get_mut(id.as_str()) {
+            Some(known) => known,
+            None => self.calls.entry(id.as_str().to_owned()).or_default(),
+        };
         let had_plan = call.has_plan();
         call.learn(&id, self.preset, news);
         if !had_plan {
             actions.extend(call.plan().map(Action::emit));
         }
-        actions.extend(self.tell_call(&id));
-        if self.calls.get(&id).is_some_and(super::tools::Call::is_over) {
+        let denied = self.denied.contains(id.as_str());
+        actions.extend(call.event(&id, &self.servers, denied).map(Action::emit));
+        if call.is_over() {
             self.forget_requests_of(&id);
         }
         actions
-    }
-
-    /// Tells of a call, when there is news.
-    pub(super) fn tell_call(&mut self, id: &str) -> Option<Action> {
-        let call = self.calls.get_mut(id)?;
-        let (tool, _) = call.name(&self.servers);
-        call.event(id, &tool, self.denied.contains(id)).map(Action::emit)
     }
 }
 
@@ -132,16 +128,19 @@ mod tests {
 
     #[test]
     fn only_a_whole_line_with_an_update_is_read_in_one_go() {
+        let beginning = r#"{"jsonrpc":"2.0","method":"session/update","#;
         let params = r#""params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}"#;
-        let line = format!("{BEGINNING}{params}}}");
-        let read = only_update(&line).and_then(|read| read.update?.session_update);
-        assert_eq!(read.as_deref(), Some("plan"));
+        let spaced = r#"{"jsonrpc": "2.0", "method": "session/update", "#;
+        for line in [format!("{beginning}{params}}}"), format!("{spaced}{params}}}")] {
+            let read = only_update(&line).and_then(|read| read.update?.session_update);
+            assert_eq!(read.as_deref(), Some("plan"), "{line}");
+        }
         let others = [
-            format!("{BEGINNING}{params}"),
-            format!("{BEGINNING}{params}}} more"),
-            format!(r#"{BEGINNING}{params},"id":1}}"#),
-            format!(r#"{BEGINNING}{params},"method":"session/other"}}"#),
-            format!(r#"{BEGINNING}"params":[]}}"#),
+            format!("{beginning}{params}"),
+            format!("{beginning}{params}}} more"),
+            format!(r#"{beginning}{params},"id":1}}"#),
+            format!(r#"{beginning}{params},"method":"session/other"}}"#),
+            format!(r#"{beginning}"params":[]}}"#),
             format!(r#"{{"method":"session/other",{params}}}"#),
         ];
         for other in others {
