@@ -51,20 +51,17 @@ impl GeminiProtocol {
 
     fn read(&mut self, line: &str) -> Result<Vec<Action>, Unknown> {
         let line = decode(line)?;
-        let mut actions = self.calls_over(matches!(line, Line::ToolResult(_)));
-        let news = match line {
-            Line::Init(line) => self.on_init(line),
-            Line::Message(line) => self.on_message(&line),
-            Line::ToolUse(line) => self.on_tool_use(line),
-            Line::ToolResult(line) => self.on_tool_result(&line),
-            Line::Error(line) => self.on_error(line),
-            Line::Result(line) => self.on_result(line),
-        };
-        if actions.is_empty() {
-            return Ok(news);
+        let mut told = Vec::new();
+        self.calls_over(matches!(line, Line::ToolResult(_)), &mut told);
+        match line {
+            Line::Init(line) => self.on_init(line, &mut told),
+            Line::Message(line) => self.on_message(&line, &mut told),
+            Line::ToolUse(line) => self.on_tool_use(line, &mut told),
+            Line::ToolResult(line) => self.on_tool_result(&line, &mut told),
+            Line::Error(line) => self.on_error(line, &mut told),
+            Line::Result(line) => self.on_result(line, &mut told),
         }
-        actions.extend(news);
-        Ok(actions)
+        Ok(told)
     }
 
     fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
@@ -72,65 +69,71 @@ impl GeminiProtocol {
     }
 
     /// After the results of tools, calls without one will never have any.
-    fn calls_over(&mut self, is_result: bool) -> Vec<Action> {
+    fn calls_over(&mut self, is_result: bool, told: &mut Vec<Action>) {
         let was_result = std::mem::replace(&mut self.in_results, is_result);
-        if was_result && !is_result { self.drop_calls().collect() } else { Vec::new() }
+        if was_result && !is_result {
+            self.drop_calls(told);
+        }
     }
 
-    fn drop_calls(&mut self) -> impl Iterator<Item = Action> {
-        self.calls.drain(..).map(|call| Action::emit(call.dropped()))
+    fn drop_calls(&mut self, told: &mut Vec<Action>) {
+        told.extend(self.calls.drain(..).map(|call| Action::emit(call.dropped())));
     }
 
-    fn on_init(&mut self, line: wire::Init<'_>) -> Vec<Action> {
+    fn on_init(&mut self, line: wire::Init<'_>, told: &mut Vec<Action>) {
         self.evidence.session_started = true;
         self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
         let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
         let started = SessionStarted { native_id, resumed, model: self.model.clone(), agent_version: None };
-        vec![Action::emit(AgentEvent::SessionStarted(started)), Action::emit(AgentEvent::TurnStarted)]
+        told.push(Action::emit(AgentEvent::SessionStarted(started)));
+        told.push(Action::emit(AgentEvent::TurnStarted));
     }
 
-    fn on_message(&mut self, line: &wire::Message<'_>) -> Vec<Action> {
+    fn on_message(&mut self, line: &wire::Message<'_>, told: &mut Vec<Action>) {
         // What was said to the model comes back, and is known.
         if line.role.as_str() != "assistant" {
-            return Vec::new();
+            return;
         }
         if line.delta {
-            return self.speech.said(&line.content, line.time()).map(Action::emit).into_iter().collect();
+            self.speech.said(&line.content, line.time(), told);
+        } else {
+            self.speech.over(told);
+            self.speech.said(&line.content, None, told);
+            self.speech.over(told);
         }
-        let before = self.speech.over();
-        let piece = self.speech.said(&line.content, None);
-        [before, piece, self.speech.over()].into_iter().flatten().map(Action::emit).collect()
     }
 
-    fn on_tool_use(&mut self, line: wire::ToolUse<'_>) -> Vec<Action> {
-        let call = Call::new(&line);
-        let plan = tools::plan(&line);
-        let begun = call.begun(line.parameters);
+    fn on_tool_use(&mut self, line: wire::ToolUse<'_>, told: &mut Vec<Action>) {
+        self.speech.over(told);
+        let (call, plan) = (Call::new(&line), tools::plan(&line));
+        told.push(Action::emit(call.begun(line.parameters)));
+        told.extend(plan.map(Action::emit));
         self.calls.push(call);
-        self.speech.over().into_iter().chain([begun]).chain(plan).map(Action::emit).collect()
     }
 
-    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>) -> Vec<Action> {
-        let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) else { return Vec::new() };
-        vec![Action::emit(self.calls.remove(at).ended(line))]
+    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>, told: &mut Vec<Action>) {
+        if let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) {
+            told.push(Action::emit(self.calls.remove(at).ended(line)));
+        }
     }
 
-    fn on_error(&mut self, line: wire::ErrorLine<'_>) -> Vec<Action> {
+    fn on_error(&mut self, line: wire::ErrorLine<'_>, told: &mut Vec<Action>) {
         let text = String::from(line.message);
         self.evidence.hit_turn_limit |= text == TURN_LIMIT;
         if line.severity.as_deref() == Some("error") {
             self.evidence.last_error = Some(text.clone());
         }
-        self.speech.over().into_iter().chain([AgentEvent::Notice { text }]).map(Action::emit).collect()
+        self.speech.over(told);
+        told.push(Action::emit(AgentEvent::Notice { text }));
     }
 
-    fn on_result(&mut self, line: wire::ResultLine<'_>) -> Vec<Action> {
-        let mut actions: Vec<_> = self.speech.over().into_iter().map(Action::emit).collect();
-        actions.extend(self.drop_calls());
+    fn on_result(&mut self, line: wire::ResultLine<'_>, told: &mut Vec<Action>) {
+        self.speech.over(told);
+        self.drop_calls(told);
         // The counts are of the whole process, which has one turn and says this once.
         if let Some(stats) = line.stats.filter(|_| self.evidence.outcome.is_none()) {
-            actions.extend(usage(&stats, self.model.as_deref()).map(Action::emit));
+            told.extend(usage(&stats, self.model.as_deref()).map(Action::emit));
         }
         let outcome = Outcome { status: line.status, error: line.error };
         let said = self.speech.take_last();
@@ -138,8 +141,7 @@ impl GeminiProtocol {
         let text = if said.is_empty() { words } else { said };
         self.evidence.outcome = Some(outcome);
         let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
-        actions.push(Action::emit(AgentEvent::TurnEnded(ended)));
-        actions
+        told.push(Action::emit(AgentEvent::TurnEnded(ended)));
     }
 }
 
@@ -175,9 +177,11 @@ impl Protocol for GeminiProtocol {
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
         let end = classify(&self.evidence);
+        let mut told = self.unrecognised.rest();
+        self.speech.over(&mut told);
         let notice = exit.oddity_after(&end).or_else(|| refused_words(&end, exit));
-        let last = self.speech.over().into_iter().chain(notice.map(|text| AgentEvent::Notice { text }));
-        (self.unrecognised.rest().into_iter().chain(last.map(Action::emit)).collect(), end)
+        told.extend(notice.map(|text| Action::emit(AgentEvent::Notice { text })));
+        (told, end)
     }
 }
 

@@ -7,6 +7,8 @@
 use jiff::Timestamp;
 use towline_core::{AgentEvent, Role};
 
+use crate::protocol::Action;
+
 /// It pauses for a second before it asks again the first time, and for longer then.
 const PAUSE_MS: i128 = 900;
 
@@ -27,7 +29,7 @@ pub(super) struct Speech {
 
 impl Speech {
     /// A piece of a message. What is told live is only what was not told before.
-    pub(super) fn said(&mut self, piece: &str, at: Option<Timestamp>) -> Option<AgentEvent> {
+    pub(super) fn said(&mut self, piece: &str, at: Option<Timestamp>, told: &mut Vec<Action>) {
         if self.is_pause(at) {
             self.settle();
         }
@@ -41,19 +43,20 @@ impl Speech {
         } else {
             piece
         };
-        (!text.is_empty()).then(|| AgentEvent::MessageDelta { text: text.to_owned() })
+        if !text.is_empty() {
+            told.push(Action::emit(AgentEvent::MessageDelta { text: text.to_owned() }));
+        }
     }
 
     /// What is being written is complete.
-    pub(super) fn over(&mut self) -> Option<AgentEvent> {
+    pub(super) fn over(&mut self, told: &mut Vec<Action>) {
         self.settle();
         self.last_piece = None;
         let text = std::mem::take(&mut self.settled);
-        if text.trim().is_empty() {
-            return None;
+        if !text.trim().is_empty() {
+            self.last.clone_from(&text);
+            told.push(Action::emit(AgentEvent::Message { role: Role::Assistant, text }));
         }
-        self.last.clone_from(&text);
-        Some(AgentEvent::Message { role: Role::Assistant, text })
     }
 
     /// The last message of the turn, which is over.
