@@ -148,8 +148,8 @@ impl AcpProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
-        if let Some(update) = updates::only_update(line) {
-            return self.on_update(update);
+        if let Some(mut update) = updates::only_update(line) {
+            return self.on_update(&mut update);
         }
         if let Some(actions) = self.on_usual_answer(line) {
             return Ok(actions);
@@ -158,7 +158,7 @@ impl AcpProtocol {
             Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
             Some(Incoming::Request(request)) => self.on_request(&request),
             Some(Incoming::Notification { method: updates::METHOD, params }) => {
-                self.on_update(wire::read(params).unwrap_or_default())
+                self.on_update(&mut wire::read(params).unwrap_or_default())
             }
             Some(Incoming::Notification { method: "$/cancel_request", params }) => {
                 self.on_cancelled_request(params)

@@ -74,14 +74,19 @@ impl AcpProtocol {
         refusal.into_iter().chain(told).collect()
     }
 
-    fn on_permission(&mut self, request: &RpcRequest<'_>, asked: wire::PermissionRequest<'_>) -> Vec<Action> {
+    fn on_permission(
+        &mut self,
+        request: &RpcRequest<'_>,
+        mut asked: wire::PermissionRequest<'_>,
+    ) -> Vec<Action> {
         let id = String::from(asked.tool_call.tool_call_id.clone());
         let mut actions = self.work_is_seen();
         self.speech.over(&mut actions);
         let call = self.calls.entry(id.clone()).or_default();
         let was_known = call.is_known();
         // A call that is asked about has not begun, whatever was said of it before.
-        call.learn(&id, self.preset, wire::Update { status: None, ..asked.tool_call });
+        asked.tool_call.status = None;
+        call.learn(&id, self.preset, &mut asked.tool_call);
         let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
         if !was_known {
             let denied = self.denied.contains(&id);

@@ -46,16 +46,16 @@ pub(super) struct Ruled {
 }
 
 impl Call {
-    /// Takes over what is new.
-    pub(super) fn learn(&mut self, id: &str, preset: Preset, news: wire::Update<'_>) {
+    /// Takes over what is new, out of the news.
+    pub(super) fn learn(&mut self, id: &str, preset: Preset, news: &mut wire::Update<'_>) {
         if self.own_name.is_empty() {
             let from_id = id.split_once("__").map(|(name, _)| name).filter(|_| preset == Preset::Gemini);
             self.own_name = from_id.or(news.title.as_deref()).unwrap_or_default().to_owned();
         }
-        if let Some(title) = news.title.filter(|title| !title.trim().is_empty()) {
+        if let Some(title) = news.title.take().filter(|title| !title.trim().is_empty()) {
             self.title = title.into();
         }
-        if let Some(kind) = news.kind {
+        if let Some(kind) = news.kind.take() {
             self.kind = kind.into();
         }
         if let Some(fields) = news.raw_input.and_then(fields) {
@@ -64,10 +64,10 @@ impl Call {
                 none => *none = Value::Object(fields),
             }
         }
-        if let Some(locations) = news.locations.filter(|locations| !locations.is_empty()) {
+        if let Some(locations) = news.locations.take().filter(|locations| !locations.is_empty()) {
             self.locations = locations.into_iter().map(|location| location.path.into()).collect();
         }
-        if let Some(content) = news.content.list {
+        if let Some(content) = news.content.list.take() {
             self.show(content);
         }
         if let Some(raw) = news.raw_output {

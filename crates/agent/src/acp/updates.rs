@@ -13,16 +13,19 @@ pub(super) const METHOD: &str = "session/update";
 
 /// The update that a line is. Most lines are one and say so at once: they are read in one go.
 pub(super) fn only_update(line: &str) -> Option<wire::Notification<'_>> {
-    let is_update = jsonrpc::leading_method(line) == Some(METHOD);
-    let read: wire::UpdateLine<'_> = is_update.then(|| wire::read_line(line))??;
-    read.params.filter(|_| read.id.is_none() && read.method.as_str() == METHOD)
+    if jsonrpc::leading_method(line) != Some(METHOD) {
+        return None;
+    }
+    let read: wire::UpdateLine<'_> = wire::read_line(line)?;
+    if read.id.is_some() || read.method.as_str() != METHOD { None } else { read.params }
 }
 
 impl AcpProtocol {
-    pub(super) fn on_update(&mut self, notification: wire::Notification<'_>) -> Reading {
+    /// An update is large, so it stays where it was read to.
+    pub(super) fn on_update(&mut self, notification: &mut wire::Notification<'_>) -> Reading {
         let unknown = || Unknown(METHOD.to_owned());
-        let session = notification.session_id.ok_or_else(unknown)?;
-        let mut update = notification.update.ok_or_else(unknown)?;
+        let session = notification.session_id.as_ref().ok_or_else(unknown)?;
+        let update = notification.update.as_mut().ok_or_else(unknown)?;
         let kind = update.session_update.take().ok_or_else(unknown)?;
         if self.session.as_ref().is_some_and(|known| known.as_str() != session.as_str()) {
             return Err(Unknown("session/update of another session".to_owned()));
@@ -37,7 +40,7 @@ impl AcpProtocol {
                 }
                 Ok(Vec::new())
             }
-            "usage_update" => Ok(self.usage.updated(&update).map(Action::emit).into_iter().collect()),
+            "usage_update" => Ok(self.usage.updated(update).map(Action::emit).into_iter().collect()),
             // The operator's settings are what counts; these only repeat or name them.
             "config_option_update" | "session_info_update" | "user_message_chunk" => Ok(Vec::new()),
             "agent_message_chunk"
@@ -56,9 +59,9 @@ impl AcpProtocol {
         }
     }
 
-    fn on_news(&mut self, kind: &str, update: wire::Update<'_>) -> Reading {
+    fn on_news(&mut self, kind: &str, update: &mut wire::Update<'_>) -> Reading {
         match kind {
-            "agent_message_chunk" | "agent_thought_chunk" => self.on_chunk(kind, &update),
+            "agent_message_chunk" | "agent_thought_chunk" => self.on_chunk(kind, update),
             "tool_call" | "tool_call_update" => Ok(self.on_tool_call(update)),
             "plan" => {
                 let plan: Vec<wire::PlanEntry<'_>> = update.entries.and_then(read).unwrap_or_default();
@@ -72,7 +75,7 @@ impl AcpProtocol {
                 Ok(actions)
             }
             _ => {
-                let mode = update.current_mode_id;
+                let mode = update.current_mode_id.as_ref();
                 let told = mode.map(|mode| notice(format!("the agent is now in mode `{}`", mode.as_str())));
                 Ok(told.into_iter().collect())
             }
@@ -100,7 +103,7 @@ impl AcpProtocol {
         Ok(actions)
     }
 
-    fn on_tool_call(&mut self, mut news: wire::Update<'_>) -> Vec<Action> {
+    fn on_tool_call(&mut self, news: &mut wire::Update<'_>) -> Vec<Action> {
         let id = std::mem::take(&mut news.tool_call_id);
         let mut actions = self.work_is_seen();
         self.speech.over(&mut actions);
