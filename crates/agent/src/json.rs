@@ -54,10 +54,17 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
 
 /// The text of an object's first field, when that is this one: then there is no need to look for it.
 pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
-    let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":\"")?;
-    // Names are short: to look at each byte is faster than a search that is made for long texts.
+    let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":")?;
+    short_text(value).map(|(text, _)| text)
+}
+
+/// The text that a value is, and what follows it; none when it is no text, or has escapes.
+pub(crate) fn short_text(value: &str) -> Option<(&str, &str)> {
+    let value = value.strip_prefix('"')?;
+    // To look at each byte of a short text is faster than a search that is made for long ones.
     let end = value.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
-    value[end..].starts_with('"').then(|| &value[..end])
+    let (text, rest) = value.split_at(end);
+    Some((text, rest.strip_prefix('"')?))
 }
 
 /// Reads a part that may be of any shape; none when it is of another one than wanted.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::Text;
+use crate::json::{self, Text};
 
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
@@ -130,7 +130,7 @@ impl<Purpose> Peer<Purpose> {
     where
         Purpose: Copy,
     {
-        let (id, rest) = after_name("id", after_version(line)?)?.strip_prefix('"')?.split_once('"')?;
+        let (id, rest) = json::short_text(after_name("id", after_version(line)?)?)?;
         let result = after_name("result", rest.strip_prefix(',')?)?.strip_suffix('}')?;
         let purpose = *self.waiting.get(id)?;
         Some(UsualAnswer { id, purpose, result })
@@ -166,7 +166,7 @@ impl<Purpose> Peer<Purpose> {
 
 /// The method of a line that names it before all but the version, as most do.
 pub(crate) fn leading_method(line: &str) -> Option<&str> {
-    let (method, _) = after_name("method", after_version(line)?)?.strip_prefix('"')?.split_once('"')?;
+    let (method, _) = json::short_text(after_name("method", after_version(line)?)?)?;
     Some(method)
 }
 
