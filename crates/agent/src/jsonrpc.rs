@@ -164,10 +164,14 @@ impl<Purpose> Peer<Purpose> {
     }
 }
 
-/// The method of a line that names it before all but the version, as most do.
-pub(crate) fn leading_method(line: &str) -> Option<&str> {
-    let (method, _) = json::short_text(after_name("method", after_version(line)?)?)?;
-    Some(method)
+/// The parameters of news of this method, which are yet to be read; none when the line does not begin in the usual way.
+/// Parameters that are no whole JSON mean that there is more to the line than this.
+pub(crate) fn usual_news<'a>(method: &str, line: &'a str) -> Option<&'a str> {
+    let (found, rest) = json::short_text(after_name("method", after_version(line)?)?)?;
+    if found != method {
+        return None;
+    }
+    after_name("params", rest.strip_prefix(',')?)?.strip_suffix('}')
 }
 
 /// The fields of a line but for the version, where that comes first.
@@ -292,16 +296,24 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_known_at_once_only_where_it_comes_first() {
+    fn usual_news_is_known_by_its_beginning() {
         for line in [
-            r#"{"jsonrpc":"2.0","method":"a/b"}"#,
-            r#"{"jsonrpc": "2.0", "method": "a/b"}"#,
-            r#"{"method":"a/b"}"#,
+            r#"{"method":"a/b","params":[1]}"#,
+            r#"{"jsonrpc":"2.0","method":"a/b","params":[1]}"#,
+            r#"{"jsonrpc": "2.0", "method": "a/b", "params": [1]}"#,
         ] {
-            assert_eq!(leading_method(line), Some("a/b"), "{line}");
+            assert_eq!(usual_news("a/b", line), Some("[1]"), "{line}");
         }
-        for other in ["", "{}", r#"{"id":1,"method":"a/b"}"#, r#"{"method":7}"#, r#"{"methods":"a/b"}"#] {
-            assert_eq!(leading_method(other), None, "{other}");
+        for other in [
+            "",
+            "{}",
+            r#"{"method":"a/b"}"#,
+            r#"{"method":"a/c","params":[1]}"#,
+            r#"{"method":"a\/b","params":[1]}"#,
+            r#"{"id":1,"method":"a/b","params":[1]}"#,
+            r#"{"method":"a/b","params":[1]"#,
+        ] {
+            assert_eq!(usual_news("a/b", other), None, "{other}");
         }
     }
 

@@ -13,11 +13,7 @@ pub(super) const METHOD: &str = "session/update";
 
 /// The update that a line is. Most lines are one and say so at once: they are read in one go.
 pub(super) fn only_update(line: &str) -> Option<wire::Notification<'_>> {
-    if jsonrpc::leading_method(line) != Some(METHOD) {
-        return None;
-    }
-    let read: wire::UpdateLine<'_> = wire::read_line(line)?;
-    if read.id.is_some() || read.method.as_str() != METHOD { None } else { read.params }
+    jsonrpc::usual_news(METHOD, line).and_then(wire::read_line)
 }
 
 impl AcpProtocol {

@@ -92,13 +92,6 @@ lenient_objects! {
         "token_count" => token_count: TokenCount,
     }
 
-    /// A line with a notification, which has no id.
-    UpdateLine<'de> {
-        "method" => method: Text<'de>,
-        "id" => id: Option<&'de RawValue>,
-        "params" => params: Option<Notification<'de>>,
-    }
-
     /// `session/update`.
     Notification<'de> {
         "sessionId" => session_id: Option<Text<'de>>,
