@@ -11,6 +11,7 @@ use towline_core::{
 use crate::abilities::Abilities;
 use crate::settings::{AgentSettings, Kind};
 use crate::sign_in::SignIn;
+use crate::text;
 use crate::version::{TestedVersions, Version};
 
 /// A kind of agent: how it is started and how it is understood.
@@ -24,8 +25,10 @@ pub trait Agent: Send + Sync {
     /// The command that signs a person in, for when the credentials are refused.
     fn sign_in_hint(&self, settings: &AgentSettings) -> String;
 
-    /// What would show that it is signed in, when it is given this environment.
-    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn;
+    /// What would show that it is signed in, when it is given this environment. Unless a kind knows, it need not be.
+    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
+        SignIn::NotNeeded
+    }
 
     /// The environment it is given of the one that Towline was started with, before Towline adds its own variables.
     fn environment(
@@ -34,17 +37,25 @@ pub trait Agent: Send + Sync {
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String>;
 
-    /// The command that prints its version; none if it is part of Towline.
-    fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>>;
+    /// The command that prints its version; none if it is part of Towline, or may be any program.
+    fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
+        None
+    }
 
     /// The version in what that command printed.
-    fn version(&self, output: &str) -> Option<Version>;
+    fn version(&self, _output: &str) -> Option<Version> {
+        None
+    }
 
     /// The versions that Towline is tested with; none if that does not matter.
-    fn tested(&self, settings: &AgentSettings) -> Option<TestedVersions>;
+    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
+        None
+    }
 
     /// How to get the program when it is not there, for people; none if there is nothing to install.
-    fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str>;
+    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
+        None
+    }
 
     /// What it can do with these settings, for people; nothing is asked of it for that. Unless a kind knows more, as
     /// little as any agent can.
@@ -269,6 +280,11 @@ impl ProcessEnd {
             (Some(code), None) => format!("exit code {code}"),
             (None, None) => "ended in an unknown way".to_owned(),
         }
+    }
+
+    /// Its last words on stderr, as many as a message quotes.
+    pub(crate) fn last_words(&self) -> &str {
+        text::tail(self.stderr_tail.trim(), text::STDERR_QUOTE)
     }
 
     /// What is to be told of a process that ended oddly although its work had come to a good end.

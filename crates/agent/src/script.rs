@@ -11,9 +11,7 @@ use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 use crate::environment::{Extra, environment};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Stdio, Steer};
 use crate::settings::AgentSettings;
-use crate::sign_in::SignIn;
 use crate::unrecognised::Unrecognised;
-use crate::version::{TestedVersions, Version};
 
 /// The scripted agent.
 pub(crate) struct Script;
@@ -44,32 +42,12 @@ impl Agent for Script {
         "the scripted agent needs no sign-in".to_owned()
     }
 
-    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
-        SignIn::NotNeeded
-    }
-
     fn environment(
         &self,
         settings: &AgentSettings,
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
         environment(settings, inherited, &Extra::default())
-    }
-
-    fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
-        None
-    }
-
-    fn version(&self, _output: &str) -> Option<Version> {
-        None
-    }
-
-    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
-        None
-    }
-
-    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
-        None
     }
 }
 

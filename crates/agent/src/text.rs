@@ -5,6 +5,9 @@ use serde_json::Value;
 /// How much of a tool's output an event keeps.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
 
+/// How much of stderr a message quotes.
+pub(crate) const STDERR_QUOTE: usize = 500;
+
 /// How much of one string in a tool's input an event keeps: an edit may carry a whole file.
 const INPUT_TEXT: usize = 4 * 1024;
 

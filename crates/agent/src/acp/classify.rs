@@ -10,13 +10,9 @@ use super::opening::Way;
 use crate::json::{self, Text, lenient_objects};
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
-use crate::text;
 
 /// The protocol's code for an agent that nobody has signed in to.
 const AUTH_REQUIRED: i64 = -32_000;
-
-/// How much of stderr a message quotes.
-const STDERR_QUOTE: usize = 500;
 
 /// What providers say about credentials and accounts that only a person can mend.
 const AUTH_WORDS: [&str; 8] = [
@@ -294,7 +290,7 @@ fn words(error: &RpcError) -> String {
 
 fn how_it_ended(exit: &ProcessEnd) -> String {
     let how = exit.how();
-    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    let stderr = exit.last_words();
     let message = format!("{how} without an answer to the prompt");
     if stderr.is_empty() { message } else { format!("{message}: {stderr}") }
 }

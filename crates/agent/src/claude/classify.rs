@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use towline_core::{End, Refusal};
 
 use crate::protocol::ProcessEnd;
-use crate::text;
 
 /// On stderr and among a result's errors when `--resume` names a session that this directory does not have.
 const NO_CONVERSATION: &str = "No conversation found with session ID";
@@ -18,9 +17,6 @@ const IN_USE: &str = " is already in use";
 
 /// Refused credentials in a row that are more than a token being refreshed.
 const AUTH_RETRIES: u32 = 2;
-
-/// How much of stderr a message quotes.
-const STDERR_QUOTE: usize = 500;
 
 /// Everything that says how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -205,7 +201,7 @@ fn how_it_ended(evidence: &Evidence) -> String {
     if let Some(status) = evidence.retries.status {
         message.push_str(&format!(", while it retried a request that failed with status {status}"));
     }
-    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    let stderr = exit.last_words();
     if !stderr.is_empty() {
         message.push_str(": ");
         message.push_str(stderr);

@@ -10,7 +10,6 @@ use towline_core::{End, Refusal};
 use super::wire::TurnError;
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
-use crate::text;
 
 /// Why a conversation cannot be gone on with: all refusals have the same code.
 const NO_ROLLOUT: &str = "no rollout found for thread id";
@@ -24,9 +23,6 @@ const CUT_OFF: &str = "stream disconnected before completion";
 
 /// Refused credentials in a row that are more than a token being refreshed.
 const AUTH_RETRIES: u32 = 2;
-
-/// How much of stderr a message quotes.
-const STDERR_QUOTE: usize = 500;
 
 /// Everything that says how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -222,7 +218,7 @@ fn how_it_ended(evidence: &Evidence) -> String {
             message.push_str(&format!(" with status {status}"));
         }
     }
-    let stderr = text::tail(exit.stderr_tail.trim(), STDERR_QUOTE);
+    let stderr = exit.last_words();
     if !stderr.is_empty() {
         message.push_str(": ");
         message.push_str(stderr);

@@ -8,8 +8,6 @@ use super::protocol::CommandProtocol;
 use crate::environment::{Extra, environment};
 use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming, Stdio};
 use crate::settings::{AgentSettings, PromptBy};
-use crate::sign_in::SignIn;
-use crate::version::{TestedVersions, Version};
 
 /// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
@@ -49,34 +47,12 @@ impl Agent for Command {
         format!("sign in with `{program}` itself, or name the variable with its key in `pass_env`")
     }
 
-    /// Nobody knows what a program of any kind would need.
-    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
-        SignIn::NotNeeded
-    }
-
     fn environment(
         &self,
         settings: &AgentSettings,
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
         environment(settings, inherited, &Extra::default())
-    }
-
-    /// What a program of any kind does with `--version` is not known before it was tried.
-    fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
-        None
-    }
-
-    fn version(&self, _output: &str) -> Option<Version> {
-        None
-    }
-
-    fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
-        None
-    }
-
-    fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
-        None
     }
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {

@@ -39,9 +39,6 @@ const BROKE_OFF: &str = "Model stream ended";
 /// The provider did not let the model's answer through, for the reason that follows.
 const BLOCKED: &str = "The model response was blocked";
 
-/// How much of stderr a message quotes.
-const STDERR_QUOTE: usize = 500;
-
 /// Everything that says how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
@@ -216,5 +213,5 @@ fn words_on_stderr(exit: &ProcessEnd) -> String {
     };
     let lines = exit.stderr_tail.lines().map(plain).filter(|line| !is_chatter(line));
     let lines: Vec<_> = lines.collect();
-    text::tail(lines.join("\n").trim(), STDERR_QUOTE).to_owned()
+    text::tail(lines.join("\n").trim(), text::STDERR_QUOTE).to_owned()
 }
