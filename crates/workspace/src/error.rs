@@ -211,12 +211,6 @@ pub enum WorkspaceError {
         /// The directory.
         root: PathBuf,
     },
-    /// Only what was made for a goal is removed with it.
-    #[error("{} is your own directory, and stays; remove it yourself if you want to", path.display())]
-    NotOurs {
-        /// The directory.
-        path: PathBuf,
-    },
     /// A merge is not finished.
     #[error(
         "a merge in {} is not finished: {} {} conflicts; finish it and commit, or undo it (`git merge --abort`)",
@@ -240,12 +234,6 @@ pub enum WorkspaceError {
         largest: String,
         /// Its size.
         megabytes: u64,
-    },
-    /// A workspace with work in it that is in no commit is never removed.
-    #[error("the workspace {} has uncommitted work; commit it or discard it there, then remove it again", path.display())]
-    Dirty {
-        /// The workspace.
-        path: PathBuf,
     },
 }
 

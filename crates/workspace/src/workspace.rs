@@ -1,6 +1,6 @@
-//! The worktree an agent works in, once it is there: opening it again, looking at it, removing it.
+//! The worktree an agent works in, once it is there: opening it again and looking at it.
 //!
-//! Neighbours: `create` makes it, `candidate` and `diff` read the work in it. Its index, HEAD, branch and
+//! Neighbours: `create` makes it, `candidate` and `diff` read the work in it, `removal` takes it away. Its index, HEAD, branch and
 //! files belong to the agent and are never written here.
 
 use std::fs;
@@ -103,22 +103,6 @@ impl Workspace {
     /// The commit the worktree is on; none when the agent has switched to a branch without commits.
     pub fn head(&self) -> Result<Option<Commit>, WorkspaceError> {
         find_commit(&self.git(), "HEAD")
-    }
-
-    /// Removes the worktree's files, ignored ones too, and git's record of it. The branch stays, and a
-    /// private ref keeps the commit it was on. Fails when something that is not ignored is in no commit, and always when
-    /// the directory is the user's own.
-    pub fn remove(self) -> Result<(), WorkspaceError> {
-        if self.is_in_place() {
-            return Err(WorkspaceError::NotOurs { path: self.linked.path });
-        }
-        let parent = self.parent()?;
-        let tree = self.snapshot()?.index.write_tree()?;
-        if tree != parent.tree {
-            return Err(WorkspaceError::Dirty { path: self.linked.path });
-        }
-        self.repository.keep(&removed_ref(&self.goal), &parent.commit)?;
-        worktrees::remove(&self.repository, &self.linked)
     }
 
     pub(crate) fn repository(&self) -> &Repository {

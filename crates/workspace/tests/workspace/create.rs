@@ -302,32 +302,6 @@ fn many_goals_are_prepared_side_by_side() {
 }
 
 #[test]
-fn a_clean_workspace_is_removed_and_its_commit_kept() {
-    let project = Project::new();
-    let workspace = project.workspace();
-    write(workspace.path(), "work.rs", "x");
-    let work = commit_all(workspace.path(), "work");
-    write(workspace.path(), "target/debug/out", "ignored");
-    let path = workspace.path().to_path_buf();
-    workspace.remove().unwrap();
-    assert!(!path.exists());
-    assert_eq!(git(&project.root, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
-    assert_eq!(project.reference(&format!("refs/heads/{BRANCH}")), Some(work.clone()));
-    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/removed")), Some(work));
-}
-
-#[test]
-fn a_workspace_with_work_in_no_commit_is_never_removed() {
-    let project = Project::new();
-    let workspace = project.workspace();
-    write(workspace.path(), "work.rs", "x");
-    let before = State::of(workspace.path());
-    let error = workspace.clone().remove().unwrap_err();
-    assert!(matches!(error, WorkspaceError::Dirty { .. }), "{error:?}");
-    assert_eq!(State::of(workspace.path()), before);
-}
-
-#[test]
 fn a_workspace_of_a_linked_worktree_or_a_subdirectory_works_alike() {
     let project = Project::new();
     let linked = project.beside("linked");

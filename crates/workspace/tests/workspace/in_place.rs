@@ -216,15 +216,6 @@ fn commits_of_the_agent_in_place_are_seen_and_restoring_leaves_them_alone() {
 }
 
 #[test]
-fn a_directory_of_the_user_is_never_removed() {
-    let folder = Folder::new();
-    let before = files_below(&folder.root);
-    let error = folder.begin().remove().unwrap_err();
-    assert!(matches!(&error, WorkspaceError::NotOurs { path } if *path == folder.root), "{error:?}");
-    assert_eq!(files_below(&folder.root), before);
-}
-
-#[test]
 fn a_folder_with_too_many_files_is_refused_unless_somebody_wants_it_so() {
     let folder = Folder::new();
     fs::create_dir(folder.root.join("many")).unwrap();
