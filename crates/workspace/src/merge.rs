@@ -249,11 +249,16 @@ impl Repository {
         Ok(list.lines().filter(|branch| !branch.starts_with("towline/")).map(str::to_owned).collect())
     }
 
-    /// Paths in which two commits or trees differ.
+    /// Paths in which two commits or trees differ, as people read them.
     pub(crate) fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, WorkspaceError> {
+        Ok(self.differing_paths(from, to)?.iter().map(|path| shown(path)).collect())
+    }
+
+    /// Paths in which two commits or trees differ.
+    pub(crate) fn differing_paths(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
         let options = ["-r", "--name-only", "--no-renames", "-z", from, to];
         let listing = self.git().command("diff-tree").args(options).run()?;
-        Ok(records(&listing).map(shown).collect())
+        Ok(records(&listing).map(<[u8]>::to_vec).collect())
     }
 }
 

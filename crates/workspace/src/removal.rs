@@ -1,20 +1,24 @@
 //! What a goal leaves in a repository, and taking it away without losing work.
 //!
 //! Work counts as merged when a branch, remote branch or tag of the user's has it, or when the branch that they are on has
-//! the same changes in other commits. Whatever is not is given a name under
-//! `refs/towline/removed/` before anything is deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a
-//! crash at any point.
+//! the same changes in other commits. Whatever is not is given a name under `refs/towline/removed/` before anything is
+//! deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a crash at any point.
 
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
+use crate::git::{records, shown};
 use crate::merge::{Joined, current_branch};
+use crate::private_index::joined;
 use crate::worktrees::{self, Place, checkout_of, place_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// The number under which what is in a workspace now is kept as a candidate: attempts count from 1.
 const AS_IT_IS_NOW: u32 = 0;
+
+/// Where the branches of goals are.
+const OUR_BRANCHES: &str = "refs/heads/towline/";
 
 /// Where the parts of a goal are in its repository.
 #[derive(Debug, Clone)]
@@ -155,22 +159,52 @@ impl Repository {
     }
 
     /// Whether the branch that the user is on, or the one that it follows, has the commit's changes already, as after a
-    /// squash or a rebase: joining the commit to it would change nothing.
+    /// squash or a rebase.
     fn is_there_in_other_commits(&self, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
-        let Some(branch) = current_branch(self)?.filter(|branch| !branch.starts_with("towline/")) else {
+        let Some(branch) = current_branch(self)?.map(|branch| format!("refs/heads/{branch}")) else {
             return Ok(false);
         };
-        let committed_base = self.committed_base(base)?;
-        for name in [format!("{branch}@{{upstream}}"), format!("refs/heads/{branch}")] {
-            let Some(at) = self.find_commit(&name)? else { continue };
-            match self.join(&at, commit, base, &committed_base) {
-                Ok(joined) if joined == Joined::Clean(self.tree_of(&at)?) => return Ok(true),
-                // Branches that have nothing in common cannot be joined.
-                Ok(_) | Err(WorkspaceError::Git { .. }) => {}
-                Err(error) => return Err(error),
+        let followed = self.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
+        // What is only on a goal's branch goes with the goal.
+        let is_users = |name: &&String| !name.is_empty() && !name.starts_with(OUR_BRANCHES);
+        for name in [followed, branch].iter().filter(is_users) {
+            if let Some(at) = self.find_commit(name)?
+                && self.has_changes_of(&at, commit, base)?
+            {
+                return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether `at` has what the commit changes: joining them would change nothing.
+    fn has_changes_of(&self, at: &Commit, commit: &Commit, base: &Commit) -> Result<bool, WorkspaceError> {
+        let committed_base = self.committed_base(base)?;
+        let work = self.differing_paths(committed_base.as_str(), commit.as_str())?;
+        let elsewhere = self.differing_paths(at.as_str(), commit.as_str())?;
+        let to_join: Vec<&[u8]> = work.intersection(&elsewhere).map(Vec::as_slice).collect();
+        if to_join.is_empty() {
+            return Ok(true);
+        }
+        // Such a rule may well say that one side is dropped.
+        if self.have_rule_for_merges(&to_join)? {
+            return Ok(false);
+        }
+        match self.join(at, commit, base, &committed_base) {
+            Ok(joined) => Ok(joined == Joined::Clean(self.tree_of(at)?)),
+            // Branches that have nothing in common cannot be joined.
+            Err(WorkspaceError::Git { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether attributes say for one of the paths that it is merged in another way than line by line or as a whole.
+    fn have_rule_for_merges(&self, paths: &[&[u8]]) -> Result<bool, WorkspaceError> {
+        let input = joined(paths.iter().copied());
+        let answer = self.git().command("check-attr").args(["-z", "--stdin", "merge"]).input(input).run()?;
+        // Records come in threes: the path, the attribute, its value.
+        let mut values = records(&answer).skip(2).step_by(3).map(shown);
+        Ok(values.any(|value| !["unspecified", "set", "unset", "text", "binary"].contains(&value.as_str())))
     }
 
     /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.
@@ -180,7 +214,7 @@ impl Repository {
         let places = ["refs/heads", "refs/remotes", "refs/tags", &kept];
         let git = self.git();
         let list = git.command("for-each-ref").args([&contains, "--format=%(refname)"]).args(places);
-        Ok(list.line()?.lines().any(|name| !name.starts_with("refs/heads/towline/")))
+        Ok(list.line()?.lines().any(|name| !name.starts_with(OUR_BRANCHES)))
     }
 
     /// Only what is not part of other work in the list.

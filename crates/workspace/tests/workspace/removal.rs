@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use towline_workspace::{
-    Commit, KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
-    WorkspaceError, create, discard_verification,
+    Commit, Consent, KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
+    WorkspaceError, WorkspacePlan, create, discard_verification,
 };
 
 use crate::nested::with_submodule;
@@ -102,6 +102,68 @@ fn work_that_was_squashed_or_rebased_is_merged_and_on_a_branch_without_it_is_not
     assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
     git(root, ["commit", "-q", "--allow-empty", "-m", "nothing in common"]);
     assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+}
+
+#[test]
+fn work_on_the_goals_own_branch_is_not_merged_although_the_users_branch_follows_that() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    write(scene.workspace.path(), "src/lib.rs", "work\n");
+    let work = commit_all(scene.workspace.path(), "by the agent");
+    git(root, ["branch", "-q", &format!("--set-upstream-to={BRANCH}")]);
+    assert_eq!(scene.unmerged(None), [Unmerged { kind: WorkKind::Files, commit: work }]);
+}
+
+#[test]
+fn work_that_a_rule_for_merges_would_drop_is_not_merged() {
+    for (rule, mine) in [("ours", "fn mine() {}\n"), ("union", "pub fn one() -> u8 {\n    2\n}\n")] {
+        let project = Project::new();
+        git(&project.root, ["config", "merge.ours.driver", "true"]);
+        write(&project.root, ".gitattributes", &format!("*.rs merge={rule}\n"));
+        commit_all(&project.root, "a rule");
+        let workspace = create(&project.repository(), &project.plan()).unwrap();
+        let scene = Scene { project, workspace };
+        write(scene.workspace.path(), "src/lib.rs", "pub fn one() -> u8 {\n}\n");
+        let work = scene.workspace.candidate(1, &Protect::nothing()).unwrap().commit;
+        write(&scene.project.root, "src/lib.rs", mine);
+        commit_all(&scene.project.root, "the same file");
+        let unmerged = Unmerged { kind: WorkKind::Candidate, commit: work.clone() };
+        assert_eq!(scene.unmerged(Some(&work)), [unmerged], "{rule}");
+        write(&scene.project.root, "src/lib.rs", "pub fn one() -> u8 {\n}\n");
+        commit_all(&scene.project.root, "by hand");
+        assert_eq!(scene.unmerged(Some(&work)), [], "the same bytes need no rule: {rule}");
+    }
+}
+
+#[test]
+fn squashed_work_that_was_reverted_is_work_again() {
+    let scene = Scene::new();
+    let root = &scene.project.root;
+    let candidate = scene.work();
+    git(root, ["merge", "-q", "--squash", candidate.as_str()]);
+    commit_all(root, "squashed");
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
+    git(root, ["revert", "--no-edit", "HEAD"]);
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+}
+
+#[test]
+fn work_on_uncommitted_changes_is_merged_once_the_branch_has_both_and_not_before() {
+    let project = Project::new();
+    let root = project.root.clone();
+    write(&root, "dirty.rs", "of the user\n");
+    let repository = project.repository();
+    let base = repository.snapshot_dirty(Consent::WithinBounds).unwrap().base;
+    let workspace = create(&repository, &WorkspacePlan { base, ..project.plan() }).unwrap();
+    let scene = Scene { project, workspace };
+    let candidate = scene.work();
+    fs::remove_file(root.join("dirty.rs")).unwrap();
+    write(&root, "src/lib.rs", "work\n");
+    commit_all(&root, "only what the agent did");
+    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1, "the uncommitted changes are nowhere else");
+    write(&root, "dirty.rs", "of the user\n");
+    commit_all(&root, "and what the user did");
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
 }
 
 #[test]
