@@ -91,14 +91,16 @@ impl Maker<'_> {
         match linked.mark(READY)? {
             Some(goal) if goal == self.plan.goal => Ok(self.workspace(linked, Vec::new())),
             Some(_) => Err(self.taken("it is the workspace of another goal")),
+            None if head.as_ref().is_none_or(|head| *head == self.plan.base)
+                && worktrees::look_at(&self.path)? == Place::HalfMade =>
+            {
+                worktrees::remove(self.repo, &linked)?;
+                self.add(Some(made_from))
+            }
             None if head.as_ref() == Some(&self.plan.base) => self.complete(linked),
             None if head.is_some() => {
                 linked.set_mark(READY, &self.plan.goal, Durability::AtOnce)?;
                 Ok(self.workspace(linked, Vec::new()))
-            }
-            None if worktrees::look_at(&self.path)? == Place::HalfMade => {
-                worktrees::remove(self.repo, &linked)?;
-                self.add(Some(made_from))
             }
             None => {
                 Err(WorkspaceError::Broken { path: self.path, what: "its HEAD cannot be read".to_owned() })

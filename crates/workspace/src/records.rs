@@ -42,10 +42,17 @@ pub(crate) fn make(repo: &Repository, path: &Path, on: On<'_>) -> Result<Option<
     write(&draft.join("HEAD"), head.as_bytes())?;
     write(&draft.join("commondir"), b"../..\n")?;
     write(&draft.join("gitdir"), &[dot_git.as_os_str().as_bytes(), b"\n"].concat())?;
-    let record = install(repo, &draft, path)?;
-    fs::create_dir_all(path).map_err(WorkspaceError::io("create", path))?;
-    write(&dot_git, &[b"gitdir: ", record.as_os_str().as_bytes(), b"\n"].concat())?;
-    Ok(Some(record))
+    let record = claim(repo, path)?;
+    // The record comes last: git takes one that leads nowhere for abandoned.
+    let made = fs::create_dir_all(path)
+        .and_then(|()| fs::write(&dot_git, [b"gitdir: ", record.as_os_str().as_bytes(), b"\n"].concat()))
+        .map_err(WorkspaceError::io("write", &dot_git))
+        .and_then(|()| fs::rename(&draft, &record).map_err(WorkspaceError::io("create", &record)));
+    if made.is_err() {
+        // It is still empty, and git passes over an empty one.
+        let _ = fs::remove_dir(&record);
+    }
+    made.map(|()| Some(record))
 }
 
 /// Removes a record.
@@ -68,8 +75,9 @@ fn staging(repo: &Repository, name: &str) -> Result<PathBuf, WorkspaceError> {
     Ok(place)
 }
 
-/// Gives a record its place, under the first free name that is like the worktree's.
-fn install(repo: &Repository, draft: &Path, path: &Path) -> Result<PathBuf, WorkspaceError> {
+/// Takes the first free name for a record that is like the worktree's, with an empty directory: nobody else, git
+/// included, can have it then.
+fn claim(repo: &Repository, path: &Path) -> Result<PathBuf, WorkspaceError> {
     let records = repo.worktree_records();
     fs::create_dir_all(&records).map_err(WorkspaceError::io("create", &records))?;
     let name = path.file_name().map_or_else(|| OsString::from("worktree"), OsString::from);
@@ -80,11 +88,11 @@ fn install(repo: &Repository, draft: &Path, path: &Path) -> Result<PathBuf, Work
             name.push(number.to_string());
         }
         let record = records.join(name);
-        if fs::symlink_metadata(&record).is_err() {
-            fs::rename(draft, &record).map_err(WorkspaceError::io("create", &record))?;
-            return Ok(record);
+        match fs::create_dir(&record) {
+            Ok(()) => return Ok(record),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(WorkspaceError::io("create", &record)(error)),
         }
-        number += 1;
     }
 }
 

@@ -96,17 +96,21 @@ fn matching(repo: &Repository, passes: impl Fn(&Path) -> bool) -> Result<Vec<Lin
     let mut found = Vec::new();
     for entry in entries {
         let record = entry.map_err(WorkspaceError::io("read", &directory))?.path();
-        let Ok(mut dot_git) = fs::read(record.join("gitdir")) else { continue };
-        if dot_git.last() == Some(&b'\n') {
-            dot_git.pop();
-        }
-        // Relative when the user has set worktree.useRelativePaths.
-        let dot_git = record.join(OsString::from_vec(dot_git));
-        if let Some(path) = dot_git.parent().filter(|path| passes(path)) {
-            found.push(Linked { path: place_of(path), record });
+        if let Some(path) = recorded_place(&record).filter(|path| passes(path)) {
+            found.push(Linked { path: place_of(&path), record });
         }
     }
     Ok(found)
+}
+
+/// Where a record says that the files of its worktree are.
+fn recorded_place(record: &Path) -> Option<PathBuf> {
+    let mut dot_git = fs::read(record.join("gitdir")).ok()?;
+    if dot_git.last() == Some(&b'\n') {
+        dot_git.pop();
+    }
+    // Relative when the user has set worktree.useRelativePaths.
+    record.join(OsString::from_vec(dot_git)).parent().map(Path::to_path_buf)
 }
 
 /// Where a branch is checked out, if it is.
@@ -125,12 +129,16 @@ pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<Path
     Ok(None)
 }
 
-/// Makes a worktree without files in it; they are written later, beside those of other worktrees.
+/// Makes a worktree at a free place, without files in it; they are written later, beside those of other worktrees.
 pub(crate) fn add(repo: &Repository, path: &Path, on: On<'_>) -> Result<Linked, WorkspaceError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(WorkspaceError::io("create", parent))?;
     }
     let _turn = Turn::take(repo)?;
+    if look_at(path)? != Place::Free {
+        let what = "something was put there while the worktree was prepared".to_owned();
+        return Err(WorkspaceError::PathTaken { path: path.to_path_buf(), what });
+    }
     if let Some(record) = records::make(repo, path, on)? {
         return Ok(Linked { record, path: path.to_path_buf() });
     }
@@ -159,7 +167,11 @@ pub(crate) fn remove(repo: &Repository, linked: &Linked) -> Result<(), Workspace
     must_be_removable(repo, &linked.path)?;
     remove_tree(&linked.path)?;
     let _turn = Turn::take(repo)?;
-    records::remove(repo, &linked.record)
+    // Somebody may have pruned the record since, and another worktree may have got its name.
+    match recorded_place(&linked.record) {
+        Some(path) if place_of(&path) == linked.path => records::remove(repo, &linked.record),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a directory is there. A link or a file in its place is an error: it is not what git has a record of, and what

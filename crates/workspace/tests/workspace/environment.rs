@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use towline_workspace::{Consent, Protect, Repository, WorkspaceError, verification};
+use towline_workspace::{Consent, Protect, Repository, WorkspaceError, WorkspacePlan, create, verification};
 
-use crate::support::{Project, State, git, write};
+use crate::support::{Project, State, git, names_below, write};
 
 const CHILD: &str = "TOWLINE_TEST_CHILD";
 
@@ -172,7 +172,10 @@ fn git_speaks_plain_c_and_asks_nobody() {
 #[test]
 fn the_list_of_worktrees_is_changed_in_turns() {
     if child_directory().is_some() {
-        return crate::create::work_side_by_side(&Project::new());
+        let project = Project::new();
+        // Where a repository is shared, git itself makes the records.
+        git(&project.root, ["config", "core.sharedRepository", "umask"]);
+        return crate::create::work_side_by_side(&project);
     }
     let scratch = tempfile::tempdir().unwrap();
     let (busy, overlap) = (scratch.path().join("busy"), scratch.path().join("overlap"));
@@ -187,6 +190,28 @@ fn the_list_of_worktrees_is_changed_in_turns() {
     let path = wrapped_git(scratch.path(), &script);
     run_again("the_list_of_worktrees_is_changed_in_turns", scratch.path(), &[("PATH", &path)]);
     assert!(!overlap.exists(), "{}", fs::read_to_string(&overlap).unwrap());
+}
+
+#[test]
+fn what_is_put_into_the_place_of_a_workspace_at_the_last_moment_is_left_alone() {
+    if let Some(directory) = child_directory() {
+        let project = Project::new();
+        let plan = WorkspacePlan { path: directory.join("place"), ..project.plan() };
+        let error = create(&project.repository(), &plan).unwrap_err();
+        assert!(matches!(error, WorkspaceError::PathTaken { .. }), "{error:?}");
+        assert_eq!(names_below(&plan.path), ["src/lib.rs"]);
+        assert_eq!(fs::read_to_string(plan.path.join("src/lib.rs")).unwrap(), "theirs\n");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let place = scratch.path().join("place/src");
+    let script = format!(
+        r#"case " $* " in *" update-ref "*) mkdir -p '{place}'; echo theirs > '{place}/lib.rs' ;; esac"#,
+        place = place.display(),
+    );
+    let path = wrapped_git(scratch.path(), &script);
+    let test = "what_is_put_into_the_place_of_a_workspace_at_the_last_moment_is_left_alone";
+    run_again(test, scratch.path(), &[("PATH", &path)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use towline_workspace::verification;
+use towline_workspace::{Protect, Repository, WorkspacePlan, create, verification};
 
 use crate::support::{BRANCH, Project, git, names_below, write};
 
@@ -88,4 +88,82 @@ fn in_a_repository_out_of_the_ordinary_a_worktree_is_as_git_makes_it() {
     let [ours, gits] = [&place, &by_git].map(|path| texts_of(&record_of(path)));
     assert_eq!(ours.keys().collect::<Vec<_>>(), gits.keys().collect::<Vec<_>>());
     assert_eq!(ours["config.worktree"], gits["config.worktree"]);
+}
+
+#[test]
+fn a_record_whose_name_another_worktree_has_by_now_is_left_alone() {
+    let project = Project::new();
+    let repository = project.repository();
+    let check_out = |name: &str| {
+        verification(&repository, &project.beside(name), &project.head(), &[], &project.root).unwrap()
+    };
+    let first = check_out("a/same");
+    fs::remove_dir_all(first.path()).unwrap();
+    git(&project.root, ["worktree", "prune", "--expire=now"]);
+    let second = check_out("b/same");
+    first.remove().unwrap();
+    assert_eq!(git(second.path(), ["rev-parse", "HEAD"]), project.head().as_str());
+}
+
+#[test]
+fn whatever_a_kill_leaves_of_a_record_the_next_call_makes_the_workspace() {
+    type Kill = fn(&Path, &Path);
+    let kills: [(&str, Kill); 5] = [
+        ("before the place was made", |_, place| fs::remove_dir_all(place).unwrap()),
+        ("before the way from it was made", |_, place| fs::remove_file(place.join(".git")).unwrap()),
+        ("while the way from it was made", |_, place| write(place, ".git", "")),
+        ("before the record was there", |record, _| fs::remove_dir_all(record).unwrap()),
+        ("while the record was made", |record, _| {
+            fs::remove_dir_all(record).unwrap();
+            fs::create_dir(record).unwrap();
+        }),
+    ];
+    for (when, kill) in kills {
+        let project = Project::new();
+        let workspace = project.workspace();
+        let record = record_of(workspace.path());
+        for file in names_below(workspace.path()) {
+            fs::remove_file(workspace.path().join(file)).unwrap();
+        }
+        for directory in ["src", "tests"] {
+            fs::remove_dir(workspace.path().join(directory)).unwrap();
+        }
+        fs::remove_file(record.join("index")).unwrap();
+        fs::remove_file(record.join("towline-ready")).unwrap();
+        kill(&record, workspace.path());
+        let again = project.workspace();
+        assert_eq!(
+            git(again.path(), ["status", "--porcelain", "--branch"]),
+            format!("## {BRANCH}"),
+            "{when}"
+        );
+        assert_eq!(again.head().unwrap(), Some(project.head()), "{when}");
+        assert_eq!(git(&project.root, ["worktree", "list"]).lines().count(), 2, "{when}");
+    }
+}
+
+#[test]
+fn a_repository_that_is_a_submodule_or_has_an_odd_name_gets_worktrees_too() {
+    let project = Project::new();
+    let odd = project.beside("two words\nand \u{e9}");
+    git(&project.root, ["clone", "-q", ".", odd.to_str().unwrap()]);
+    let above = project.beside("above");
+    git(&project.root, ["init", "-q", above.to_str().unwrap()]);
+    git(&above, ["submodule", "add", "-q", project.root.to_str().unwrap(), "inner"]);
+    for (number, root) in [odd, above.join("inner")].into_iter().enumerate() {
+        let repository = Repository::at(&root).unwrap();
+        let plan = WorkspacePlan { path: root.join("target").join(number.to_string()), ..project.plan() };
+        let workspace = create(&repository, &plan).unwrap();
+        assert_eq!(git(workspace.path(), ["status", "--porcelain", "--branch"]), format!("## {BRANCH}"));
+        write(workspace.path(), "new.rs", "work\n");
+        let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+        assert_eq!(made.uncommitted, ["new.rs"]);
+        let place = root.join("target/verify");
+        let checkout = verification(&repository, &place, &made.commit, &[], &root).unwrap();
+        assert_eq!(git(checkout.path(), ["rev-parse", "HEAD"]), made.commit.as_str());
+        assert_eq!(git(checkout.path(), ["status", "--porcelain"]), "");
+        checkout.remove().unwrap();
+        git(&root, ["fsck", "--no-progress"]);
+        assert_eq!(git(&root, ["status", "--porcelain"]), "");
+    }
 }
