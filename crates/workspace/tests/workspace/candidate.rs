@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 
 use towline_workspace::{Candidate, Protect, Workspace};
 
@@ -310,4 +311,82 @@ fn replaced_objects_do_not_change_what_the_base_is() {
     assert_eq!(made.restored, strings(&["tests/a.rs"]));
     git(path, ["replace", "-d", project.head().as_str()]);
     assert_eq!(project.files_of(&made.commit)["tests/a.rs"], "100644 assert a\n");
+}
+
+/// Everything in the workspace that is not ignored, as git sees it with no index to start from.
+fn tree_from_nothing(project: &Project, workspace: &Workspace) -> String {
+    let history = project.beside("from-nothing");
+    git(&project.root, ["clone", "-q", "--bare", ".", history.to_str().unwrap()]);
+    let place =
+        [format!("--git-dir={}", history.display()), format!("--work-tree={}", workspace.path().display())];
+    let run =
+        |args: &[&str]| git(workspace.path(), place.iter().map(String::as_str).chain(args.iter().copied()));
+    run(&["add", "--all"]);
+    run(&["write-tree"])
+}
+
+#[test]
+fn a_lone_change_of_any_kind_is_seen() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 13] = [
+        ("same size", |at| write(at, "src/lib.rs", "pub fn one() -> u8 {\n    2\n}\n")),
+        ("same size, old time", |at| {
+            let time = fs::metadata(at.join("src/lib.rs")).unwrap().modified().unwrap();
+            write(at, "src/lib.rs", "pub fn one() -> u8 {\n    2\n}\n");
+            fs::File::options().write(true).open(at.join("src/lib.rs")).unwrap().set_modified(time).unwrap();
+        }),
+        ("mode", |at| {
+            fs::set_permissions(at.join("src/lib.rs"), fs::Permissions::from_mode(0o755)).unwrap();
+        }),
+        ("where a link leads", |at| {
+            fs::remove_file(at.join("link")).unwrap();
+            symlink("bbb", at.join("link")).unwrap();
+        }),
+        ("a link in place of a file", |at| {
+            fs::remove_file(at.join("src/lib.rs")).unwrap();
+            symlink("../tests/a.rs", at.join("src/lib.rs")).unwrap();
+        }),
+        ("a link in place of a directory, to the very same files", |at| {
+            fs::create_dir(at.join("target")).unwrap();
+            fs::rename(at.join("src"), at.join("target/src")).unwrap();
+            symlink("target/src", at.join("src")).unwrap();
+        }),
+        ("a directory in place of a file", |at| {
+            fs::remove_file(at.join("src/lib.rs")).unwrap();
+            fs::create_dir(at.join("src/lib.rs")).unwrap();
+        }),
+        ("gone", |at| fs::remove_file(at.join("src/lib.rs")).unwrap()),
+        ("to be added, and gone", |at| {
+            write(at, "new.rs", "");
+            git(at, ["add", "--intent-to-add", "new.rs"]);
+            fs::remove_file(at.join("new.rs")).unwrap();
+        }),
+        ("to be added, and empty", |at| {
+            write(at, "new.rs", "");
+            git(at, ["add", "--intent-to-add", "new.rs"]);
+        }),
+        ("staged, then taken back in the file", |at| {
+            let before = fs::read_to_string(at.join("src/lib.rs")).unwrap();
+            write(at, "src/lib.rs", "staged\n");
+            git(at, ["add", "src/lib.rs"]);
+            write(at, "src/lib.rs", &before);
+        }),
+        ("staged", |at| {
+            write(at, "src/lib.rs", "staged\n");
+            git(at, ["add", "src/lib.rs"]);
+        }),
+        ("a new rule for line ends", |at| {
+            write(at, ".gitattributes", "*.txt eol=crlf\n");
+            write(at, "text.txt", "one\r\n");
+        }),
+    ];
+    for (what, change) in changes {
+        let project = Project::new();
+        symlink("aaa", project.root.join("link")).unwrap();
+        write(&project.root, "text.txt", "one\n");
+        commit_all(&project.root, "a link");
+        let workspace = project.workspace();
+        change(workspace.path());
+        assert_eq!(candidate(&workspace).tree, tree_from_nothing(&project, &workspace), "{what}");
+    }
 }
