@@ -60,23 +60,26 @@ fn words(name: &str, kind: Kind, mode: WorkspaceMode) -> String {
     };
     let restrict = match kind {
         Kind::Command => {
-            "      Towline cannot restrict a program of this kind: run it as a user, or in a container, with fewer rights."
+            "      Towline cannot restrict a program of this kind: run it as a user, or in a\n      \
+                   container, with fewer rights."
                 .to_owned()
         }
         Kind::Gemini => {
-            "      It cannot be restricted in this mode: use the agent `gemini`, which speaks ACP.".to_owned()
+            "      It cannot be restricted in this mode: the agent `gemini`, which speaks ACP, can."
+                .to_owned()
         }
         _ => format!(
             "      To restrict it, in towline.toml:\n        \
                [agents.{name}]\n        \
-               permission = \"ask\"       # or \"deny\": what `allow` does not name is refused\n        \
+               permission = \"ask\"  # or \"deny\": what `allow` does not name is refused\n        \
                allow = [\"Edit\", \"Write\", \"Bash(git *)\"]\n        \
                deny = [\"WebFetch\"]"
         ),
     };
     format!(
-        "note: `{name}` runs with permission = \"bypass\": it may do everything that you may, without asking: run any\n      \
-               command, read your files and keys, use the network. {place}\n\
+        "note: `{name}` runs with permission = \"bypass\": it may do all that you may,\n      \
+               without asking: run any command, read your files and keys, use the network.\n      \
+               {place}\n\
          {restrict}\n      \
                (said once per project)"
     )

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -64,9 +65,14 @@ pub(crate) fn say_panic(panic: &PanicHookInfo<'_>) {
     say(format_args!("error: {panic}\n  hint: this is a mistake in Towline; what was stored is safe"));
 }
 
-/// Tells a person, on standard error.
+/// Tells a person, on standard error; on a terminal in lines that fit it.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{}", clean(&text.to_string()));
+    let text = clean(&text.to_string());
+    let text = match width_of(io::stderr()) {
+        Some(width) => text.split('\n').flat_map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n"),
+        None => text,
+    };
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Prints a line of a run, on standard output. A run goes on without anybody to read it.
@@ -236,7 +242,11 @@ fn cut(line: &str, width: usize) -> String {
 
 /// How many columns the terminal has, if there is one.
 pub(crate) fn terminal_width() -> Option<usize> {
-    let size = is_terminal().then(|| tcgetwinsize(io::stdout()).ok()).flatten()?;
+    width_of(io::stdout())
+}
+
+fn width_of(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = stream.is_terminal().then(|| tcgetwinsize(stream).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|width| *width >= NARROWEST)
 }
 

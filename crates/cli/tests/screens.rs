@@ -351,6 +351,7 @@ fn what_commands_tell_about_the_machine() {
             ("doctor", vec!["doctor"]),
             ("agents", vec!["agents"]),
             ("questions", vec!["questions"]),
+            ("refused", vec!["run", "Make the greeting polite", "--agent", "claude"]),
         ] {
             snapshot(name, size, &stage.told(&args, size));
         }

@@ -49,8 +49,18 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         0 => {}
         more => lines.push(paint.dim(&format!("    … and {more} more lines"))),
     }
-    lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", kind.class().hint))));
+    lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", hint(record, kind)))));
     lines
+}
+
+/// What can be done about such an end, with what is meant in the place of what stands for it.
+fn hint(record: &GoalRecord, kind: EndKind) -> String {
+    let mut hint = kind.class().hint.replace(" ID", &format!(" {}", record.goal.id.short()));
+    if let Some(last) = record.state.last_attempt() {
+        hint = hint.replace("--attempt N", &format!("--attempt {}", last.n));
+        hint = hint.replace("check NAME", &format!("check {}", last.agent));
+    }
+    hint
 }
 
 /// The class of end that the goal suffers from, where it does.
@@ -122,6 +132,9 @@ pub(crate) fn next_steps(
                     "permit it".to_owned(),
                     format!("add {:?} to `allow` of [agents.{agent}], or take it out of `deny`", brief(rule)),
                 ));
+            }
+            if let EscalationReason::NoProgress { .. } = reason {
+                steps.push(("say what it misses".to_owned(), format!("towline tell {id} \"…\"")));
             }
             let go_on = match reason {
                 EscalationReason::Unanswered { .. } if open > 0 => format!("towline run --goal {id}"),
