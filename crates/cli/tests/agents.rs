@@ -139,7 +139,10 @@ fn people_read_the_list_as_a_table() {
         ["2", "claude", "claude", "2.1.197", "2.1.197", "yes", "bypass", "opus", "mine", "0", &claude]
     );
     let other = rows.iter().find(|row| row.get(1) == Some(&"other")).expect("the missing one");
-    assert_eq!((other[0], other.last()), ("–", Some(&"`no-such-agent` was not found")));
+    assert_eq!(
+        (other[0], other[3], other.last()),
+        ("–", "not found", Some(&"`no-such-agent` was not found"))
+    );
 }
 
 #[test]

@@ -58,9 +58,14 @@ fn an_abandoned_goal_can_be_cancelled_and_nothing_is_left() {
     let (towline, goal) = working(&desk);
     kill(towline);
     assert!(!processes_with(&desk.home.marker()).is_empty(), "the agent went down with towline");
+    let short = &goal[goal.len() - 8..];
+    let listed = desk.towline(["ls"]).stdout;
+    let left = format!("nobody drives {short}; go on: towline run --goal {short}");
+    assert_eq!(listed.lines().last(), Some(&*left), "{listed}");
     let cancelled = desk.towline(["cancel", &goal]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     assert_nothing_is_left(&desk);
+    assert!(!desk.towline(["ls"]).stdout.contains("nobody drives"));
     let report = desk.show(&goal);
     assert_eq!(
         (&report["phase"], of_attempts(&report, "end")),

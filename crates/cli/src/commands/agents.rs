@@ -22,6 +22,8 @@ use crate::view::Paint;
 
 /// Where there is nothing to say.
 const NOTHING: &str = "–";
+/// Instead of a version, where there is no program.
+const NOT_FOUND: &str = "not found";
 
 /// One agent, as programs see it.
 #[derive(Serialize)]
@@ -93,11 +95,17 @@ impl AgentLine {
             Some(program) => format!("`{program}` was not found"),
             None => NOTHING.to_owned(),
         });
+        // Where there is no room for the column that says it, this one must not look like an agent that is there.
+        let version = if facts.path.is_none() && !facts.command.is_empty() {
+            NOT_FOUND.to_owned()
+        } else {
+            or_nothing(facts.version.as_deref())
+        };
         vec![
             place.map_or_else(|| NOTHING.to_owned(), |place| place.to_string()),
             output::printable(&facts.name),
             output::printable(&facts.kind),
-            or_nothing(facts.version.as_deref()),
+            version,
             or_nothing(facts.tested.as_ref().map(|tested| tested.versions.as_str())),
             signed_in(&facts.signed_in).to_owned(),
             facts.permission.to_owned(),

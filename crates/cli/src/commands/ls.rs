@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use towline_core::MicroUsd;
+use towline_engine::is_driven;
 use towline_store::GoalRecord;
 
 use crate::args::Ls;
@@ -13,9 +14,14 @@ use crate::report::{GoalLine, agent_of};
 
 /// Lists goals.
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
-    let records = match context.existing_state()? {
+    let state = context.existing_state()?;
+    let records = match &state {
         Some(state) => state.store.list().await?,
         None => Vec::new(),
+    };
+    let left = |record: &&GoalRecord| {
+        let home = state.as_ref().map(|state| &state.home);
+        !record.state.phase.is_settled() && home.is_some_and(|home| !is_driven(home, record))
     };
     if args.json {
         output::tell(output::json(&records.iter().map(GoalLine::of).collect::<Vec<_>>()));
@@ -25,6 +31,10 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
         ));
     } else {
         table(&records).iter().for_each(output::tell);
+        for record in records.iter().filter(left) {
+            let id = record.goal.id.short();
+            output::tell(format_args!("nobody drives {id}; go on: towline run --goal {id}"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
