@@ -23,10 +23,11 @@ pub(crate) struct Args {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0 done · 3 failed · 4 a person is needed · 6 unproven (no checks) · 130 cancelled
-  1 internal error · 2 wrong usage or configuration · 5 not found
+  0 done · 1 internal error · 2 wrong usage or configuration · 3 failed
+  4 a person is needed · 5 not found · 6 unproven (no checks) · 130 cancelled
 
-State is kept in $TOWLINE_HOME, or towline/ below your state directory.";
+State is kept in $TOWLINE_HOME, or else in towline/ below
+$XDG_STATE_HOME or ~/.local/state.";
 
 /// The command line without what is hidden, for everything that is made from it.
 pub(crate) fn visible() -> clap::Command {

@@ -60,13 +60,15 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
         beginning(context, run, base.as_deref().unwrap_or(&config.workspace.base))?
     };
     let mask = output::mask();
+    let setup = file.workspace.setup.unwrap_or(config.workspace.setup);
+    note_submodules(&beginning, &setup);
     let goal = Goal {
         id,
         // It is shown everywhere, and names the branch.
         title: file.title.map_or_else(|| title(&mask.text(&prompt)), |title| mask.text(&title).into_owned()),
         prompt,
         checks,
-        budget: budget(file.budget, config.budget, run),
+        budget: budget(file.budget, config.budget, run)?,
         agents: agents.iter().map(|(name, _)| name.clone()).collect(),
         model: run.model.clone().or(file.model),
         agent_settings: file.agent_settings,
@@ -75,7 +77,7 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
             repository: beginning.repository,
             mode: beginning.mode,
             base: beginning.base,
-            setup: file.workspace.setup.unwrap_or(config.workspace.setup),
+            setup,
             copy: file.workspace.copy.unwrap_or(config.workspace.copy),
         },
         briefing: file.briefing.unwrap_or(config.briefing),
@@ -123,10 +125,18 @@ fn title(prompt: &str) -> String {
     format!("{}…", &cut[..end])
 }
 
-fn budget(own: Budget, config: Budget, run: &Run) -> Budget {
+/// What may be spent: enough for an agent to begin, or nothing is.
+fn budget(own: Budget, config: Budget, run: &Run) -> Result<Budget, Failure> {
     let mut budget = own.or(config);
     run.budget.iter().for_each(|change| budget.apply(change));
-    budget
+    match budget.nothing() {
+        Some(axis) => {
+            Err(Failure::usage(format!("the budget `{axis}` is 0, so that no agent could begin")).hint(
+                format!("give it more, such as {}, or leave it out", axis.suggestion().replace("=+", "=")),
+            ))
+        }
+        None => Ok(budget),
+    }
 }
 
 fn origin(context: &Context, own: GoalOrigin) -> Origin {
@@ -230,8 +240,12 @@ fn base(repository: &Repository, run: &Run, named: &str) -> Result<Commit, Failu
     let own_file = run.file.as_ref().and_then(|file| file.canonicalize().ok());
     dirty.retain(|path| own_file.as_ref().is_none_or(|file| *file != repository.root().join(path)));
     if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {
-        dirty.remove(at);
-        if !run.include_dirty {
+        // One that was deleted holds for nothing, and is named with the other changes.
+        let is_there = repository.root().join("towline.toml").exists();
+        if is_there {
+            dirty.remove(at);
+        }
+        if is_there && !run.include_dirty {
             output::say(format_args!(
                 "note: towline.toml is not committed; it holds for this run, but the agent does not see it"
             ));
@@ -250,6 +264,19 @@ fn base(repository: &Repository, run: &Run, named: &str) -> Result<Commit, Failu
         ));
     }
     Ok(base)
+}
+
+/// Says that the folders of submodules are empty where the agent works and where the checks run, unless something is
+/// done about it.
+fn note_submodules(beginning: &Beginning, setup: &[String]) {
+    let has_some = Path::new(&beginning.repository).join(".gitmodules").exists();
+    if has_some && !beginning.mode.is_in_place() && !setup.iter().any(|command| command.contains("submodule"))
+    {
+        output::say(format_args!(
+            "note: submodules are not checked out for the agent and the checks\n      \
+                   (if they are needed: setup = [\"git submodule update --init --recursive\"] in [workspace])"
+        ));
+    }
 }
 
 /// The first names of a list.

@@ -37,10 +37,12 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
             Ok(Found { state, record })
         }
         _ => {
-            let lines: Vec<String> =
-                matching.iter().map(|record| format!("{}  {}", record.goal.id, record.goal.title)).collect();
+            let lines: Vec<String> = matching
+                .iter()
+                .map(|record| format!("{}  {}", record.goal.id.short(), record.goal.title))
+                .collect();
             Err(Failure::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
-                .hint("give more of the id"))
+                .hint("give the id as it stands here"))
         }
     }
 }

@@ -83,6 +83,77 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
     assert_eq!(report["phase"], "escalated");
     assert_eq!(report["attempts"].as_array().map(Vec::len), Some(3));
     assert!(report["reason"].as_str().expect("a reason").starts_with("no progress"), "{report}");
+    let goal = report["id"].as_str().expect("an id");
+    let shown = desk.towline(["show", goal]).stdout;
+    let steps = ["tell", "retry"].map(|step| format!("towline {step} {}", &goal[28..]));
+    assert!(steps.iter().all(|step| shown.contains(step)), "{steps:?} are not in {shown}");
+}
+
+#[test]
+fn a_check_whose_command_is_not_there_says_so() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let check = "no-such-linter --strict";
+    let ran = desk.towline(["run", "lint it", "--check", check, "--budget", "attempts=1"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.stdout.contains("✗ no-such-linter exit code 127 (a command was not found)"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_goal_that_changed_nothing_has_a_diff_that_says_so() {
+    let desk = Desk::with_script(hostile::exits_at_once);
+    desk.towline(["run", "do nothing", "--check", "false", "--budget", "errors=1"]);
+    let goal = desk.only_goal();
+    let diff = desk.towline(["diff", &goal]);
+    let said = format!("goal {} has changed nothing\n", &goal[28..]);
+    assert_eq!((diff.code, diff.stdout, diff.stderr), (Some(0), String::new(), said));
+}
+
+#[test]
+fn a_configuration_that_is_in_no_commit_is_spoken_of_only_while_it_is_there() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let run = || desk.towline(["run", "leave a file", "--check", "true"]).stderr;
+    desk.project.write("towline.toml", "[budget]\nattempts = 3\n");
+    let note = "note: towline.toml is not committed";
+    assert!(run().contains(note));
+    desk.project.commit("how it is checked");
+    std::fs::remove_file(desk.project.path().join("towline.toml")).expect("removed");
+    let said = run();
+    let named = "note: uncommitted changes are not part of the work: towline.toml";
+    assert!(!said.contains(note) && said.contains(named), "{said}");
+}
+
+#[test]
+fn empty_folders_of_submodules_are_spoken_of_unless_the_setup_fills_them() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    desk.project.write(".gitmodules", "");
+    desk.project.commit("a submodule");
+    let run = || desk.towline(["run", "leave a file", "--check", "true"]).stderr;
+    let note = "note: submodules are not checked out";
+    assert!(run().contains(note));
+    let setup = "[workspace]\nsetup = [\"git submodule update --init --recursive\"]\n";
+    desk.project.write("towline.toml", setup);
+    let said = run();
+    assert!(!said.contains(note), "{said}");
+}
+
+#[test]
+fn a_part_of_an_id_that_several_goals_share_is_refused_with_ids_that_none_shares() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    for title in ["one", "two"] {
+        desk.towline(["run", title, "--check", "true"]);
+    }
+    let goals = desk.towline(["ls", "--json"]).json();
+    let ids: Vec<&str> = (0..2).map(|goal| goals[goal]["id"].as_str().expect("an id")).collect();
+    let refused = desk.towline(["show", &ids[0][..1]]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for id in ids {
+        assert!(refused.stderr.contains(&format!("\n  {}  ", &id[28..])), "{}", refused.stderr);
+        assert_eq!(desk.show(&id[28..])["id"], id);
+    }
 }
 
 #[test]

@@ -53,6 +53,15 @@ fn a_bad_duration_is_refused_with_how_to_write_one() {
 }
 
 #[test]
+fn a_budget_that_lets_nobody_begin_is_refused() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let wanted = ["the budget `attempts` is 0", "attempts=5"];
+    refused(&desk, &["run", "x", "--check", "true", "--budget", "attempts=0"], &wanted);
+    desk.project.write("towline.toml", "[budget]\nusd = 0.0\n");
+    refused(&desk, &["run", "x", "--check", "true"], &["the budget `usd` is 0"]);
+}
+
+#[test]
 fn a_missing_agent_program_is_refused_with_the_way_to_install_it() {
     let desk = Desk::new();
     desk.configure("[agents.claude]\ncommand = [\"no-such-agent\"]\n");

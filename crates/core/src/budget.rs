@@ -68,6 +68,21 @@ impl Budget {
         }
     }
 
+    /// The first axis that lets nothing begin, because its limit is nothing.
+    pub fn nothing(&self) -> Option<Axis> {
+        let Self { turns, attempts, wall, tokens, usd, errors, denials } = self;
+        let limits = [
+            (Axis::Turns, *turns),
+            (Axis::Attempts, *attempts),
+            (Axis::Wall, wall.map(|wall| wall.as_secs())),
+            (Axis::Tokens, tokens.map(|tokens| tokens.0)),
+            (Axis::Usd, usd.map(|usd| usd.0)),
+            (Axis::Errors, *errors),
+            (Axis::Denials, *denials),
+        ];
+        limits.into_iter().find_map(|(axis, limit)| (limit == Some(0)).then_some(axis))
+    }
+
     /// Applies a change as a retry asks for it. Adding to an axis without a limit leaves it without one.
     pub fn apply(&mut self, change: &BudgetChange) {
         let value = |old: Option<u64>| match change.amount {
@@ -247,6 +262,16 @@ mod tests {
         for text in ["attempts", "money=3", "attempts=many", "wall=4", "usd=-1", "usd=NaN"] {
             let error = text.parse::<BudgetChange>().expect_err(text).to_string();
             assert!(error.contains("write it like") || error.contains("use one of"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_found_on_every_axis() {
+        assert_eq!((Budget::default().nothing(), Budget::NONE.nothing()), (None, None));
+        for axis in Axis::ALL {
+            let mut budget = Budget::default();
+            budget.apply(&BudgetChange { axis, amount: Amount::Set(0) });
+            assert_eq!(budget.nothing(), Some(axis));
         }
     }
 

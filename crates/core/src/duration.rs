@@ -35,6 +35,7 @@ pub fn show_duration(duration: Duration) -> String {
         (0, 0, 0) => format!("{seconds}s"),
         (0, 0, _) => format!("{minutes}m {:02}s", seconds % 60),
         (0, _, _) => format!("{hours}h {minutes:02}m"),
+        (_, 0, _) => format!("{days}d"),
         _ => format!("{days}d {hours:02}h"),
     }
 }
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn durations_are_shown_by_their_two_largest_units() {
-        let shown = [1, 59, 61, 3_700, 90_000].map(|seconds| show_duration(Duration::from_secs(seconds)));
-        assert_eq!(shown, ["1.0s", "59s", "1m 01s", "1h 01m", "1d 01h"]);
+        let shown =
+            [1, 59, 61, 3_700, 86_400, 90_000].map(|seconds| show_duration(Duration::from_secs(seconds)));
+        assert_eq!(shown, ["1.0s", "59s", "1m 01s", "1h 01m", "1d", "1d 01h"]);
     }
 }

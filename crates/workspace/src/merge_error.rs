@@ -115,7 +115,7 @@ impl UncommittedFrom {
                  (`git add -A && git commit`), then merge"
             }
             Self::Elsewhere => {
-                "they are in no commit; commit them, put them aside (`git stash -u`) or move them away, then merge"
+                "what is in there is in no commit; commit it, put it aside (`git stash -u`) or move it away, then merge"
             }
         }
     }

@@ -35,6 +35,9 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
         output::tell_bytes(diff.as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
+    if diff.is_empty() {
+        output::say(format_args!("goal {} has changed nothing", record.goal.id.short()));
+    }
     let shown = output::mask().text(&diff).into_owned();
     if shown != *diff {
         output::say(format_args!("note: secrets are hidden in this diff; --raw shows the bytes as they are"));

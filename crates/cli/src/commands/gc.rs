@@ -15,9 +15,9 @@ use crate::output;
 /// Clear away what nobody needs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Removed are: worktrees and branches of goals that are done and merged, checkouts that were left over, what is left of goals
-that do not exist any more, locks and sockets of dead processes, and, when they are old, raw logs of ended goals and
-conversations of the built-in agent. Goals stay listed: `towline rm` removes those.")]
+Removed are: worktrees and branches of goals that are done and merged, checkouts that were left over, what is left of \
+goals that do not exist any more, locks and sockets of dead processes, and, when they are old, raw logs of ended goals \
+and conversations of the built-in agent. Goals stay listed: `towline rm` removes those.")]
 pub(crate) struct Gc {
     /// Only say what would be removed
     #[arg(long)]
@@ -93,15 +93,12 @@ fn total(findings: &Findings) -> u64 {
 fn tell(args: &Gc, older_than: Duration, findings: &Findings) {
     let verb = if args.dry_run { "would remove" } else { "removed" };
     for Waste { kind, path, bytes, .. } in &findings.waste {
-        output::tell(format_args!(
-            "{verb} {:<8} {} ({})",
-            kind.name(),
-            path.display(),
-            output::bytes(*bytes)
-        ));
+        let line = format!("{verb} {:<8} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
+        output::fitted(&line).iter().for_each(output::tell);
     }
-    for Spared { path, why, .. } in &findings.spared {
-        output::tell(format_args!("kept {}: {}", path.display(), output::brief(why)));
+    for Spared { goal, path, why } in &findings.spared {
+        let what = goal.map_or_else(|| path.display().to_string(), |goal| goal.short());
+        output::fitted(&format!("kept {what}: {}", output::brief(why))).iter().for_each(output::tell);
     }
     let freed = output::bytes(total(findings));
     output::tell(match (findings.waste.len(), args.dry_run) {

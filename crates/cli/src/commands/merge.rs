@@ -23,11 +23,11 @@ use crate::{find, output};
 #[command(after_help = "\
 Examples:
   towline merge 1a2b3c4d --dry-run         say what would happen
-  towline merge 1a2b3c4d                   into the branch that your checkout is on
-  towline merge 1a2b3c4d --into release    into another branch, checked out or not
+  towline merge 1a2b3c4d                   into the branch that is checked out
+  towline merge 1a2b3c4d --into release    into another branch
 
-Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 your checkout or
-a conflict is in the way · 130 stopped")]
+Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 your checkout \
+or a conflict is in the way · 130 stopped")]
 pub(crate) struct Merge {
     /// The goal's id, or a prefix of it
     id: String,

@@ -16,8 +16,8 @@ use crate::{find, output};
 /// Remove goals.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Work that none of your branches, remote branches or tags has keeps a goal from being removed. With --force it is kept under
-refs/towline/removed/ in the repository, and its commit is printed: `git branch NAME COMMIT` brings it back.")]
+Work that none of your branches, remote branches or tags has keeps a goal from being removed. With --force it is kept \
+under refs/towline/removed/ in the repository, and its commit is printed: `git branch NAME COMMIT` brings it back.")]
 pub(crate) struct Rm {
     /// The goals' ids, or prefixes of them
     #[arg(required = true)]

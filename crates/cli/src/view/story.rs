@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use towline_core::{
     AgentEvent, Answerer, AttemptNo, CheckResult, End, EndKind, Envelope, Event, Exit, GoalId, GoalState,
-    LastWords, LimitStatus, Outcome, Phase, QuestionNo, Reply, Role, SessionStarted, Usage, Verdict,
+    LastWords, LimitStatus, Outcome, Phase, Policy, QuestionNo, Reply, Role, SessionStarted, Usage, Verdict,
     show_duration,
 };
 
@@ -170,7 +170,7 @@ impl Story {
             }
             Phase::Checking { .. } => vec![section(paint, "checks", envelope.at)],
             Phase::Sleeping { until, reason } => {
-                let (reason, when) = (brief(reason), moment(*until, envelope.at));
+                let (reason, when) = (brief(reason), self.wakes(*until, envelope));
                 // An agent that asked for it has just been quoted.
                 let reason = Some(reason).filter(|reason| !self.ended_with.contains(reason.as_str()));
                 let reason = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
@@ -178,11 +178,17 @@ impl Story {
             }
             Phase::Limited { until, guessed } => {
                 let guess = if *guessed { " (a guess: the provider named no time)" } else { "" };
-                let when = moment(*until, envelope.at);
+                let when = self.wakes(*until, envelope);
                 vec![paint.warn(&format!("  the quota is used up; going on {when}{guess}"))]
             }
             _ => Vec::new(),
         }
+    }
+
+    /// When a goal that waits from now on comes back: a little after the time that it waits for.
+    fn wakes(&self, until: Timestamp, envelope: &Envelope) -> String {
+        let seed = envelope.goal.seed(self.attempt.map_or(0, AttemptNo::get));
+        moment(Policy::wakes_at(envelope.at, until, seed), envelope.at)
     }
 
     fn agent(&mut self, event: &AgentEvent, envelope: &Envelope) -> Vec<String> {
@@ -318,7 +324,7 @@ impl Story {
         }
         let how = match (&result.problem, result.exit_code) {
             (Some(problem), _) => brief(problem),
-            (None, Some(code)) => format!("exit code {code}"),
+            (None, Some(code)) => format!("exit code {code}{}", of_the_shell(code)),
             (None, None) => "did not exit".to_owned(),
         };
         let mut lines =
@@ -364,6 +370,15 @@ fn moment(at: Timestamp, from: Timestamp) -> String {
     let day = |at: Timestamp| at.strftime("%F").to_string();
     let date = if day(at) == day(from) { String::new() } else { format!("{} ", day(at)) };
     format!("at {date}{} (in {})", clock_time(at), show_duration(rest))
+}
+
+/// What a shell means by an exit code that is its own word and not the command's.
+const fn of_the_shell(code: i32) -> &'static str {
+    match code {
+        126 => " (a command that cannot be run)",
+        127 => " (a command was not found)",
+        _ => "",
+    }
 }
 
 /// A line that begins a part of the story.

@@ -10,6 +10,9 @@ use super::{node, others, python};
 /// How many checks, and how many suggestions, a file may have before it helps nobody.
 const MOST: usize = 12;
 
+/// Brings the submodules into a checkout, which git makes without them.
+const SUBMODULES: &str = "git submodule update --init --recursive";
+
 /// What one tool has to say about one folder. Commands are run in that folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planned {
@@ -80,6 +83,10 @@ pub(super) fn plan(tree: &Tree) -> Plan {
         }
     }
     plan.settle_names();
+    if tree.has("", ".gitmodules") {
+        // Before whatever else makes a checkout ready, because that may need them.
+        plan.setup.insert(0, SUBMODULES.to_owned());
+    }
     plan.copy = folders
         .iter()
         .filter(|folder| tree.has_ignored(folder, ".env"))

@@ -120,6 +120,13 @@ fn pytest_is_started_by_what_the_project_shows() {
 }
 
 #[test]
+fn submodules_are_fetched_before_anything_else_is_made_ready() {
+    let package = ("package.json", r#"{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}"#);
+    let files = [(".gitmodules", ""), package, ("package-lock.json", "")];
+    assert_planned(&files, &["npm test"], &["git submodule update --init --recursive", "npm ci"]);
+}
+
+#[test]
 fn the_virtual_environment_of_the_users_checkout_is_used_where_there_is_one() {
     let mut tree = Tree::of(&[("api/pyproject.toml", "pytest"), ("api/src/a.py", "")]);
     tree.add_ignored("api/.venv/bin/pytest");
