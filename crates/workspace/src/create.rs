@@ -13,7 +13,7 @@ use towline_core::Commit;
 use crate::copy::CopyPlan;
 use crate::embedded;
 use crate::git::Git;
-use crate::records::On;
+use crate::records::{LOCKED, On};
 use crate::repository::find_commit;
 use crate::workspace::removed_ref;
 use crate::worktrees::{self, Durability, Linked, Place, place_of};
@@ -110,7 +110,7 @@ impl Maker<'_> {
 
     /// We were killed while the files were written: no agent has been here, so they are written once more.
     fn complete(self, linked: Linked) -> Result<Workspace, WorkspaceError> {
-        for leftover in ["index.lock", "locked"] {
+        for leftover in ["index.lock", LOCKED] {
             let file = linked.record.join(leftover);
             if file.exists() {
                 fs::remove_file(&file).map_err(WorkspaceError::io("remove", &file))?;

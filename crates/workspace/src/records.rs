@@ -18,6 +18,9 @@ use crate::{Repository, WorkspaceError};
 /// What in a repository's configuration may mean that a record holds more than ours do.
 const OUT_OF_THE_ORDINARY: [&str; 4] = ["[extensions", "[include", "sharedrepository", "sparsecheckout"];
 
+/// The file in a record that keeps git from taking it away.
+pub(crate) const LOCKED: &str = "locked";
+
 /// What a new worktree is on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum On<'a> {
@@ -42,17 +45,14 @@ pub(crate) fn make(repo: &Repository, path: &Path, on: On<'_>) -> Result<Option<
     write(&draft.join("HEAD"), head.as_bytes())?;
     write(&draft.join("commondir"), b"../..\n")?;
     write(&draft.join("gitdir"), &[dot_git.as_os_str().as_bytes(), b"\n"].concat())?;
-    let record = claim(repo, path)?;
-    // The record comes last: git takes one that leads nowhere for abandoned.
-    let made = fs::create_dir_all(path)
-        .and_then(|()| fs::write(&dot_git, [b"gitdir: ", record.as_os_str().as_bytes(), b"\n"].concat()))
-        .map_err(WorkspaceError::io("write", &dot_git))
-        .and_then(|()| fs::rename(&draft, &record).map_err(WorkspaceError::io("create", &record)));
-    if made.is_err() {
-        // It is still empty, and git passes over an empty one.
-        let _ = fs::remove_dir(&record);
-    }
-    made.map(|()| Some(record))
+    // Without it, anybody's `git worktree prune` takes a record for abandoned that leads nowhere yet.
+    write(&draft.join(LOCKED), b"initializing")?;
+    let record = install(repo, &draft, path)?;
+    fs::create_dir_all(path).map_err(WorkspaceError::io("create", path))?;
+    write(&dot_git, &[b"gitdir: ", record.as_os_str().as_bytes(), b"\n"].concat())?;
+    let locked = record.join(LOCKED);
+    fs::remove_file(&locked).map_err(WorkspaceError::io("remove", &locked))?;
+    Ok(Some(record))
 }
 
 /// Removes a record.
@@ -75,23 +75,26 @@ fn staging(repo: &Repository, name: &str) -> Result<PathBuf, WorkspaceError> {
     Ok(place)
 }
 
-/// Takes the first free name for a record that is like the worktree's, with an empty directory: nobody else, git
-/// included, can have it then.
-fn claim(repo: &Repository, path: &Path) -> Result<PathBuf, WorkspaceError> {
+/// Gives a record its place, under the first free name that is like the worktree's.
+fn install(repo: &Repository, draft: &Path, path: &Path) -> Result<PathBuf, WorkspaceError> {
     let records = repo.worktree_records();
-    fs::create_dir_all(&records).map_err(WorkspaceError::io("create", &records))?;
-    let name = path.file_name().map_or_else(|| OsString::from("worktree"), OsString::from);
+    let stem = path.file_name().map_or_else(|| OsString::from("worktree"), OsString::from);
+    let mut record = records.join(&stem);
     let mut number = 0_u32;
     loop {
-        let mut name = name.clone();
-        if number > 0 {
+        while fs::symlink_metadata(&record).is_ok() {
+            number += 1;
+            let mut name = stem.clone();
             name.push(number.to_string());
+            record = records.join(name);
         }
-        let record = records.join(name);
-        match fs::create_dir(&record) {
-            Ok(()) => return Ok(record),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(WorkspaceError::io("create", &record)(error)),
+        fs::create_dir_all(&records).map_err(WorkspaceError::io("create", &records))?;
+        match fs::rename(draft, &record) {
+            // Whoever prunes removes the directory of all records when none is in it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && draft.exists() => {}
+            renamed => {
+                return renamed.map(|()| record.clone()).map_err(WorkspaceError::io("create", &record));
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use towline_workspace::{Commit, Protect, Workspace, WorkspaceError, WorkspacePlan, create, verification};
 
@@ -316,4 +317,20 @@ fn a_workspace_of_a_linked_worktree_or_a_subdirectory_works_alike() {
         names_below(workspace.path()),
         strings(&[".gitignore", "feature.rs", "src/lib.rs", "tests/a.rs", "tests/b.rs"])
     );
+}
+
+#[test]
+fn goals_are_prepared_while_somebody_prunes_worktrees() {
+    let project = Project::new();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                git(&project.root, ["worktree", "prune", "--expire=now"]);
+            }
+        });
+        let worked = scope.spawn(|| work_side_by_side(&project)).join();
+        is_over.store(true, Ordering::Relaxed);
+        worked.unwrap();
+    });
 }

@@ -113,10 +113,7 @@ fn whatever_a_kill_leaves_of_a_record_the_next_call_makes_the_workspace() {
         ("before the way from it was made", |_, place| fs::remove_file(place.join(".git")).unwrap()),
         ("while the way from it was made", |_, place| write(place, ".git", "")),
         ("before the record was there", |record, _| fs::remove_dir_all(record).unwrap()),
-        ("while the record was made", |record, _| {
-            fs::remove_dir_all(record).unwrap();
-            fs::create_dir(record).unwrap();
-        }),
+        ("before it was unlocked", |_, _| ()),
     ];
     for (when, kill) in kills {
         let project = Project::new();
@@ -129,7 +126,7 @@ fn whatever_a_kill_leaves_of_a_record_the_next_call_makes_the_workspace() {
             fs::remove_dir(workspace.path().join(directory)).unwrap();
         }
         fs::remove_file(record.join("index")).unwrap();
-        fs::remove_file(record.join("towline-ready")).unwrap();
+        fs::rename(record.join("towline-ready"), record.join("locked")).unwrap();
         kill(&record, workspace.path());
         let again = project.workspace();
         assert_eq!(
@@ -138,7 +135,8 @@ fn whatever_a_kill_leaves_of_a_record_the_next_call_makes_the_workspace() {
             "{when}"
         );
         assert_eq!(again.head().unwrap(), Some(project.head()), "{when}");
-        assert_eq!(git(&project.root, ["worktree", "list"]).lines().count(), 2, "{when}");
+        let list = git(&project.root, ["worktree", "list"]);
+        assert_eq!((list.lines().count(), list.contains("locked")), (2, false), "{when}: {list}");
     }
 }
 
