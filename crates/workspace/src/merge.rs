@@ -244,7 +244,7 @@ impl Repository {
         let list = self
             .git()
             .command("for-each-ref")
-            .args([&contains, "--format=%(refname:short)", "refs/heads"])
+            .args([&contains, "--format=%(refname:lstrip=2)", "refs/heads"])
             .line()?;
         Ok(list.lines().filter(|branch| !branch.starts_with("towline/")).map(str::to_owned).collect())
     }
@@ -334,9 +334,11 @@ impl MergePlan {
     }
 }
 
+/// The branch that is checked out, if one is. Git's own short name would be another one where a tag is called the same.
 pub(crate) fn current_branch(checkout: &Repository) -> Result<Option<String>, WorkspaceError> {
-    let named = checkout.git().command("symbolic-ref").args(["--quiet", "--short", "HEAD"]).query()?;
-    Ok(named.map(|name| shown(name.trim_ascii_end())))
+    let head =
+        checkout.git().command("symbolic-ref").args(["--quiet", "HEAD"]).query()?.map(|name| shown(&name));
+    Ok(head.and_then(|name| name.trim_end().strip_prefix("refs/heads/").map(str::to_owned)))
 }
 
 /// Refuses a branch that a rebase or a bisection will come back to, wherever that is under way.

@@ -73,6 +73,20 @@ impl Scene {
 }
 
 #[test]
+fn a_tag_with_the_name_of_the_branch_is_not_mistaken_for_it() {
+    let scene = Scene::new();
+    git(&scene.project.root, ["tag", "main"]);
+    for into in [None, Some("main")] {
+        let merged = scene.plan(into).unwrap().carry_out().unwrap();
+        assert_eq!(
+            (merged, scene.project.reference("refs/heads/main")),
+            (scene.candidate.clone(), Some(scene.candidate.clone()))
+        );
+    }
+    assert_eq!(scene.project.reference("refs/tags/main"), Some(scene.base.clone()));
+}
+
+#[test]
 fn a_branch_that_has_not_moved_is_forwarded_to_the_very_commit() {
     let scene = Scene::new();
     let before = State::of(&scene.project.root);
