@@ -119,3 +119,23 @@ pub(crate) fn read_if_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn one_file_that_cannot_be_synced_among_others_is_an_error() {
+        let files = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
+        sync_together(files.iter()).unwrap();
+        sync_together([].into_iter()).unwrap();
+        let (pipe, _writer) = io::pipe().unwrap();
+        let never_on_a_disk = File::from(OwnedFd::from(pipe));
+        let [first, second] = &files;
+        for order in [[&never_on_a_disk, first, second], [first, second, &never_on_a_disk]] {
+            sync_together(order.into_iter()).unwrap_err();
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Git's records of worktrees are the same whether git makes them or we do.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use towline_workspace::{Protect, Repository, WorkspacePlan, create, verification};
@@ -143,14 +145,14 @@ fn whatever_a_kill_leaves_of_a_record_the_next_call_makes_the_workspace() {
 #[test]
 fn a_repository_that_is_a_submodule_or_has_an_odd_name_gets_worktrees_too() {
     let project = Project::new();
-    let odd = project.beside("two words\nand \u{e9}");
-    git(&project.root, ["clone", "-q", ".", odd.to_str().unwrap()]);
+    let odd = project.beside("odd").join(OsStr::from_bytes(b"two words\nand \xff"));
+    git(&project.root, [OsStr::new("clone"), OsStr::new("-q"), OsStr::new("."), odd.as_os_str()]);
     let above = project.beside("above");
     git(&project.root, ["init", "-q", above.to_str().unwrap()]);
     git(&above, ["submodule", "add", "-q", project.root.to_str().unwrap(), "inner"]);
-    for (number, root) in [odd, above.join("inner")].into_iter().enumerate() {
+    for root in [odd, above.join("inner")] {
         let repository = Repository::at(&root).unwrap();
-        let plan = WorkspacePlan { path: root.join("target").join(number.to_string()), ..project.plan() };
+        let plan = WorkspacePlan { path: root.join("target/fix"), ..project.plan() };
         let workspace = create(&repository, &plan).unwrap();
         assert_eq!(git(workspace.path(), ["status", "--porcelain", "--branch"]), format!("## {BRANCH}"));
         write(workspace.path(), "new.rs", "work\n");
