@@ -227,7 +227,7 @@ fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<Str
     };
     let mut lines: Vec<String> = rows.iter().map(line).collect();
     if !gone.is_empty() {
-        lines.push(format!("(in a wider terminal also: {})", gone.join(", ")));
+        lines.extend(wrapped(&format!("(in a wider terminal also: {})", gone.join(", ")), room));
     }
     lines
 }
@@ -302,9 +302,10 @@ mod tests {
         let shaped = |room| shaped(&rows, &["KIND"], room);
         assert_eq!(shaped(None), ["ID  KIND  WHERE", "1   日本  here and there"]);
         assert_eq!(shaped(Some(24)), shaped(None));
-        let gone = "(in a wider terminal also: KIND)";
-        assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone]);
-        assert_eq!(shaped(Some(10)), ["ID  WHERE", "1   here …", gone]);
+        let gone = ["(in a wider terminal", "  also: KIND)"];
+        assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone[0], gone[1]]);
+        assert_eq!(shaped(Some(20)), shaped(Some(23)));
+        assert_eq!(shaped(Some(16))[..2], ["ID  WHERE", "1   here and th…"]);
     }
 
     #[test]

@@ -198,6 +198,24 @@ fn running_with_a_tool() {
 }
 
 #[test]
+fn taken_up_in_the_middle_of_a_tool() {
+    for size in SIZES {
+        let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+        let mut terminal = Terminal::sized(size.0, size.1);
+        let mut towline = stage.run(&mut terminal, &[]);
+        terminal.wait_to_see("$ ./try-it --slowly · ");
+        towline.kill().expect("killed");
+        towline.wait().expect("reaped");
+        let mut terminal = Terminal::sized(size.0, size.1);
+        let towline = terminal.start(&stage.command(&["run", "--goal", &stage.short_id()]));
+        let picture = terminal.wait_to_see("$ ./try-it --slowly · ");
+        snapshot("taken_up", size, &steady(&picture));
+        stage.open_the_gate();
+        assert_eq!(finish(towline).code, Some(0), "{:#?}", terminal.screen());
+    }
+}
+
+#[test]
 fn checking_after_a_red_verdict() {
     let lint = "if grep please greeting; then ./try-it; else echo 'no greeting to lint'; exit 3; fi";
     let script = TWO_TURNS.replace("./try-it --slowly", "true");
@@ -209,7 +227,9 @@ fn sleeping_until_it_goes_on() {
     let script = r#"[[turn]]
 step = [{ say = '{"towline": "sleep", "seconds": 3540, "reason": "the nightly build is not through"}' }]
 "#;
-    still("sleeping", script, &two_checks("true"), &[], "goes on in ");
+    // Whether so long a limit has room beside the others does not depend on how long it took to get here.
+    let checks = two_checks("true").replace("100h", "1000h");
+    still("sleeping", script, &checks, &[], "goes on in ");
 }
 
 #[test]
@@ -229,6 +249,13 @@ fn a_narrow_terminal_gets_one_line() {
     snapshot("narrow", (38, 24), &steady(&picture));
     stage.open_the_gate();
     assert_eq!(finish(towline).code, Some(0));
+}
+
+#[test]
+fn what_the_doctor_says_fits_a_narrow_terminal() {
+    let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    stage.hide_the_machine();
+    snapshot("doctor", (48, 24), &stage.told(&["doctor"], (48, 24)));
 }
 
 #[test]

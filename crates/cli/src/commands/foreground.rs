@@ -20,6 +20,9 @@ use crate::output;
 use crate::report::GoalReport;
 use crate::view::{LastLine, Live, Paint, TICK, ending, how_to_answer, next_steps};
 
+/// How many events of a goal that is taken up are looked at for what is still at work.
+const RECALLED: usize = 1_000;
+
 /// What a foreground run begins with.
 pub(crate) enum Beginning {
     /// A goal that does not exist yet.
@@ -69,6 +72,7 @@ impl Foreground<'_> {
             typing.follow(&before.state.phase).await;
             screen.look(&typing);
             screen.go_on(&before);
+            screen.recall(&before, &store).await;
         }
         screen.know(handle.id, &store).await;
         let shown = follow(&handle, after, &mut interrupts, &mut screen, typing, &store).await;
@@ -214,6 +218,14 @@ impl Screen {
                 live.go_on(record);
             }
             Self::Events | Self::Silent => say_what_it_waits_for(record.goal.id, &record.state.phase),
+        }
+    }
+
+    /// Takes note of the newest of what happened before. What cannot be read is not shown.
+    async fn recall(&mut self, record: &GoalRecord, store: &Arc<dyn Store>) {
+        if let Self::Story(live) = self {
+            let after = Seq(record.last_seq.0.saturating_sub(RECALLED as u64));
+            live.recall(&store.events(record.goal.id, after, RECALLED).await.unwrap_or_default());
         }
     }
 

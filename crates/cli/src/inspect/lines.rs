@@ -1,11 +1,13 @@
 //! Rows as people read them: aligned, and wrapped at words to fit a terminal of ordinary width.
 
 use super::rows::{Mark, Row};
-use crate::output::{homely, printable};
+use crate::output::{homely, printable, terminal_width};
 use crate::view::Paint;
 
-/// How wide a line may be, unless a single word is wider.
+/// How wide a line may be on a terminal that has room for it, unless a single word is wider.
 const WIDTH: usize = 80;
+/// How wide a text is at least, however narrow the terminal.
+const LEAST: usize = 20;
 /// Before the text of a row: two spaces, the mark, a space, the label, two spaces.
 const MARGIN: usize = 4 + LABEL + 2;
 const LABEL: usize = 11;
@@ -31,14 +33,15 @@ fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
         Mark::Note => paint.warn("!"),
         Mark::Problem => paint.bad("✗"),
     };
-    let mut texts = wrapped(&homely(&printable(&row.text))).into_iter();
+    let room = terminal_width().unwrap_or(WIDTH).clamp(MARGIN + LEAST, WIDTH) - MARGIN;
+    let mut texts = wrapped(&homely(&printable(&row.text)), room).into_iter();
     let first = texts.next().unwrap_or_default();
     let mut lines = vec![format!("  {mark} {:<LABEL$}  {first}", printable(&row.label))];
     let indent = " ".repeat(MARGIN);
     lines.extend(texts.map(|text| format!("{indent}{text}")));
-    let fix = row.fix.iter().flat_map(|fix| wrapped(&homely(&format!("fix: {}", printable(fix)))));
+    let fix = row.fix.iter().flat_map(|fix| wrapped(&homely(&format!("fix: {}", printable(fix))), room));
     lines.extend(fix.map(|text| format!("{indent}{text}")));
-    let details = row.details.iter().map(|detail| shortened(&homely(&printable(detail))));
+    let details = row.details.iter().map(|detail| shortened(&homely(&printable(detail)), room));
     lines.extend(details.map(|detail| format!("{indent}{}", paint.dim(&detail))));
     lines
 }
@@ -57,11 +60,11 @@ pub(crate) fn summary(paint: Paint, problems: usize, notes: usize) -> String {
 }
 
 /// A text in lines that fit beside the margin.
-fn wrapped(text: &str) -> Vec<String> {
+fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH - MARGIN => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -72,11 +75,11 @@ fn wrapped(text: &str) -> Vec<String> {
 }
 
 /// A text cut to fit beside the margin.
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= WIDTH - MARGIN {
+fn shortened(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(WIDTH - MARGIN - 1).collect();
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
     format!("{kept}…")
 }
 

@@ -87,9 +87,22 @@ impl Live {
     /// Goes on with a goal where it stands.
     pub(crate) fn go_on(&mut self, record: &GoalRecord) {
         self.know(record);
-        self.story.go_on(&record.state);
+        for text in self.story.go_on(&record.state) {
+            self.print(&text);
+        }
         self.enter(&record.state.phase);
         self.ask_again(record.goal.id);
+    }
+
+    /// Takes note of what happened before the goal was gone on with, and tells none of it again: a tool that is still at
+    /// work is seen then.
+    pub(crate) fn recall(&mut self, events: &[Envelope]) {
+        for envelope in events {
+            if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
+                board.follow(envelope);
+            }
+            self.story.recall(envelope);
+        }
     }
 
     /// Shows what happened.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use towline_core::{
     AgentEvent, Answerer, AttemptNo, CheckResult, End, EndKind, Envelope, Event, Exit, GoalId, GoalState,
-    LastWords, LimitStatus, Outcome, Phase, Policy, QuestionNo, Reply, Role, SessionStarted, Usage, Verdict,
-    show_duration,
+    LastWords, Limit, LimitStatus, Outcome, Phase, Policy, QuestionNo, Reply, Role, SessionStarted, Usage,
+    Verdict, show_duration,
 };
 
 use super::asking::{AnswerBy, Asking};
@@ -64,10 +64,26 @@ impl Story {
         }
     }
 
-    /// Goes on with a goal that has been told about up to here.
-    pub(super) fn go_on(&mut self, state: &GoalState) {
-        self.attempt = state.last_attempt().map(|attempt| attempt.n);
+    /// Goes on with a goal that has been told about up to here. An attempt in the middle of which that is gets a line.
+    pub(super) fn go_on(&mut self, state: &GoalState) -> Vec<String> {
+        let last = state.last_attempt();
+        self.attempt = last.map(|attempt| attempt.n);
         self.asking = Asking::of(state);
+        match (&state.phase, last) {
+            (Phase::Running { attempt }, Some(last)) if last.n == *attempt => {
+                let head = section(self.paint, &format!("attempt {attempt}"), last.started_at);
+                vec![head, self.paint.dim("  taken up where it is")]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes note of a tool that was at work before the story goes on.
+    pub(super) fn recall(&mut self, envelope: &Envelope) {
+        if let Event::Agent { event: AgentEvent::Tool(tool) } = &envelope.event {
+            // What it says of it was told then.
+            let _ = self.tools.follow(tool, envelope.at, self.paint);
+        }
     }
 
     /// Takes note of where an answer can be given.
@@ -203,11 +219,8 @@ impl Story {
                 self.used += *used;
                 Vec::new()
             }
-            AgentEvent::RateLimit(limit) if limit.status != LimitStatus::Allowed => {
-                let scope = brief(limit.scope.as_deref().unwrap_or("the quota"));
-                let full =
-                    limit.utilization.map(|full| format!(" at {:.0}%", full * 100.0)).unwrap_or_default();
-                vec![paint.warn(&format!("  {scope} is nearly used up{full}"))]
+            AgentEvent::RateLimit(limit) => {
+                quota(limit).into_iter().map(|words| paint.warn(&format!("  {words}"))).collect()
             }
             AgentEvent::Retrying { status, attempt, delay_ms, error } => {
                 let pause = *delay_ms as f64 / 1_000.0;
@@ -372,6 +385,18 @@ fn moment(at: Timestamp, from: Timestamp) -> String {
     format!("at {date}{} (in {})", clock_time(at), show_duration(rest))
 }
 
+/// What is worth knowing about a quota.
+fn quota(limit: &Limit) -> Option<String> {
+    let how = match limit.status {
+        LimitStatus::Allowed => return None,
+        LimitStatus::Warning => "nearly used up",
+        LimitStatus::Rejected => "used up",
+    };
+    let scope = limit.scope.as_deref().map(|scope| format!(" `{}`", brief(scope))).unwrap_or_default();
+    let full = limit.utilization.map(|full| format!(" at {:.0}%", full * 100.0)).unwrap_or_default();
+    Some(format!("the quota{scope} is {how}{full}"))
+}
+
 /// What a shell means by an exit code that is its own word and not the command's.
 const fn of_the_shell(code: i32) -> &'static str {
     match code {
@@ -405,6 +430,23 @@ fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quota_is_spoken_of_once_it_comes_to_its_end() {
+        let limit = |status, scope: Option<&str>, utilization| Limit {
+            scope: scope.map(str::to_owned),
+            status,
+            utilization,
+            resets_at: None,
+        };
+        for (limit, wanted) in [
+            (limit(LimitStatus::Allowed, Some("five_hour"), Some(0.5)), None),
+            (limit(LimitStatus::Warning, None, Some(0.91)), Some("the quota is nearly used up at 91%")),
+            (limit(LimitStatus::Rejected, Some("five_hour"), None), Some("the quota `five_hour` is used up")),
+        ] {
+            assert_eq!(quota(&limit).as_deref(), wanted);
+        }
+    }
 
     #[test]
     fn a_retry_says_once_what_was_answered() {

@@ -27,6 +27,11 @@ impl Gauge {
         Self { axis, used, words }
     }
 
+    /// For a line that has no room for the bar: what is spent is told all the same.
+    fn without_bar(&self) -> Line {
+        Line::of(Tone::Dim, &format!("{} ", self.axis)).and(Tone::Plain, &self.words)
+    }
+
     fn line(&self, canvas: &Canvas) -> Line {
         let tone = match self.used {
             ..600 => Tone::Good,
@@ -51,9 +56,10 @@ impl Board {
         gauges.sort_by_key(|gauge| std::cmp::Reverse(gauge.used));
         let mut line = self.spent_line(&gauges, canvas);
         for gauge in gauges {
-            let cell = gauge.line(canvas);
             let gap = if line.width() == 0 { "" } else { "   " };
-            if line.width() == 0 || line.width() + gap.len() + cell.width() <= canvas.width {
+            let room = canvas.width.saturating_sub(line.width() + gap.len());
+            let cells = [gauge.line(canvas), gauge.without_bar()];
+            if let Some(cell) = cells.into_iter().find(|cell| line.width() == 0 || cell.width() <= room) {
                 line.push(Tone::Plain, gap);
                 line.append(cell);
             }
