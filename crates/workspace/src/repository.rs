@@ -76,7 +76,8 @@ impl Repository {
     pub fn at(root: &Path) -> Result<Self, WorkspaceError> {
         let git_dir = root.join(".git");
         let is_whole = git_dir.join("HEAD").is_file()
-            && ["objects", "refs"].iter().all(|name| git_dir.join(name).is_dir());
+            && ["objects", "refs"].iter().all(|name| git_dir.join(name).is_dir())
+            && !git_dir.is_symlink();
         let config = std::fs::read_to_string(git_dir.join("config")).unwrap_or_default();
         let is_usual = config.contains("bare = false") && !config.to_lowercase().contains("worktree");
         if is_whole && is_usual && !git_dir.join("commondir").exists() {

@@ -1,6 +1,7 @@
 //! Finding a repository, naming a base, seeing and taking uncommitted changes.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use towline_workspace::{Candidate, Commit, Consent, Repository, WorkspaceError};
 
@@ -29,10 +30,19 @@ fn a_root_that_was_found_before_leads_to_the_same_repository_wherever_its_histor
     let apart = project.beside("apart");
     let history = format!("--separate-git-dir={}", project.beside("history").display());
     git(&project.root, ["clone", "-q", &history, ".", apart.to_str().unwrap()]);
-    for root in [&project.root, &linked, &apart] {
+    let by_link = project.beside("by-link");
+    git(&project.root, ["clone", "-q", ".", by_link.to_str().unwrap()]);
+    fs::rename(by_link.join(".git"), project.beside("history-by-link")).unwrap();
+    symlink(project.beside("history-by-link"), by_link.join(".git")).unwrap();
+    for root in [&project.root, &linked, &apart, &by_link] {
         let (at, found) = (Repository::at(root).unwrap(), Repository::discover(root).unwrap());
         assert_eq!(format!("{at:?}"), format!("{found:?}"));
     }
+    let damaged = project.beside("damaged");
+    git(&project.root, ["clone", "-q", ".", damaged.to_str().unwrap()]);
+    fs::remove_dir_all(damaged.join(".git/refs")).unwrap();
+    let error = Repository::at(&damaged).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NotARepository { .. }), "{error:?}");
     git(&project.root, ["config", "core.bare", "true"]);
     let error = Repository::at(&project.root).unwrap_err();
     assert!(matches!(&error, WorkspaceError::NoWorkingTree { .. }), "{error:?}");
