@@ -13,6 +13,9 @@ use crate::context::{Context, State};
 use crate::failure::Failure;
 use crate::output;
 
+/// How many goals are named where one was meant.
+const NAMED: usize = 10;
+
 /// A goal and where it is kept.
 pub(crate) struct Found {
     /// Where it is kept.
@@ -37,10 +40,14 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
             Ok(Found { state, record })
         }
         _ => {
-            let lines: Vec<String> = matching
+            let mut lines: Vec<String> = matching
                 .iter()
+                .take(NAMED)
                 .map(|record| format!("{}  {}", record.goal.id.short(), record.goal.title))
                 .collect();
+            if let more @ 1.. = matching.len().saturating_sub(NAMED) {
+                lines.push(format!("and {more} more: towline ls"));
+            }
             Err(Failure::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
                 .hint("give the id as it stands here"))
         }

@@ -35,7 +35,10 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
         |field: &str| report[field].as_str().expect("a time").parse::<jiff::Timestamp>().expect("a time");
     let took = took("updated_at").duration_since(took("created_at"));
     assert!(took < jiff::SignedDuration::from_secs(10), "{took}");
-    for wanted in ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", "towline run"]
+    // It is not on the path here, so that it says how it gets there.
+    let install = "cargo install --path crates/cli";
+    for wanted in
+        ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", install, "towline run"]
     {
         assert!(ran.stdout.contains(wanted), "no {wanted:?} in {}", ran.stdout);
     }

@@ -76,12 +76,9 @@ fn make_project(context: &Context, folder: &Path, project: &Path) -> std::io::Re
     std::fs::write(project.join("towline.toml"), configuration)
 }
 
-/// How a person can call this program: by its name once it is on their PATH.
-fn own_name(context: &Context) -> String {
-    match find::program("towline", &context.directory, context.variable("PATH")) {
-        Some(_) => "towline".to_owned(),
-        None => context.program.display().to_string(),
-    }
+/// Whether a person can call this program by its name.
+fn is_on_path(context: &Context) -> bool {
+    find::program("towline", &context.directory, context.variable("PATH")).is_some()
 }
 
 /// What was proven, and how anyone can see it for themselves.
@@ -97,10 +94,15 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     output::fitted(&proven).iter().for_each(output::print);
     output::print(format_args!("  See it yourself:"));
     output::print(format_args!("    cd {}", context.directory.display()));
-    output::print(format_args!("    {} merge {}", own_name(context), record.goal.id.short()));
+    let program = if is_on_path(context) { "towline".into() } else { context.program.display().to_string() };
+    output::print(format_args!("    {program} merge {}", record.goal.id.short()));
     output::print(format_args!("    {}", demo::CHECK.command));
+    if !is_on_path(context) {
+        output::print(format_args!("\n{}", paint.bold("Next, where you have built this")));
+        output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");
+    }
     output::print(format_args!("\n{}", paint.bold("Next, in a project of yours")));
-    output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");
+    output::print("  towline agents                       # which agents you have");
     output::print("  towline init                         # writes a towline.toml that fits it");
     output::print("  towline run \"fix the failing test\"");
 }
