@@ -74,7 +74,10 @@ impl Workspace {
         } else {
             repo.commit_tree(&tree, &head, &format!("{SUBJECT}{n}\n\nGoal: {}", self.goal()))?
         };
-        repo.keep(&reference, &commit)?;
+        // The base has a ref of its own.
+        if commit != *self.base() {
+            repo.keep(&reference, &commit)?;
+        }
         Ok(Candidate { commit, head, tree, restored, uncommitted, warnings })
     }
 }
