@@ -84,6 +84,7 @@ pub async fn run(
         tree: run.candidate.tree.clone(),
         restored: run.candidate.restored.clone(),
         checks: results?,
+        notes: Vec::new(),
     })
 }
 

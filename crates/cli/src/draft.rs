@@ -73,12 +73,16 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
         model: run.model.clone().or(file.model),
         agent_settings: file.agent_settings,
         protect,
+        unprotect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: beginning.repository,
             mode: beginning.mode,
             base: beginning.base,
             setup,
             copy: file.workspace.copy.unwrap_or(config.workspace.copy),
+            generated: Vec::new(),
+            pass_env: Vec::new(),
+            git: None,
         },
         briefing: file.briefing.unwrap_or(config.briefing),
         red_first,
@@ -230,7 +234,7 @@ fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Resu
 fn beginning(context: &Context, run: &Run, named: &str) -> Result<Beginning, Failure> {
     let repository = Repository::discover(&context.directory)?;
     let base = base(&repository, run, named)?;
-    Ok(Beginning { repository: repository.root().display().to_string(), mode: WorkspaceMode::Worktree, base })
+    Ok(Beginning { repository: repository.root().display().to_string(), mode: WorkspaceMode::Clone, base })
 }
 
 /// The commit that the work starts from. Uncommitted changes are named when they are no part of it.

@@ -177,7 +177,7 @@ fn read_workspace(settings: &Settings) -> WorkspaceConfig {
 /// Where the agent is to work, if somebody has said so. Whether that place is in a repository is found out later.
 pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
     let mode: String = settings.get(&["workspace", "mode"])?;
-    Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Worktree })
+    Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Clone })
 }
 
 /// One warning for each setting without effect. Sorted by key.

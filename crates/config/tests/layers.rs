@@ -174,7 +174,7 @@ fn where_the_agent_works_is_the_last_word_of_the_layers() {
     let above = repository("workspace.mode = \"worktree\"");
     let modes = [vec![], vec![below()], vec![below(), above]]
         .map(|layers| load(&layers).unwrap_or_else(|error| panic!("{error}")).config.workspace.mode);
-    assert_eq!(modes, [WorkspaceMode::Worktree, WorkspaceMode::InPlace, WorkspaceMode::Worktree]);
+    assert_eq!(modes, [WorkspaceMode::Clone, WorkspaceMode::InPlace, WorkspaceMode::Clone]);
 }
 
 #[test]

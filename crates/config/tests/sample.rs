@@ -115,7 +115,7 @@ fn sample_config() -> Config {
         }],
         protect: strings(&["tests/**", "towline.toml"]),
         workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Worktree,
+            mode: WorkspaceMode::Clone,
             base: "HEAD".to_owned(),
             setup: strings(&["npm ci"]),
             copy: strings(&[".env"]),
@@ -243,7 +243,7 @@ fn every_key_changes_what_it_is_for() {
         }],
         protect: strings(&["a"]),
         workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Worktree,
+            mode: WorkspaceMode::Clone,
             base: "main".to_owned(),
             setup: strings(&["b"]),
             copy: strings(&["c"]),
@@ -276,7 +276,7 @@ fn without_any_layer_the_defaults_hold() {
         checks: vec![],
         protect: vec![],
         workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Worktree,
+            mode: WorkspaceMode::Clone,
             base: "HEAD".to_owned(),
             setup: vec![],
             copy: vec![],

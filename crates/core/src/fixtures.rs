@@ -37,12 +37,16 @@ pub(crate) fn goal() -> Goal {
         model: None,
         agent_settings: BTreeMap::new(),
         protect: vec!["tests/**".into()],
+        unprotect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: "/repository".into(),
-            mode: WorkspaceMode::Worktree,
+            mode: WorkspaceMode::Clone,
             base: Commit::new("base"),
             setup: vec![],
             copy: vec![],
+            generated: Vec::new(),
+            pass_env: Vec::new(),
+            git: None,
         },
         briefing: false,
         red_first: false,
@@ -90,7 +94,13 @@ pub(crate) fn red(name: &str, evidence: &str) -> CheckResult {
 
 /// A verdict on the candidate `c-TREE`.
 pub(crate) fn verdict(tree: &str, checks: Vec<CheckResult>) -> Verdict {
-    Verdict { candidate: Commit::new(format!("c-{tree}")), tree: tree.into(), restored: vec![], checks }
+    Verdict {
+        candidate: Commit::new(format!("c-{tree}")),
+        tree: tree.into(),
+        restored: vec![],
+        checks,
+        notes: vec![],
+    }
 }
 
 /// The goal's check fails on this tree.

@@ -31,8 +31,12 @@ pub struct Goal {
     /// `[agents.NAME]`. It holds for every attempt, whatever becomes of the configuration.
     #[serde(default)]
     pub agent_settings: BTreeMap<String, Value>,
-    /// Globs of paths that stay as in the base, whatever the agent does to them.
+    /// Globs of paths that stay as in the base, whatever the agent does to them, and sections of files
+    /// (`package.json#scripts`) whose value must be as in the base.
     pub protect: Vec<String>,
+    /// Globs of paths that are not protected for this goal, although a pattern of `protect` covers them.
+    #[serde(default)]
+    pub unprotect: Vec<String>,
     /// Where the work happens.
     pub workspace: WorkspaceSpec,
     /// Whether the first prompt explains unattended work.
@@ -173,15 +177,40 @@ pub struct WorkspaceSpec {
     pub setup: Vec<String>,
     /// Ignored files that a checkout needs.
     pub copy: Vec<String>,
+    /// Globs of tracked files that setup may change.
+    #[serde(default)]
+    pub generated: Vec<String>,
+    /// Variables that checks and setup get although they look secret.
+    #[serde(default)]
+    pub pass_env: Vec<String>,
+    /// How git reads and writes files here, as it was when the goal was created. None for goals of earlier versions: they
+    /// get it before their next attempt.
+    #[serde(default)]
+    pub git: Option<GitSettings>,
+}
+
+/// What decides how git reads and writes files in a repository, apart from the tree itself. Frozen, so that nobody can
+/// change afterwards what a candidate or a clean checkout is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitSettings {
+    /// Settings by their full names: line endings, file modes, symlinks, filters such as LFS, promisor remotes.
+    pub config: Vec<(String, String)>,
+    /// The user's ignore rules outside the tree: `core.excludesFile`, then `info/exclude`.
+    pub excludes: String,
+    /// The user's attributes outside the tree: `core.attributesFile`, then `info/attributes`.
+    pub attributes: String,
+    /// The patterns of a sparse checkout.
+    pub sparse: Option<String>,
 }
 
 /// Whether the agent has a directory of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceMode {
-    /// It has: a worktree and a branch that were made for the goal.
+    /// It has: a private clone that was made for the goal.
     #[default]
-    Worktree,
+    #[serde(alias = "worktree")]
+    Clone,
     /// It works in the user's own checkout, without a branch. There is nothing to merge, and the directory is never
     /// Towline's to remove.
     InPlace,
@@ -262,18 +291,23 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_stored_before_it_could_work_in_place_reads_as_one_with_a_worktree() {
+    fn a_goal_stored_by_an_earlier_version_reads_as_one_with_a_clone() {
         let goal = goal();
         let mut stored = serde_json::to_value(&goal).unwrap();
         stored.as_object_mut().unwrap().remove("agent_settings").unwrap();
-        stored["workspace"].as_object_mut().unwrap().remove("mode").unwrap();
+        stored.as_object_mut().unwrap().remove("unprotect").unwrap();
+        for field in ["mode", "generated", "pass_env", "git"] {
+            stored["workspace"].as_object_mut().unwrap().remove(field).unwrap();
+        }
+        assert_eq!(serde_json::from_value::<Goal>(stored.clone()).unwrap(), goal);
+        stored["workspace"]["mode"] = "worktree".into();
         assert_eq!(serde_json::from_value::<Goal>(stored).unwrap(), goal);
         let stored = serde_json::json!({"path": "/w", "branch": "towline/x", "base": "b"});
         let binding: crate::WorkspaceBinding = serde_json::from_value(stored).unwrap();
         assert_eq!(binding.branch.as_deref(), Some("towline/x"));
-        let modes = [WorkspaceMode::Worktree, WorkspaceMode::InPlace, WorkspaceMode::InFolder];
+        let modes = [WorkspaceMode::Clone, WorkspaceMode::InPlace, WorkspaceMode::InFolder];
         let stored = modes.map(|mode| serde_json::to_value(mode).unwrap());
-        assert_eq!(stored, ["worktree", "in_place", "in_folder"]);
+        assert_eq!(stored, ["clone", "in_place", "in_folder"]);
         assert_eq!(modes.map(WorkspaceMode::is_in_place), [false, true, true]);
     }
 

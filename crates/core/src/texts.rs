@@ -163,7 +163,7 @@ fn of_check(result: &mut CheckResult, each: Each<'_>) {
 }
 
 fn of_verdict(verdict: &mut Verdict, each: Each<'_>) {
-    verdict.restored.iter_mut().for_each(&mut *each);
+    verdict.restored.iter_mut().chain(&mut verdict.notes).for_each(&mut *each);
     verdict.checks.iter_mut().for_each(|check| of_check(check, each));
 }
 

@@ -17,6 +17,10 @@ pub struct Verdict {
     pub restored: Vec<String>,
     /// One result per check, in the goal's order.
     pub checks: Vec<CheckResult>,
+    /// What a person should know about how it was reached: files that setup changed, attributes without effect, variables
+    /// that a failed check did not get.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 impl Verdict {

@@ -26,7 +26,7 @@ const TURN_PAUSE: Duration = Duration::from_millis(50);
 pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceError> {
     let folder = Path::new(&goal.workspace.repository);
     match goal.workspace.mode {
-        WorkspaceMode::Worktree | WorkspaceMode::InPlace => Repository::at(folder),
+        WorkspaceMode::Clone | WorkspaceMode::InPlace => Repository::at(folder),
         WorkspaceMode::InFolder => Repository::open_own(folder, &home.history(goal.id)),
     }
 }

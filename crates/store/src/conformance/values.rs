@@ -202,6 +202,7 @@ fn verdict() -> Verdict {
             evidence: "panicked".to_owned(),
             took: Duration::new(1, 999_999_999),
         }],
+        notes: vec!["setup changed lock".to_owned()],
     }
 }
 

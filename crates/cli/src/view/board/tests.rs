@@ -41,12 +41,16 @@ fn goal() -> Goal {
         agents: vec![AgentName::new("claude")],
         model: None,
         protect: Vec::new(),
+        unprotect: Vec::new(),
         workspace: WorkspaceSpec {
             repository: "/repository".into(),
-            mode: towline_core::WorkspaceMode::Worktree,
+            mode: towline_core::WorkspaceMode::Clone,
             base: Commit::new("base"),
             setup: Vec::new(),
             copy: Vec::new(),
+            generated: Vec::new(),
+            pass_env: Vec::new(),
+            git: None,
         },
         briefing: true,
         red_first: false,
@@ -70,7 +74,7 @@ fn verdict(met: [bool; 2]) -> Verdict {
         took: Duration::from_secs(3),
     };
     let checks = ["tests", "lint"].into_iter().zip(met).map(result).collect();
-    Verdict { candidate: Commit::new("c"), tree: "t".into(), restored: Vec::new(), checks }
+    Verdict { candidate: Commit::new("c"), tree: "t".into(), restored: Vec::new(), checks, notes: Vec::new() }
 }
 
 /// A goal in its third attempt: twice its tests failed, the lint once.
