@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Commit;
 
 use crate::git::{OUR_ADDRESS, records, shown};
+use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
+use crate::threads::finish;
 use crate::workspace::Parent;
-use crate::worktrees::from_bytes;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// How the subject of a commit begins that holds work which was in no commit of the agent's.
@@ -40,7 +41,7 @@ impl Workspace {
         // Side by side, because each of them waits for git.
         let (snapshot, parent) = std::thread::scope(|scope| {
             let parent = scope.spawn(|| self.parent());
-            (self.snapshot(), parent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            (self.snapshot(), finish(parent))
         });
         let Parent { commit: head, tree: head_tree, mut warnings } = parent?;
         let snapshot = snapshot?;

@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 use crate::WorkspaceError;
-use crate::worktrees::remove_tree;
+use crate::paths::remove_tree;
 
 /// Copies are made under this prefix and then renamed, so that a crash leaves no half file under a real name.
 const DRAFT_PREFIX: &str = ".towline-copy-";

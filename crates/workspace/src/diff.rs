@@ -5,7 +5,7 @@ use std::fmt;
 use towline_core::Commit;
 
 use crate::git::{records, shown};
-use crate::worktrees::from_bytes;
+use crate::paths::from_bytes;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// What became of a path.

@@ -10,10 +10,13 @@ use std::path::Path;
 
 use towline_core::Commit;
 
+use crate::WorkspaceError;
 use crate::git::{Git, records, shown};
+use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
-use crate::worktrees::from_bytes;
-use crate::{Repository, WorkspaceError};
+
+/// The most that a `.git` file holds.
+const LONGEST_LINK: u64 = 8 * 1024;
 
 /// What a snapshot does with stray repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,16 +77,16 @@ pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, 
 
 /// Takes the files of a stray repository into an index, and says so.
 pub(crate) fn take_in(
-    repo: &Repository,
+    worktrees: &Path,
     index: &PrivateIndex,
     git_dir: &Path,
     directory: &[u8],
 ) -> Result<String, WorkspaceError> {
     let name = shown(directory);
-    if is_worktree_of(repo, &index.git().directory().join(from_bytes(directory))) {
+    if is_recorded_in(worktrees, &index.git().directory().join(from_bytes(directory))) {
         return Ok(format!("{name} is another worktree of this repository; its files are not taken along"));
     }
-    if let Some(tree) = tree_of_files(repo, index.git(), git_dir, directory)? {
+    if let Some(tree) = tree_of_files(worktrees, index.git(), git_dir, directory)? {
         index.graft(directory, &tree)?;
     }
     Ok(format!(
@@ -93,7 +96,7 @@ pub(crate) fn take_in(
 
 /// A tree of what is in the directory and not ignored, by its own rules or by those of the working tree `top`.
 fn tree_of_files(
-    repo: &Repository,
+    worktrees: &Path,
     top: &Git,
     git_dir: &Path,
     directory: &[u8],
@@ -101,18 +104,17 @@ fn tree_of_files(
     let place = top.directory().join(from_bytes(directory));
     let index = PrivateIndex::empty(&top.with_work_tree(&place), git_dir)?;
     let found = untracked(index.git())?;
-    let mut files = not_ignored(top, directory, found.files)?;
-    files.extend(tracked_inside(&place));
+    let files = not_ignored(top, directory, found.files)?;
     let nested = not_ignored(top, directory, found.nested)?;
     if files.is_empty() && nested.is_empty() {
         return Ok(None);
     }
     index.update(&["--add"], files.iter().map(Vec::as_slice))?;
     for inner in &nested {
-        if is_worktree_of(repo, &place.join(from_bytes(inner))) {
+        if is_recorded_in(worktrees, &place.join(from_bytes(inner))) {
             continue;
         }
-        if let Some(tree) = tree_of_files(repo, top, git_dir, &[directory, b"/", inner].concat())? {
+        if let Some(tree) = tree_of_files(worktrees, top, git_dir, &[directory, b"/", inner].concat())? {
             index.graft(inner, &tree)?;
         }
     }
@@ -144,22 +146,12 @@ pub(crate) fn ignored<'a>(
     Ok(records(&matched.unwrap_or_default()).map(<[u8]>::to_vec).collect())
 }
 
-/// Files that the inner repository tracks although rules ignore them. A damaged one tracks nothing.
-fn tracked_inside(place: &Path) -> BTreeSet<Vec<u8>> {
-    let listing = Git::discovering(place).command("ls-files").args(["--cached", "-z"]).run();
-    records(&listing.unwrap_or_default())
-        .filter(|path| fs::symlink_metadata(place.join(from_bytes(path))).is_ok_and(|about| !about.is_dir()))
-        .map(<[u8]>::to_vec)
-        .collect()
-}
-
-/// Whether the directory is a worktree of our own repository, by what its `.git` file points to.
-fn is_worktree_of(repo: &Repository, directory: &Path) -> bool {
-    let Ok(text) = fs::read(directory.join(".git")) else { return false };
+/// Whether the directory is another worktree of the same repository, by what its `.git` file points to.
+fn is_recorded_in(worktrees: &Path, directory: &Path) -> bool {
+    let Ok(text) = towline_files::read(&directory.join(".git"), LONGEST_LINK) else { return false };
     let Some(target) = text.strip_prefix(b"gitdir: ") else { return false };
     let target = directory.join(from_bytes(target.trim_ascii_end()));
-    let records = repo.worktree_records();
-    match (target.canonicalize(), records.canonicalize()) {
+    match (target.canonicalize(), worktrees.canonicalize()) {
         (Ok(target), Ok(records)) => target.starts_with(records),
         _ => false,
     }

@@ -120,6 +120,23 @@ pub enum WorkspaceError {
         /// The system's answer.
         source: io::Error,
     },
+    /// An object's bytes do not belong to its id, or it is missing.
+    #[error(
+        "the object {object} in the repository of {} is missing or damaged; run `git -C {} fsck`, restore it from a \
+         backup or a remote, then try again", root.display(), root.display()
+    )]
+    Damaged {
+        /// The object's id.
+        object: String,
+        /// The repository's working tree.
+        root: PathBuf,
+    },
+    /// A FIFO, a socket or a device is where git reads a file.
+    #[error("{} is not a regular file, and git would wait for it; remove it", path.display())]
+    SpecialFile {
+        /// Where.
+        path: PathBuf,
+    },
     /// A pattern of paths cannot be used.
     #[error(
         "`{pattern}` is not a usable pattern of paths: {reason}; write it relative to the repository's root, like `tests/**`"
@@ -167,36 +184,8 @@ pub enum WorkspaceError {
         /// What is there.
         what: String,
     },
-    /// The goal's branch is checked out somewhere else.
-    #[error("branch {branch} is checked out in {}; switch that checkout to another branch first", path.display())]
-    BranchInUse {
-        /// The branch.
-        branch: String,
-        /// Where it is checked out.
-        path: PathBuf,
-    },
-    /// A branch of the goal's name exists and was not made for the goal.
-    #[error(
-        "branch {branch} exists already at {at} and does not belong to this goal; rename it (`git branch -m {branch} NEW`)"
-    )]
-    BranchTaken {
-        /// The branch.
-        branch: String,
-        /// The commit it points to.
-        at: String,
-    },
-    /// The workspace of this goal was made from another commit.
-    #[error("the workspace {} was made from {made_from}, not from {asked}; start a new goal for the other base", path.display())]
-    OtherBase {
-        /// The workspace.
-        path: PathBuf,
-        /// The base it was made from.
-        made_from: String,
-        /// The base that was asked for.
-        asked: String,
-    },
     /// The workspace, or git's record of it, is gone or damaged.
-    #[error("the workspace {} cannot be used: {what}; `git worktree list` shows what is left, candidates are kept under refs/towline/", path.display())]
+    #[error("the workspace {} cannot be used: {what}; what was judged is kept: `towline diff` shows it", path.display())]
     Broken {
         /// The workspace.
         path: PathBuf,

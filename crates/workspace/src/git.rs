@@ -2,17 +2,21 @@
 //!
 //! Every command gets the same clean view: no `GIT_*` variables of the caller, no hooks, no prompts, no
 //! background maintenance, the C locale. Only what is done in the user's name (a merge) has the user's hooks and
-//! identity, too. Failures become errors that say what to do; lock contention with
-//! other git processes is waited out for a bounded time. What the commands mean is the callers' business.
+//! identity, too. In a repository of Towline's own no configuration counts but the one that Towline has written there. Each
+//! command is a process group of its own and is ended as one at its time limit. Failures become errors with the next step;
+//! lock contention with other git processes is waited out for a bounded time. What the commands mean is the callers' business.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::WorkspaceError;
 
@@ -32,6 +36,17 @@ const SETTINGS: [&str; 13] = [
     "submodule.recurse=false",
     "advice.addEmbeddedRepo=false",
     "color.ui=false",
+];
+
+/// Further settings for a repository of our own: files beside the objects that an agent could have put there count for
+/// nothing, and neither do the user's files at their usual places, of which the repository has a copy.
+const OWN_SETTINGS: [&str; 6] = [
+    "core.commitGraph=false",
+    "core.multiPackIndex=false",
+    "core.excludesFile=/dev/null",
+    "core.attributesFile=/dev/null",
+    "pack.useBitmaps=false",
+    "uploadpack.allowAnySHA1InWant=true",
 ];
 
 /// Settings for what is done in the user's name: everything else is as they have it.
@@ -74,9 +89,9 @@ const KEPT_VARIABLES: [&str; 4] =
 const LOCK_TRIES: u32 = 24;
 const LOCK_PAUSE_LIMIT: Duration = Duration::from_millis(500);
 
-/// How long one command may take. Far beyond any honest work: an agent can leave a named pipe where git expects
-/// a file, and nobody would ever write to it.
-const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// How long one command may take: more than a checkout of the largest repositories needs. An agent can leave a FIFO
+/// where git expects a file, and nobody would ever write to it.
+const TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// How often a command whose output goes on is asked whether it is over, and how long its output may go on then: a hook
 /// can leave something running that has it still open.
@@ -89,14 +104,19 @@ pub(crate) struct Git {
     directory: PathBuf,
     git_dir: Option<PathBuf>,
     index: Option<PathBuf>,
+    /// Directories with objects that are seen as well.
+    borrowed: Vec<PathBuf>,
     acts_for: ActsFor,
     time_limit: Duration,
 }
 
-/// In whose name a command acts.
+/// In whose name a command acts, and by whose configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ActsFor {
+    /// In ours, by the user's.
     Towline,
+    /// In ours, by nothing but what we have written into a repository of our own.
+    TowlineAlone,
     User,
 }
 
@@ -104,7 +124,14 @@ impl Git {
     /// Git finds the repository upward from `directory`; only for finding it in the first place.
     pub(crate) fn discovering(directory: &Path) -> Self {
         let directory = directory.to_path_buf();
-        Self { directory, git_dir: None, index: None, acts_for: ActsFor::Towline, time_limit: TIME_LIMIT }
+        Self {
+            directory,
+            git_dir: None,
+            index: None,
+            borrowed: Vec::new(),
+            acts_for: ActsFor::Towline,
+            time_limit: TIME_LIMIT,
+        }
     }
 
     /// The repository is named, so that a damaged or missing `.git` can never make git act on another one.
@@ -120,6 +147,18 @@ impl Git {
     /// The same repository and index over another working tree.
     pub(crate) fn with_work_tree(&self, work_tree: &Path) -> Self {
         Self { directory: work_tree.to_path_buf(), ..self.clone() }
+    }
+
+    /// The same place, where objects in other directories are seen as well.
+    pub(crate) fn borrowing(&self, objects: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut git = self.clone();
+        git.borrowed.extend(objects);
+        git
+    }
+
+    /// The same place, which is a repository of our own.
+    pub(crate) fn alone(&self) -> Self {
+        Self { acts_for: ActsFor::TowlineAlone, ..self.clone() }
     }
 
     /// The same place, in the user's name: with their hooks and as the author that they are.
@@ -149,11 +188,12 @@ impl Git {
 
     #[expect(clippy::disallowed_methods, reason = "this module is the owner of the git program")]
     fn program(&self) -> Command {
-        let mut program = Command::new("git");
+        let mut program = Command::new(git_program());
         for (variable, _) in std::env::vars_os() {
             let is_one_of = |names: &[&str]| names.iter().any(|name| variable == *name);
             let kept = match self.acts_for {
                 ActsFor::Towline => is_one_of(&KEPT_VARIABLES),
+                ActsFor::TowlineAlone => is_one_of(&["GIT_EXEC_PATH"]),
                 ActsFor::User => !is_one_of(&LOCATION_VARIABLES),
             };
             if variable.as_encoded_bytes().starts_with(b"GIT_") && !kept {
@@ -167,15 +207,23 @@ impl Git {
             .env("GIT_OPTIONAL_LOCKS", "0")
             // Otherwise `git replace` could give the base another content than its id says.
             .env("GIT_NO_REPLACE_OBJECTS", "1");
-        let settings: &[&str] = match self.acts_for {
-            ActsFor::User => &USERS_SETTINGS,
-            ActsFor::Towline => {
-                program.envs(IDENTITY_VARIABLES.into_iter().zip(OUR_IDENTITY));
-                &SETTINGS
-            }
+        let (settings, more): (&[&str], &[&str]) = match self.acts_for {
+            ActsFor::User => (&USERS_SETTINGS, &[]),
+            ActsFor::Towline => (&SETTINGS, &[]),
+            ActsFor::TowlineAlone => (&SETTINGS, &OWN_SETTINGS),
         };
-        for setting in settings {
+        if self.acts_for != ActsFor::User {
+            program.envs(IDENTITY_VARIABLES.into_iter().zip(OUR_IDENTITY));
+        }
+        if self.acts_for == ActsFor::TowlineAlone {
+            program.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_ATTR_NOSYSTEM", "1");
+            program.env("GIT_CONFIG_SYSTEM", "/dev/null").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        }
+        for setting in settings.iter().chain(more) {
             program.arg("-c").arg(setting);
+        }
+        if !self.borrowed.is_empty() {
+            program.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_variable(&self.borrowed));
         }
         if let Some(git_dir) = &self.git_dir {
             program.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.directory);
@@ -272,6 +320,7 @@ impl GitCommand<'_> {
             .stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0)
             .spawn()
             .map_err(not_started)?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -285,8 +334,7 @@ impl GitCommand<'_> {
         let stderr = Gathering::of(child.stderr.take());
         let in_time = [&stdout, &stderr].into_iter().all(|pipe| pipe.wait(&mut child, &mut deadline));
         if !in_time {
-            // It may have ended by itself just now; either way it is gone after the wait.
-            let _ = child.kill();
+            end_group(&child);
             child.wait().map_err(not_started)?;
             return Err(WorkspaceError::TimedOut {
                 command: self.name.to_owned(),
@@ -316,6 +364,55 @@ impl GitCommand<'_> {
         let hint = hint(&text, &directory);
         WorkspaceError::Git { command, directory, detail, hint }
     }
+}
+
+/// Ends a command and what it has started. It may have ended by itself just now.
+fn end_group(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The git program, looked up once: what is put on the search path later does not count.
+fn git_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path).filter(|place| place.is_absolute());
+        let found = places.map(|place| place.join("git")).find(|program| program.is_file());
+        // With none, the system says so when it is started.
+        found.unwrap_or_else(|| PathBuf::from("git"))
+    })
+}
+
+/// Looks the git program up now, before anybody else's program runs.
+pub fn find_git() {
+    git_program();
+}
+
+/// A list of directories as git reads it from the environment.
+fn alternates_variable(directories: &[PathBuf]) -> OsString {
+    let quoted: Vec<Vec<u8>> = directories.iter().map(|directory| quoted_path(directory)).collect();
+    OsString::from_vec(quoted.join(&b':'))
+}
+
+/// A path as git reads it in lists: between quotation marks when something in it would end or hide it.
+pub(crate) fn quoted_path(path: &Path) -> Vec<u8> {
+    let bytes = path.as_os_str().as_bytes();
+    if !bytes.iter().any(|byte| b":\"\\\n\t".contains(byte)) && !bytes.starts_with(b"#") {
+        return bytes.to_vec();
+    }
+    let mut quoted = vec![b'"'];
+    for byte in bytes {
+        match byte {
+            b'\n' => quoted.extend(b"\\n"),
+            b'\t' => quoted.extend(b"\\t"),
+            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 /// A pipe that is read on a thread of its own, so that the caller can stop waiting.

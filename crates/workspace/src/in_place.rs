@@ -1,8 +1,8 @@
 //! Working in the user's own directory, in a repository or in a folder that is in none.
 //!
-//! There is no worktree and no branch here. What was there before is a commit, the base, and so is every candidate; in a
-//! folder without git they are in a repository of Towline's own, somewhere else, that has the folder as its working
-//! tree. HEAD, index and branches of the user stay theirs: only [`Workspace::restore`] ever writes files, when asked to.
+//! There is no clone and no branch here. What was there before is a commit, the base, and so is every candidate; all of them
+//! are in Towline's own repository of the goal, which has the directory as its working tree. HEAD, index and branches of the
+//! user stay theirs: only [`Workspace::restore`] ever writes files, when asked to.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
+use crate::agent_head::{Head, head_of};
+use crate::create::base_ref;
 use crate::embedded::{self, Nested};
-use crate::git::{Git, records};
+use crate::git::records;
 use crate::measure::{Consent, measure};
+use crate::own::OWN_BRANCH;
+use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
-use crate::repository::{Owner, SNAPSHOT_MESSAGE};
-use crate::worktrees::{Linked, from_bytes, settle};
+use crate::repository::SNAPSHOT_MESSAGE;
 use crate::{Repository, Workspace, WorkspaceError};
-
-/// The branch of a repository of our own. It is never checked out anywhere.
-const OWN_BRANCH: &str = "refs/heads/towline";
 
 /// A directory as it was before anybody worked there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,52 +31,45 @@ pub struct Before {
 }
 
 impl Repository {
-    /// A repository of our own at `git_dir`, whose working tree is a folder of the user's. Made when it is missing, or
-    /// when an earlier call was cut off.
-    pub fn create_own(folder: &Path, git_dir: &Path) -> Result<Self, WorkspaceError> {
-        fs::create_dir_all(git_dir).map_err(WorkspaceError::io("create", git_dir))?;
-        let git = Git::at(git_dir, folder);
-        git.command("init").args(["--quiet", "--initial-branch=towline", "--template="]).run()?;
-        let repository = Self::open_own(folder, git_dir)?;
-        if repository.find_commit(OWN_BRANCH)?.is_none() {
-            let tree = git.command("mktree").line()?;
-            let empty = git.command("commit-tree").args([&tree, "-m", "towline: an empty folder"]).line()?;
-            git.command("update-ref").args([OWN_BRANCH, &empty]).run()?;
-        }
-        Ok(repository)
-    }
-
-    /// A repository that [`Self::create_own`] has made.
-    pub fn open_own(folder: &Path, git_dir: &Path) -> Result<Self, WorkspaceError> {
-        let (folder, git_dir) = (settle(folder), settle(git_dir));
-        let broken = |what: String| Err(WorkspaceError::Broken { path: folder.clone(), what });
-        if !folder.is_dir() {
-            return broken("the directory is gone".to_owned());
-        }
-        if !git_dir.join("HEAD").exists() {
-            return broken(format!("its history in {} is gone", git_dir.display()));
-        }
-        Ok(Self::from_parts(folder, git_dir.clone(), git_dir, Owner::Towline))
-    }
-
-    /// Keeps everything in the working tree that is not ignored, so that work can begin right there. Index, HEAD and
-    /// files stay as they are.
+    /// Keeps everything in the working tree that is not ignored, so that work can begin right there. It is our own
+    /// repository; index, HEAD and files of the user stay as they are.
     pub fn keep_before(&self, consent: Consent) -> Result<Before, WorkspaceError> {
-        self.refuse_conflicts()?;
-        let git = self.git();
-        let found = embedded::untracked(&git)?;
+        let seen = self.lender().unwrap_or(self);
+        seen.refuse_conflicts()?;
+        let found = embedded::untracked(&seen.git())?;
         measure(self.root(), found.files.iter().chain(&found.nested), consent)?;
-        let head = self.resolve("HEAD")?;
+        let head = if self.lender().is_some() { seen.resolve("HEAD")? } else { self.resolve(OWN_BRANCH)? };
+        self.begin_with_index_of(seen)?;
         let snapshot = self.snapshot(&head, Nested::AsFiles)?;
         let tree = snapshot.index.write_tree()?;
         let is_head = tree == self.tree_of(&head)?;
         let base = if is_head { head } else { self.commit_tree(&tree, &head, SNAPSHOT_MESSAGE)? };
-        if self.owner() == Owner::Towline {
-            git.command("update-ref").args([OWN_BRANCH, base.as_str()]).run()?;
-            // What is known about the files by now spares reading all of them again.
-            snapshot.index.install(&self.git_dir().join("index"))?;
-        }
+        self.git().command("update-ref").args([OWN_BRANCH, base.as_str()]).run()?;
+        // What is known about the files by now spares reading all of them again.
+        snapshot.index.install(&self.index())?;
+        self.store_whole(&base)?;
         Ok(Before { base, warnings: snapshot.warnings })
+    }
+
+    /// What the user's index knows about the files spares reading all of them. Nobody else has been here yet.
+    fn begin_with_index_of(&self, users: &Self) -> Result<(), WorkspaceError> {
+        let index = users.index();
+        if self.lender().is_some() && index.is_file() {
+            fs::copy(&index, self.index()).map_err(WorkspaceError::io("copy", &index))?;
+        }
+        Ok(())
+    }
+
+    /// Stores all files of a commit in our own repository, so that nothing that happens to the user's loses them.
+    fn store_whole(&self, commit: &Commit) -> Result<(), WorkspaceError> {
+        if self.lender().is_none() {
+            return Ok(());
+        }
+        let list = ["--objects", "--no-object-names", "--no-walk", commit.as_str()];
+        let objects = self.git().command("rev-list").args(list).run()?;
+        let name = self.objects().join("pack/pack");
+        self.git().command("pack-objects").arg("--quiet").arg(name).input(objects).run()?;
+        Ok(())
     }
 
     /// The commit that an agent's own commits are on top of. A base that was made of changes which were in no commit is in
@@ -98,10 +91,17 @@ impl Workspace {
             return Err(WorkspaceError::Broken { path, what: "the directory is gone".to_owned() });
         }
         repository.require(base)?;
-        repository.keep(&format!("refs/towline/{goal}/base"), base)?;
-        let linked =
-            Linked { record: repository.git_dir().to_path_buf(), path: repository.root().to_path_buf() };
-        Ok(Self::from_parts(repository, goal, None, base, linked, Vec::new()))
+        repository.keep(&base_ref(goal), base)?;
+        let path = repository.root().to_path_buf();
+        Ok(Self::from_parts(repository, goal, None, base, path, Vec::new()))
+    }
+
+    /// Where HEAD of the user's repository is; of a folder in none there is nothing but the base.
+    pub(crate) fn head_in_place(&self) -> Head {
+        match self.repository().lender() {
+            Some(users) => head_of(users.git_dir(), users.common_dir()),
+            None => Head::Commit(self.base().clone()),
+        }
     }
 
     /// Puts the files back as they were in the base: all that are not ignored, or those at these paths. What is there now

@@ -1,32 +1,46 @@
-//! Where a goal's work happens and what of it is judged: git worktrees for agents, candidates, clean
-//! checkouts for the checks, protected paths, copied files and diffs.
+//! Where a goal's work happens and what of it is judged: private clones for agents, candidates, clean checkouts for the
+//! checks, protected paths, copied files and diffs.
 //!
 //! Neighbours: `towline-check` runs checks in a [`Verification`]; the engine makes a [`Workspace`] and asks it
 //! for a [`Candidate`]. This crate decides nothing, runs no setup commands, and does not touch the user's own
 //! checkout: not its files, not its index, not its branch. There are two exceptions, both only when the user asks: a merge
 //! ([`MergePlan::carry_out`]), which git does in their name, and putting a directory back that a goal worked in.
 //!
+//! Everything an agent can write is hostile input: no git command uses its repository as the git directory.
+//!
 //! All calls block on the `git` program; asynchronous callers wrap them.
 
+mod agent_head;
 mod candidate;
+mod compare;
 mod copy;
 mod create;
 mod diff;
 mod embedded;
 mod error;
 mod git;
+mod git_dir;
 mod in_place;
 mod in_use;
+mod legacy;
 mod measure;
 mod merge;
 mod merge_error;
+mod own;
+mod paths;
+mod private_clone;
 mod private_index;
 mod protect;
-mod records;
+mod publish;
 mod removal;
 mod repository;
+mod settings;
 mod submodules;
+mod take_over;
+mod threads;
+mod tree;
 mod verification;
+mod walk;
 mod words;
 mod workspace;
 mod worktrees;
@@ -35,6 +49,7 @@ pub use candidate::Candidate;
 pub use create::{WorkspacePlan, create};
 pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;
+pub use git::find_git;
 pub use in_place::Before;
 pub use measure::Consent;
 pub use merge::{MergePlan, MergeRequest, MergeWay, MergedFiles};
@@ -43,5 +58,5 @@ pub use protect::Protect;
 pub use removal::{KeptWork, LeftBehind, Remains, Unmerged, WorkKind, remove_directory};
 pub use repository::Repository;
 pub use towline_core::Commit;
-pub use verification::{Verification, discard_verification, verification};
+pub use verification::{Difference, DifferenceKind, Verification, discard_verification, verification};
 pub use workspace::Workspace;

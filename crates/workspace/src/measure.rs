@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
 use crate::git::shown;
-use crate::worktrees::from_bytes;
+use crate::paths::from_bytes;
 
 /// The most files, and the most bytes, that a snapshot takes in without being told to.
 const MOST_FILES: u64 = 20_000;

@@ -13,7 +13,8 @@ use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::in_use::{InUse, in_use};
-use crate::worktrees::{checkout_of, from_bytes};
+use crate::paths::from_bytes;
+use crate::worktrees::checkout_of;
 use crate::{Consent, MergeError, Repository, UncommittedFrom, WorkspaceError};
 
 /// What may be under way in a checkout: git's mark of it, its name, and the way out.

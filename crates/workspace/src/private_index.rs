@@ -15,10 +15,14 @@ use towline_core::Commit;
 
 use crate::embedded::{self, Nested, Untracked};
 use crate::git::{Git, records, shown};
-use crate::{Repository, WorkspaceError};
+use crate::walk::{self, Met, Special};
+use crate::{WorkspaceError, words};
 
 /// Private index directories that a killed process left behind are removed after this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many special files a warning names.
+const NAMED: usize = 8;
 
 /// Mode of an entry that stands for a commit of another repository.
 const GITLINK: &[u8] = b"160000";
@@ -50,10 +54,10 @@ impl PrivateIndex {
         }
     }
 
-    /// A copy of the index that belongs to the working tree: its cached file times spare hashing everything.
+    /// A copy of the index in our own repository: its cached file times spare hashing everything.
     fn copied(git: &Git, git_dir: &Path) -> Result<Option<Self>, WorkspaceError> {
         let original = git_dir.join("index");
-        let mut source = match File::open(&original) {
+        let mut source = match towline_files::open(&original) {
             Ok(source) => source,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(WorkspaceError::io("read", &original)(error)),
@@ -100,7 +104,7 @@ impl PrivateIndex {
     /// Puts a tree into the index below a directory.
     pub(crate) fn graft(&self, directory: &[u8], tree: &str) -> Result<(), WorkspaceError> {
         let mut prefix = std::ffi::OsString::from("--prefix=");
-        prefix.push(crate::worktrees::from_bytes(directory));
+        prefix.push(crate::paths::from_bytes(directory));
         prefix.push("/");
         self.git.command("read-tree").arg(prefix).arg(tree).run()?;
         Ok(())
@@ -135,11 +139,14 @@ pub(crate) struct Snapshot {
 
 /// What a snapshot is taken of.
 pub(crate) struct Source<'a> {
-    pub(crate) repo: &'a Repository,
     /// Git in the working tree.
     pub(crate) git: &'a Git,
-    /// The working tree's own git directory.
+    /// The git directory that has the index.
     pub(crate) git_dir: &'a Path,
+    /// Where git has its records of other worktrees of the repository.
+    pub(crate) worktrees: &'a Path,
+    /// What to do about special files in places that git reads.
+    pub(crate) special: Special,
     /// What is in it when no index says so. It is rarely asked for.
     pub(crate) head: &'a dyn Fn() -> Result<Commit, WorkspaceError>,
     pub(crate) base: &'a Commit,
@@ -149,13 +156,14 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// Takes the snapshot.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
+        let met = walk::prepare_for_git(self.git.directory(), self.special)?;
         let first = match PrivateIndex::copied(self.git, self.git_dir)? {
-            Some(copy) => self.fill(copy),
-            None => self.fill(self.head_index()?),
+            Some(copy) => self.fill(copy, &met),
+            None => self.fill(self.head_index()?, &met),
         };
         match first {
             // A damaged index, or files that came and went while git looked: once more, trusting only HEAD.
-            Err(WorkspaceError::Git { .. }) if !is_sparse(self.git)? => self.fill(self.head_index()?),
+            Err(WorkspaceError::Git { .. }) if !is_sparse(self.git)? => self.fill(self.head_index()?, &met),
             other => other,
         }
     }
@@ -175,24 +183,28 @@ impl Source<'_> {
     }
 
     /// Brings an index that starts from an older state up to the working tree.
-    fn fill(&self, index: PrivateIndex) -> Result<Snapshot, WorkspaceError> {
+    fn fill(&self, index: PrivateIndex, met: &Met) -> Result<Snapshot, WorkspaceError> {
+        index.forget(met.special.iter().map(Vec::as_slice))?;
         let entries = Entries::of(&index)?;
-        if entries.are_as_in_the_working_tree() {
+        if met.is_empty() && entries.are_as_in_the_working_tree() {
             return Ok(Snapshot { index, dirty_submodules: BTreeSet::new(), warnings: Vec::new() });
         }
         let mut warnings = entries.conflict_warning();
+        warnings.extend(self.special_warning(met)?);
         self.clear_blind_spots(&index, &entries)?;
 
         let mut inner = self.undeclared(&entries)?;
         index.forget(inner.iter().map(Vec::as_slice))?;
         inner.extend(entries.untracked.nested.iter().cloned());
-        add_all_but(index.git(), &inner)?;
+        let mut left_out = inner.clone();
+        left_out.extend(met.special.iter().chain(&met.unreadable_repositories).cloned());
+        add_all_but(index.git(), &left_out)?;
         if self.nested == Nested::AsFiles {
-            for directory in &inner {
-                warnings.push(embedded::take_in(self.repo, &index, self.git_dir, directory)?);
+            for directory in inner.iter().filter(|inner| !met.unreadable_repositories.contains(inner)) {
+                warnings.push(embedded::take_in(self.worktrees, &index, self.git_dir, directory)?);
             }
         }
-        let submodules = entries.gitlinks.difference(&inner).map(Vec::as_slice).collect();
+        let submodules = entries.gitlinks.difference(&left_out).map(Vec::as_slice).collect();
         let dirty_submodules = dirty_submodules(&index, &submodules)?;
         warnings.extend(dirty_submodules.iter().map(|path| {
             format!("submodule {} has uncommitted changes; they are not taken along", shown(path))
@@ -210,11 +222,24 @@ impl Source<'_> {
         Ok(())
     }
 
+    /// FIFOs and the like that the work would have held. What git ignores anyway is not worth a word.
+    fn special_warning(&self, met: &Met) -> Result<Vec<String>, WorkspaceError> {
+        let all = met.special.iter().chain(&met.unreadable_repositories);
+        let ignored = embedded::ignored(self.git, all.clone().map(Vec::as_slice))?;
+        let names: Vec<String> =
+            all.filter(|path| !ignored.contains(*path)).map(|path| shown(path)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = words::listed(&names, NAMED);
+        Ok(vec![format!("FIFOs, sockets and devices are left out of the work: {names}")])
+    }
+
     /// Commits of other repositories that are no submodules: in a checkout their directories would be empty.
     fn undeclared(&self, entries: &Entries) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
         let mut links = entries.gitlinks.clone();
         links.retain(|path| {
-            let directory = self.git.directory().join(crate::worktrees::from_bytes(path));
+            let directory = self.git.directory().join(crate::paths::from_bytes(path));
             fs::symlink_metadata(directory.join(".git")).is_ok()
         });
         if !links.is_empty() {

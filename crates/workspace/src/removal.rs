@@ -1,4 +1,5 @@
-//! What a goal leaves in a repository, and taking it away without losing work.
+//! What a goal leaves in a repository, and taking it away without losing work. All of it is asked of our own repository of
+//! the goal, which knows the user's.
 //!
 //! Work counts as merged when a branch, remote branch or tag of the user's has it, or when the branch that they are on has
 //! the same changes in other commits. Whatever is not is given a name under `refs/towline/removed/` before anything is
@@ -10,8 +11,9 @@ use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::merge::{Joined, current_branch};
+use crate::paths::{is_there, place_of, remove_tree};
 use crate::private_index::joined;
-use crate::worktrees::{self, Place, checkout_of, place_of};
+use crate::worktrees::{self, checkout_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// The number under which what is in a workspace now is kept as a candidate: attempts count from 1.
@@ -25,9 +27,9 @@ const OUR_BRANCHES: &str = "refs/heads/towline/";
 pub struct Remains {
     /// The goal's id, as used in refs.
     pub goal: String,
-    /// Where its worktree is or was.
+    /// Where its workspace is or was.
     pub path: PathBuf,
-    /// The branch that was made for it.
+    /// The branch that it ends as.
     pub branch: String,
     /// The commit it started from.
     pub base: Commit,
@@ -40,7 +42,7 @@ pub struct Remains {
 /// What kind of work is in no branch of the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
-    /// Files in the worktree, committed there or not.
+    /// Files in the workspace, committed there or not.
     Files,
     /// Commits on the goal's branch.
     Branch,
@@ -79,15 +81,20 @@ pub struct KeptWork {
 /// What could not be taken away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// A directory that git knows nothing about, so that nobody can tell what is in it, or whose submodules have work.
+    /// A directory about which nobody can tell what is in it, or whose submodules have work.
     pub files: Option<PathBuf>,
-    /// Submodules with work that only they have, for which the whole worktree is left.
+    /// Submodules with work that only they have, for which the whole workspace is left.
     pub submodules: Vec<String>,
     /// Where the user has the goal's branch checked out.
     pub branch_in: Option<PathBuf>,
 }
 
 impl Repository {
+    /// The user's repository, which sees what is in our own; our own where there is no other.
+    fn users(&self) -> Self {
+        self.lender().map_or_else(|| self.clone(), |users| users.seeing(self))
+    }
+
     /// The goal's work that none of the user's branches has. What is in the worktree is put into a commit for that.
     pub fn unmerged(&self, remains: &Remains) -> Result<Vec<Unmerged>, WorkspaceError> {
         let mut found = Vec::new();
@@ -102,10 +109,10 @@ impl Repository {
         if let Some(candidate) = candidate {
             add(WorkKind::Candidate, candidate.clone())?;
         }
-        if let Some(files) = self.files_of(remains, candidate)? {
+        if let Some(files) = self.work_in_files(remains, candidate)? {
             add(WorkKind::Files, files)?;
         }
-        if let Some(branch) = self.find_commit(&format!("refs/heads/{}", remains.branch))? {
+        if let Some(branch) = self.users().find_commit(&format!("refs/heads/{}", remains.branch))? {
             add(WorkKind::Branch, branch)?;
         }
         self.without_contained(found)
@@ -119,7 +126,7 @@ impl Repository {
     }
 
     /// What is in the worktree, unless it is the candidate.
-    fn files_of(
+    fn work_in_files(
         &self,
         remains: &Remains,
         candidate: Option<&Commit>,
@@ -134,10 +141,10 @@ impl Repository {
         Ok(Some(workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?.commit))
     }
 
-    /// The worktree, if it is there and git has a record of it.
+    /// The workspace, if it is there.
     fn workspace_of(&self, remains: &Remains) -> Result<Option<Workspace>, WorkspaceError> {
         let path = place_of(&remains.path);
-        if !worktrees::is_there(&path)? || worktrees::find(self, &path)?.is_none() {
+        if !is_there(&path)? {
             return Ok(None);
         }
         Workspace::open(self, &remains.goal, &path, &remains.branch, &remains.base).map(Some)
@@ -161,14 +168,15 @@ impl Repository {
     /// Whether the branch that the user is on, or the one that it follows, has the commit's changes already, as after a
     /// squash or a rebase.
     fn is_there_in_other_commits(&self, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
-        let Some(branch) = current_branch(self)?.map(|branch| format!("refs/heads/{branch}")) else {
+        let users = self.users();
+        let Some(branch) = current_branch(&users)?.map(|branch| format!("refs/heads/{branch}")) else {
             return Ok(false);
         };
-        let followed = self.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
+        let followed = users.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
         // What is only on a goal's branch goes with the goal.
         let is_users = |name: &&String| !name.is_empty() && !name.starts_with(OUR_BRANCHES);
         for name in [followed, branch].iter().filter(is_users) {
-            if let Some(at) = self.find_commit(name)?
+            if let Some(at) = users.find_commit(name)?
                 && self.has_changes_of(&at, commit, base)?
             {
                 return Ok(true);
@@ -201,7 +209,8 @@ impl Repository {
     /// Whether attributes say for one of the paths that it is merged in another way than line by line or as a whole.
     fn have_rule_for_merges(&self, paths: &[&[u8]]) -> Result<bool, WorkspaceError> {
         let input = joined(paths.iter().copied());
-        let answer = self.git().command("check-attr").args(["-z", "--stdin", "merge"]).input(input).run()?;
+        let git = self.users().git();
+        let answer = git.command("check-attr").args(["-z", "--stdin", "merge"]).input(input).run()?;
         // Records come in threes: the path, the attribute, its value.
         let mut values = records(&answer).skip(2).step_by(3).map(shown);
         Ok(values.any(|value| !["unspecified", "set", "unset", "text", "binary"].contains(&value.as_str())))
@@ -212,7 +221,7 @@ impl Repository {
         let contains = format!("--contains={commit}");
         let kept = kept_prefix(goal);
         let places = ["refs/heads", "refs/remotes", "refs/tags", &kept];
-        let git = self.git();
+        let git = self.users().git();
         let list = git.command("for-each-ref").args([&contains, "--format=%(refname)"]).args(places);
         Ok(list.line()?.lines().any(|name| !name.starts_with(OUR_BRANCHES)))
     }
@@ -237,7 +246,7 @@ impl Repository {
         let mut kept = Vec::new();
         for Unmerged { kind, commit } in work {
             let reference = format!("{}/{}", kept_prefix(goal), kind.name());
-            self.keep(&reference, commit)?;
+            self.publish(commit, &reference)?;
             kept.push(KeptWork { reference, commit: commit.clone() });
         }
         Ok(kept)
@@ -256,7 +265,7 @@ impl Repository {
         let mut kept = Vec::new();
         let mut keep = |name: &str, commit: &Commit| -> Result<(), WorkspaceError> {
             let reference = format!("{prefix}/{name}");
-            self.keep(&reference, commit)?;
+            self.publish(commit, &reference)?;
             kept.push(KeptWork { reference, commit: commit.clone() });
             Ok(())
         };
@@ -291,36 +300,39 @@ impl Repository {
         Ok(format!("refs/towline/{goal}/replaced/{}", last + 1))
     }
 
-    /// Removes the goal's worktree and branch. Nobody asks any more what is in them: that is for
-    /// [`Repository::unmerged`], before. Only a worktree whose submodules have work is left, because nothing can hold that.
+    /// Removes the goal's workspace and branch. Nobody asks any more what is in them: that is for
+    /// [`Repository::unmerged`], before. Only a workspace whose submodules have work is left, because nothing can hold that.
     pub fn remove_workspace(&self, remains: &Remains) -> Result<LeftBehind, WorkspaceError> {
         let path = place_of(&remains.path);
         let submodules = self.work_in_submodules(remains)?;
         let mut left = LeftBehind { submodules, ..LeftBehind::default() };
-        match worktrees::find(self, &path)? {
-            Some(_) if !left.submodules.is_empty() => left.files = Some(path),
-            Some(linked) => worktrees::remove(self, &linked)?,
-            None if worktrees::look_at(&path)? == Place::Taken => left.files = Some(path),
-            None => worktrees::remove_tree(&path)?,
+        let users = self.users();
+        if left.submodules.is_empty() {
+            let linked = worktrees::find(&users, &path)?;
+            remove_tree(&path)?;
+            linked.iter().try_for_each(worktrees::forget)?;
+        } else {
+            left.files = Some(path);
         }
         let reference = format!("refs/heads/{}", remains.branch);
-        if let Some(at) = self.find_commit(&reference)? {
-            left.branch_in = checkout_of(self, &remains.branch)?;
+        if let Some(at) = users.find_commit(&reference)? {
+            left.branch_in = checkout_of(&users, &remains.branch)?;
             if left.branch_in.is_none() {
-                self.git().command("update-ref").args(["-d", &reference, at.as_str()]).run()?;
+                users.git().command("update-ref").args(["-d", &reference, at.as_str()]).run()?;
             }
         }
         Ok(left)
     }
 
-    /// Removes the refs of ours that the goal has, all at once. What was kept of it stays.
+    /// Removes the refs of ours that the goal has in the user's repository, all at once. What was kept of it stays.
     pub fn remove_refs(&self, goal: &str) -> Result<(), WorkspaceError> {
         let prefix = format!("refs/towline/{goal}");
-        let list = self.git().command("for-each-ref").args(["--format=delete %(refname)", &prefix]).line()?;
+        let git = self.users().git();
+        let list = git.command("for-each-ref").args(["--format=delete %(refname)", &prefix]).line()?;
         if list.is_empty() {
             return Ok(());
         }
-        self.git().command("update-ref").arg("--stdin").input(format!("{list}\n").into_bytes()).run()?;
+        git.command("update-ref").arg("--stdin").input(format!("{list}\n").into_bytes()).run()?;
         Ok(())
     }
 }
@@ -332,5 +344,5 @@ fn kept_prefix(goal: &str) -> String {
 
 /// Removes a directory and all below it, read-only directories too, without following links.
 pub fn remove_directory(path: &Path) -> Result<(), WorkspaceError> {
-    worktrees::remove_tree(path)
+    remove_tree(path)
 }

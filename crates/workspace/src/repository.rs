@@ -5,14 +5,16 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use towline_core::Commit;
+use towline_core::{Commit, GitSettings};
 
 use crate::embedded::{self, Nested};
 use crate::git::{Git, records, shown};
 use crate::measure::measure;
+use crate::paths::from_bytes;
 use crate::private_index::{Snapshot, Source};
-use crate::worktrees::from_bytes;
+use crate::walk::Special;
 use crate::{Before, Candidate, Consent, WorkspaceError};
 
 /// How many similar names an error about an unknown base offers.
@@ -26,7 +28,7 @@ pub(crate) const SNAPSHOT_MESSAGE: &str = "towline: uncommitted changes at the g
 pub(crate) enum Owner {
     /// The user's, with all their work in it.
     User,
-    /// One of our own, for a folder that is in none.
+    /// One of our own, for a goal.
     Towline,
 }
 
@@ -37,6 +39,12 @@ pub struct Repository {
     git_dir: PathBuf,
     common_dir: PathBuf,
     owner: Owner,
+    /// The user's repository whose objects one of our own borrows.
+    lender: Option<Arc<Self>>,
+    /// How one of our own reads and writes files.
+    settings: Arc<GitSettings>,
+    /// Further directories with objects that are seen.
+    borrowed: Vec<PathBuf>,
 }
 
 impl Repository {
@@ -86,13 +94,34 @@ impl Repository {
         Self::discover(root)
     }
 
-    pub(crate) const fn from_parts(
-        root: PathBuf,
-        git_dir: PathBuf,
-        common_dir: PathBuf,
-        owner: Owner,
-    ) -> Self {
-        Self { root, git_dir, common_dir, owner }
+    pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {
+        let (lender, settings, borrowed) = (None, Arc::default(), Vec::new());
+        Self { root, git_dir, common_dir, owner, lender, settings, borrowed }
+    }
+
+    /// The same, which reads and writes files in this way.
+    pub(crate) fn with_settings(self, settings: &GitSettings) -> Self {
+        Self { settings: Arc::new(settings.clone()), ..self }
+    }
+
+    /// How one of our own reads and writes files.
+    pub(crate) fn settings(&self) -> &GitSettings {
+        &self.settings
+    }
+
+    /// The same, which borrows objects of the user's repository.
+    pub(crate) fn lent_by(self, users: &Self) -> Self {
+        Self { lender: Some(Arc::new(users.clone())), ..self }
+    }
+
+    /// The user's repository, which also sees what is in our own for a goal.
+    pub fn seeing(&self, own: &Self) -> Self {
+        Self { borrowed: vec![own.objects()], ..self.clone() }
+    }
+
+    /// The user's repository whose objects this one of ours borrows; none for a folder that is in no repository.
+    pub fn lender(&self) -> Option<&Self> {
+        self.lender.as_deref()
     }
 
     /// The top of the working tree.
@@ -151,13 +180,15 @@ impl Repository {
 
     /// Everything in the working tree that is not ignored.
     pub(crate) fn snapshot(&self, head: &Commit, nested: Nested) -> Result<Snapshot, WorkspaceError> {
+        let worktrees = self.lender().unwrap_or(self).worktree_records();
         let source = Source {
-            repo: self,
             git: &self.git(),
             git_dir: &self.git_dir,
+            worktrees: &worktrees,
             head: &|| Ok(head.clone()),
             base: head,
             nested,
+            special: Special::Refuse,
         };
         source.snapshot()
     }
@@ -200,7 +231,11 @@ impl Repository {
 
     /// Git in the user's working tree.
     pub(crate) fn git(&self) -> Git {
-        Git::at(&self.git_dir, &self.root)
+        let git = Git::at(&self.git_dir, &self.root).borrowing(self.borrowed.iter().cloned());
+        match self.owner {
+            Owner::User => git,
+            Owner::Towline => git.alone(),
+        }
     }
 
     /// Git as the user would run it in their working tree. It finds the repository by itself, so that hooks see what
@@ -214,29 +249,14 @@ impl Repository {
         &self.git_dir
     }
 
-    /// Where its files and its history are.
-    pub(crate) fn own_places(&self) -> [&Path; 3] {
-        [&self.root, &self.git_dir, &self.common_dir]
-    }
-
     /// What git keeps for all working trees, and about the main one.
     pub(crate) fn common_dir(&self) -> &Path {
         &self.common_dir
     }
 
-    /// Whose it is.
-    pub(crate) const fn owner(&self) -> Owner {
-        self.owner
-    }
-
     /// Where git keeps its records of linked worktrees.
     pub(crate) fn worktree_records(&self) -> PathBuf {
         self.common_dir.join("worktrees")
-    }
-
-    /// The file whose lock is the right to change the list of worktrees.
-    pub(crate) fn worktree_lock(&self) -> PathBuf {
-        self.common_dir.join("towline-worktrees.lock")
     }
 
     /// The commit a name stands for, if any.

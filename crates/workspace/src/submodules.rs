@@ -9,13 +9,13 @@ use std::path::Path;
 
 use crate::embedded;
 use crate::git::{Git, records, shown};
-use crate::worktrees::from_bytes;
+use crate::paths::from_bytes;
 use crate::{Workspace, WorkspaceError};
 
 impl Workspace {
     /// The submodules that have changes in no commit of theirs, or commits that none of their remotes has.
     pub(crate) fn submodules_with_work(&self) -> Result<Vec<String>, WorkspaceError> {
-        let git = self.repository().git();
+        let git = self.repository().git().with_work_tree(self.path());
         let declared = embedded::submodules(&git, self.base())?;
         if declared.is_empty() {
             return Ok(Vec::new());

@@ -1,34 +1,71 @@
-//! Clean checkouts of a candidate, for the checks to run in.
+//! Clean checkouts of a candidate, for the checks to run in, and whether they still are what was checked out.
 //!
-//! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Neighbours: `towline-check`
-//! runs commands there; this module only makes and removes the place.
+//! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Every file is compared with the commit
+//! right after it was written, and again whenever somebody asks. Neighbours: `towline-check` runs commands there and decides
+//! what a difference means; `tree` proves the commit's files, `private_clone` writes the throw-away `.git`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
+use crate::compare::{Comparison, Found};
 use crate::copy::CopyPlan;
-use crate::records::On;
-use crate::worktrees::{self, Durability, Linked, Place, place_of};
-use crate::{Repository, WorkspaceError};
-
-/// The mark in git's record of a worktree that is ours to delete; it is there before any file is.
-const MARK: &str = "towline-verification";
+use crate::git::shown;
+use crate::paths::{from_bytes, place_of, remove_tree};
+use crate::private_clone::On;
+use crate::threads::finish;
+use crate::{Protect, Repository, WorkspaceError};
 
 /// A clean checkout. It stays on disk until it is removed or made anew.
 #[derive(Debug)]
 #[must_use]
 pub struct Verification {
-    repository: Repository,
-    linked: Linked,
+    path: PathBuf,
     commit: Commit,
+    comparison: Comparison,
     warnings: Vec<String>,
+}
+
+/// A tracked file that is not as it was checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Its path, relative to the top.
+    pub path: String,
+    /// What became of it.
+    pub kind: DifferenceKind,
+    /// What it holds now, as the id that git would give to it; none when it is gone or no file.
+    pub now: Option<String>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// Its content, mode or type is another one.
+    Changed,
+    /// It is gone.
+    Deleted,
+    /// It was not there.
+    Added,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            DifferenceKind::Changed => "changed",
+            DifferenceKind::Deleted => "deleted",
+            DifferenceKind::Added => "added",
+        };
+        write!(f, "{kind}: {}", self.path)
+    }
 }
 
 impl Verification {
     /// The directory to run checks in.
     pub fn path(&self) -> &Path {
-        &self.linked.path
+        &self.path
     }
 
     /// The candidate that is checked out.
@@ -41,17 +78,44 @@ impl Verification {
         &self.warnings
     }
 
-    /// Removes the checkout and git's record of it.
+    /// All tracked files that are not as they were checked out, and files that are in a protected place without being in
+    /// the commit.
+    pub fn differences(&self, protect: &Protect) -> Result<Vec<Difference>, WorkspaceError> {
+        let mut differences = self.comparison.tracked(&self.path, |_| true)?;
+        differences.extend(self.comparison.added(&self.path, protect)?);
+        Ok(described(differences))
+    }
+
+    /// The same for protected files alone.
+    pub fn protected_differences(&self, protect: &Protect) -> Result<Vec<Difference>, WorkspaceError> {
+        let mut differences = self.comparison.tracked(&self.path, |path| protect.covers(from_bytes(path)))?;
+        differences.extend(self.comparison.added(&self.path, protect)?);
+        Ok(described(differences))
+    }
+
+    /// Removes the checkout.
     pub fn remove(self) -> Result<(), WorkspaceError> {
-        worktrees::remove(&self.repository, &self.linked)
+        remove_tree(&self.path)
     }
 }
 
-/// Makes a fresh detached checkout of the candidate at `path`, after removing what an earlier call left there,
-/// and copies the named files into it from the user's checkout `from`. Submodules are left empty; a setup
-/// command can fill them. Anything at `path` that is not such a checkout is refused.
+fn described(found: BTreeMap<Vec<u8>, Found>) -> Vec<Difference> {
+    let describe = |(path, found): (Vec<u8>, Found)| {
+        let (kind, now) = match found {
+            Found::Changed(now) => (DifferenceKind::Changed, now),
+            Found::Deleted => (DifferenceKind::Deleted, None),
+            Found::Added(now) => (DifferenceKind::Added, now),
+        };
+        Difference { path: shown(&path), kind, now }
+    };
+    found.into_iter().map(describe).collect()
+}
+
+/// Makes a fresh checkout of the candidate at `path`, in the place of what an earlier call left there, compares every file
+/// with the commit, and copies the named files into it from the user's checkout `from`. Submodules are left empty; a setup
+/// command can fill them. The repository is our own for the goal.
 pub fn verification(
-    repo: &Repository,
+    own: &Repository,
     path: &Path,
     candidate: &Commit,
     copy: &[String],
@@ -59,55 +123,44 @@ pub fn verification(
 ) -> Result<Verification, WorkspaceError> {
     let path = place_of(path);
     let files = CopyPlan::new(from, copy)?;
-    clear(repo, &path, candidate)?;
-    let missing = |error| match error {
-        // Most of all it is the commit that may be missing; git's own words would not say so.
-        WorkspaceError::Git { .. } => repo.require(candidate).err().unwrap_or(error),
-        error => error,
-    };
-    let linked = worktrees::add(repo, &path, On::Commit(candidate)).map_err(missing)?;
-    let marked = linked.set_mark(MARK, candidate.as_str(), Durability::WithTheRest);
-    if let Err(error) = marked.and_then(|()| worktrees::check_out(&linked)) {
+    own.require(candidate)?;
+    discard_verification(&path)?;
+    fs::create_dir_all(&path).map_err(WorkspaceError::io("create", &path))?;
+    let made = fill(own, &path, candidate, &files);
+    if made.is_err() {
         // What cannot be removed now is removed by the next call.
-        let _ = worktrees::remove(repo, &linked);
-        return Err(missing(error));
+        let _ = remove_tree(&path);
     }
-    let warnings = files.carry_out(&path)?;
-    Ok(Verification { repository: repo.clone(), linked, commit: candidate.clone(), warnings })
+    let (comparison, warnings) = made?;
+    Ok(Verification { path, commit: candidate.clone(), comparison, warnings })
 }
 
-/// Removes the checkout that was left at `path`, with git's record of it. Files that git has no record of are what is
-/// left of one whose record is gone, so they go as well; a worktree that somebody else made there is left alone. Only
-/// for a time when nobody makes or uses a checkout there.
-pub fn discard_verification(repo: &Repository, path: &Path) -> Result<(), WorkspaceError> {
-    let path = place_of(path);
-    match worktrees::find(repo, &path)? {
-        Some(linked) if is_ours(&linked, worktrees::look_at(&path)?)? => worktrees::remove(repo, &linked),
-        Some(_) => Ok(()),
-        None => worktrees::remove_tree(&path),
+fn fill(
+    own: &Repository,
+    path: &Path,
+    candidate: &Commit,
+    files: &CopyPlan,
+) -> Result<(Comparison, Vec<String>), WorkspaceError> {
+    let index = own.git_dir().join("verification-index");
+    let (lent, tree, written) = std::thread::scope(|scope| {
+        let lent = scope.spawn(|| own.lender().map(Repository::lend).transpose());
+        let tree = scope.spawn(|| own.files_of(candidate));
+        let written = own.check_out(candidate, path, &index);
+        (finish(lent), finish(tree), written)
+    });
+    written?;
+    let comparison = Comparison::after_checkout(own, path, tree?)?;
+    if let Some(lent) = lent? {
+        let borrowed = [Some(own.objects()), own.lender().map(Repository::objects)];
+        let borrowed = borrowed.into_iter().flatten().collect();
+        lent.write(&path.join(".git"), &On::Commit(candidate), borrowed, own.settings(), &index)?;
     }
+    remove_tree(&index)?;
+    let warnings = files.carry_out(path)?;
+    Ok((comparison, warnings))
 }
 
-/// Without the mark it is ours only when git was killed before the mark could be set, and then there is nothing in it.
-fn is_ours(linked: &Linked, place: Place) -> Result<bool, WorkspaceError> {
-    Ok(place != Place::Taken || linked.mark(MARK)?.is_some())
-}
-
-/// Makes the place free for the candidate if what is there is ours.
-fn clear(repo: &Repository, path: &Path, candidate: &Commit) -> Result<(), WorkspaceError> {
-    let place = worktrees::look_at(path)?;
-    if let Some(linked) = worktrees::find(repo, path)?
-        && is_ours(&linked, place)?
-    {
-        repo.require(candidate)?;
-        return worktrees::remove(repo, &linked);
-    }
-    match place {
-        Place::Free => Ok(()),
-        Place::HalfMade => worktrees::remove_tree(path),
-        Place::Taken => Err(WorkspaceError::PathTaken {
-            path: path.to_path_buf(),
-            what: "it exists and is not a verification checkout of this repository".to_owned(),
-        }),
-    }
+/// Removes the checkout that was left at `path`. Only for a time when nobody makes or uses one there.
+pub fn discard_verification(path: &Path) -> Result<(), WorkspaceError> {
+    remove_tree(&place_of(path))
 }

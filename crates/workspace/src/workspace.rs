@@ -1,18 +1,18 @@
-//! The worktree an agent works in, once it is there: opening it again and looking at it.
+//! The directory an agent works in, once it is there: opening it again and looking at it.
 //!
-//! Neighbours: `create` makes it, `candidate` and `diff` read the work in it, `removal` takes it away. Its index, HEAD, branch and
-//! files belong to the agent and are never written here.
+//! Neighbours: `create` makes it, `candidate` and `diff` read the work in it, `removal` takes it away. Its `.git` and its
+//! files belong to the agent: they are read as hostile input and never written here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
+use crate::agent_head::{Head, head_of};
 use crate::embedded::Nested;
-use crate::git::Git;
+use crate::paths::{is_there, place_of};
 use crate::private_index::{Snapshot, Source};
-use crate::repository::{find_commit, find_objects};
-use crate::worktrees::{self, Linked, place_of};
+use crate::walk::Special;
 use crate::{Repository, WorkspaceError};
 
 /// The commit that new work is on top of.
@@ -20,24 +20,25 @@ use crate::{Repository, WorkspaceError};
 pub(crate) struct Parent {
     pub(crate) commit: Commit,
     pub(crate) tree: String,
-    /// What is odd about the worktree.
+    /// What is odd about the workspace.
     pub(crate) warnings: Vec<String>,
 }
 
-/// A goal's worktree.
+/// A goal's workspace.
 #[derive(Debug, Clone)]
 pub struct Workspace {
+    /// Our own, with the base and the candidates.
     repository: Repository,
     goal: String,
     /// None when the directory is the user's own.
     branch: Option<String>,
     base: Commit,
-    linked: Linked,
+    path: PathBuf,
     warnings: Vec<String>,
 }
 
 impl Workspace {
-    /// Opens the workspace of a goal from what was stored about it.
+    /// Opens the workspace of a goal from what was stored about it. The repository is our own for the goal.
     pub fn open(
         repository: &Repository,
         goal: &str,
@@ -46,14 +47,10 @@ impl Workspace {
         base: &Commit,
     ) -> Result<Self, WorkspaceError> {
         let path = place_of(path);
-        let broken = |what: &str| WorkspaceError::Broken { path: path.clone(), what: what.to_owned() };
-        if !worktrees::is_there(&path)? {
-            return Err(broken("the directory is gone"));
+        if !is_there(&path)? {
+            return Err(WorkspaceError::Broken { path, what: "the directory is gone".to_owned() });
         }
-        let Some(linked) = worktrees::find(repository, &path)? else {
-            return Err(broken("git has no record of it"));
-        };
-        Ok(Self::from_parts(repository, goal, Some(branch), base, linked, Vec::new()))
+        Ok(Self::from_parts(repository, goal, Some(branch), base, path, Vec::new()))
     }
 
     pub(crate) fn from_parts(
@@ -61,7 +58,7 @@ impl Workspace {
         goal: &str,
         branch: Option<&str>,
         base: &Commit,
-        linked: Linked,
+        path: PathBuf,
         warnings: Vec<String>,
     ) -> Self {
         let repository = repository.clone();
@@ -70,17 +67,17 @@ impl Workspace {
             goal: goal.to_owned(),
             branch: branch.map(str::to_owned),
             base: base.clone(),
-            linked,
+            path,
             warnings,
         }
     }
 
     /// The directory the agent works in.
     pub fn path(&self) -> &Path {
-        &self.linked.path
+        &self.path
     }
 
-    /// The branch that was made for the goal; none when it works in place. The agent may have switched to another one.
+    /// The branch that the agent began on; none when it works in place. The agent may have switched to another one.
     pub fn branch(&self) -> Option<&str> {
         self.branch.as_deref()
     }
@@ -100,50 +97,64 @@ impl Workspace {
         &self.warnings
     }
 
-    /// The commit the worktree is on; none when the agent has switched to a branch without commits.
-    pub fn head(&self) -> Result<Option<Commit>, WorkspaceError> {
-        find_commit(&self.git(), "HEAD")
-    }
-
     pub(crate) fn repository(&self) -> &Repository {
         &self.repository
     }
 
     /// What new work is on top of.
     pub(crate) fn parent(&self) -> Result<Parent, WorkspaceError> {
-        if self.is_in_place() {
-            return self.parent_in_place();
-        }
-        let mut warnings = Vec::new();
-        if !self.is_linked_from_inside() {
-            warnings.push(
-                "the workspace's .git was deleted or replaced; commits made in another repository there are \
-                 not seen, its files are"
-                    .to_owned(),
-            );
-        }
-        let base = &self.base;
-        let names =
-            ["HEAD^{commit}", "HEAD^{tree}", &format!("{base}^{{commit}}"), &format!("{base}^{{tree}}")];
-        match find_objects(&self.git(), names.map(str::to_owned))? {
-            [Some(head), Some(tree), Some(_), _] => Ok(Parent { commit: Commit::new(head), tree, warnings }),
-            [_, _, Some(_), Some(tree)] => {
-                warnings.push(
-                    "the workspace is on a branch without commits; its files are put on the base".to_owned(),
-                );
-                Ok(Parent { commit: base.clone(), tree, warnings })
+        let (commit, warnings) = match self.agents_head() {
+            (Head::Commit(head), _) if head == self.base => (self.base.clone(), Vec::new()),
+            (Head::Commit(head), objects) => self.on_top_of(head, objects.as_deref())?,
+            (Head::Unborn, _) => {
+                let warning = "the workspace is on a branch without commits; its files are put on the base";
+                (self.base.clone(), vec![warning.to_owned()])
             }
-            _ => Err(self.repository.commit_gone(base)),
-        }
+            (Head::Unreadable, _) => {
+                let warning = "the workspace's .git was deleted, replaced or damaged; commits in it are not \
+                               taken, its files are";
+                (self.base.clone(), vec![warning.to_owned()])
+            }
+        };
+        let tree = self.repository.tree_of(&commit)?;
+        Ok(Parent { commit, tree, warnings })
     }
 
-    /// In the user's own directory, HEAD is where the user has it. While nobody has committed anything new, the work is on
-    /// top of the base, which may hold more.
-    fn parent_in_place(&self) -> Result<Parent, WorkspaceError> {
-        let before = self.repository.committed_base(&self.base)?;
-        let commit = self.head()?.filter(|head| *head != before).unwrap_or_else(|| self.base.clone());
-        let tree = self.repository.tree_of(&commit)?;
-        Ok(Parent { commit, tree, warnings: Vec::new() })
+    /// What the agent's HEAD says, and where the objects of its commits are if not with ours.
+    fn agents_head(&self) -> (Head, Option<PathBuf>) {
+        if self.is_in_place() {
+            return (self.head_in_place(), None);
+        }
+        let git_dir = self.path.join(".git");
+        if !fs::symlink_metadata(&git_dir).is_ok_and(|about| about.is_dir()) {
+            return (Head::Unreadable, None);
+        }
+        (head_of(&git_dir, &git_dir), Some(git_dir.join("objects")))
+    }
+
+    /// Takes the agent's commits over, if they are whole and have the base below them.
+    fn on_top_of(
+        &self,
+        head: Commit,
+        objects: Option<&Path>,
+    ) -> Result<(Commit, Vec<String>), WorkspaceError> {
+        let on_base = |warning: String| Ok((self.base.clone(), vec![warning]));
+        if let Some(objects) = objects
+            && let Err(why) = self.repository.take_over(&head, &self.base, objects)?
+        {
+            return on_base(format!(
+                "the agent's commits cannot be used: {why}; its files are put on the base"
+            ));
+        }
+        let below = self.repository.committed_base(&self.base)?;
+        if head != below && !self.repository.is_on_top(&head, &below)? {
+            return on_base(
+                "the agent's commits are not on top of the base; its files are put on the base".to_owned(),
+            );
+        }
+        // In place, HEAD is where the user had it until somebody commits; the base may hold more.
+        let commit = if head == below { self.base.clone() } else { head };
+        Ok((commit, Vec::new()))
     }
 
     /// Whether the directory is the user's own.
@@ -151,36 +162,25 @@ impl Workspace {
         self.branch.is_none()
     }
 
-    /// Everything in the worktree that is not ignored.
+    /// Everything in the workspace that is not ignored.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
         let source = Source {
-            repo: &self.repository,
-            git: &self.git(),
-            git_dir: &self.linked.record,
-            head: &|| Ok(self.parent()?.commit),
+            git: &self.repository.git().with_work_tree(&self.path),
+            git_dir: self.repository.git_dir(),
+            worktrees: &self.worktree_records(),
+            head: &|| Ok(self.base.clone()),
             base: &self.base,
             nested: Nested::AsFiles,
+            special: if self.is_in_place() { Special::Refuse } else { Special::Remove },
         };
         source.snapshot()
     }
 
-    fn git(&self) -> Git {
-        Git::at(&self.linked.record, &self.linked.path)
+    /// Where git has its records of worktrees that the agent made of its own repository.
+    fn worktree_records(&self) -> PathBuf {
+        match self.repository.lender().filter(|_| self.is_in_place()) {
+            Some(users) => users.worktree_records(),
+            None => self.path.join(".git/worktrees"),
+        }
     }
-
-    fn is_linked_from_inside(&self) -> bool {
-        let Ok(text) = fs::read(self.linked.path.join(".git")) else { return false };
-        let target =
-            text.strip_prefix(b"gitdir: ").map(|target| worktrees::from_bytes(target.trim_ascii_end()));
-        let same = |target: &Path| {
-            let target: PathBuf = self.linked.path.join(target);
-            target.canonicalize().ok() == self.linked.record.canonicalize().ok()
-        };
-        target.is_some_and(same)
-    }
-}
-
-/// Keeps the last commit of a workspace that was removed.
-pub(crate) fn removed_ref(goal: &str) -> String {
-    format!("refs/towline/{goal}/removed")
 }

@@ -11,7 +11,6 @@ mod in_place;
 mod merge;
 mod nested;
 mod protect;
-mod records;
 mod removal;
 mod repository;
 mod support;

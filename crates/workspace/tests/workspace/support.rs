@@ -71,9 +71,17 @@ impl Project {
             goal: GOAL.to_owned(),
             branch: BRANCH.to_owned(),
             path: self.beside("workspaces/fix"),
+            own: self.beside("workspaces/fix.git"),
             base: self.head(),
             copy: Vec::new(),
+            settings: self.repository().git_settings().unwrap(),
         }
+    }
+
+    /// Towline's own repository for the workspaces of these tests.
+    pub(crate) fn own(&self) -> Repository {
+        let WorkspacePlan { own, base, settings, .. } = self.plan();
+        self.repository().own(&own, &base, &settings).unwrap()
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
@@ -82,7 +90,7 @@ impl Project {
 
     /// All files of a commit: path → mode and content.
     pub(crate) fn files_of(&self, commit: &Commit) -> BTreeMap<String, String> {
-        let listing = git_bytes(&self.root, ["ls-tree", "-r", "-z", commit.as_str()]);
+        let listing = self.git_of_goal(["ls-tree", "-r", "-z", commit.as_str()]);
         let entries = listing.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         entries
             .map(|entry| {
@@ -91,8 +99,7 @@ impl Project {
                 let (mode, hash) = (&about[..6], about.rsplit(' ').next().unwrap());
                 let content = match mode {
                     "160000" => hash.to_owned(),
-                    _ => String::from_utf8_lossy(&git_bytes(&self.root, ["cat-file", "blob", hash]))
-                        .into_owned(),
+                    _ => String::from_utf8_lossy(&self.git_of_goal(["cat-file", "blob", hash])).into_owned(),
                 };
                 (String::from_utf8_lossy(&entry[tab + 1..]).into_owned(), format!("{mode} {content}"))
             })
@@ -114,10 +121,27 @@ impl Project {
         }
     }
 
-    /// The commit a ref points to, if it exists.
+    /// The commit a ref of the user's repository points to, if it exists.
     pub(crate) fn reference(&self, name: &str) -> Option<Commit> {
         let found = git(&self.root, ["for-each-ref", "--format=%(objectname)", name]);
         (!found.is_empty()).then(|| Commit::new(found))
+    }
+
+    /// The same in Towline's own repository.
+    pub(crate) fn own_reference(&self, name: &str) -> Option<Commit> {
+        let found = self.git_of_goal(["for-each-ref", "--format=%(objectname)", name]);
+        let found = String::from_utf8(found).unwrap().trim_end().to_owned();
+        (!found.is_empty()).then(|| Commit::new(found))
+    }
+
+    /// What git prints in Towline's own repository.
+    pub(crate) fn git_of_goal<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u8> {
+        let own = self.beside("workspaces/fix.git");
+        let place = if own.is_dir() { own } else { self.root.join(".git") };
+        let mut command = git_command(&self.root);
+        let output = command.env("GIT_DIR", place).args(args).output().unwrap();
+        assert!(output.status.success(), "git failed: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
     }
 }
 

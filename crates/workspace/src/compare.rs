@@ -1,0 +1,219 @@
+//! Whether the files of a directory are those of a commit, byte for byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::git_dir::ObjectFormat;
+use crate::paths::from_bytes;
+use crate::tree::{Entry, Files, Hasher, Mode, hash};
+use crate::{Protect, Repository, WorkspaceError};
+
+/// What the files of a checkout are to be.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    /// The files with the ids of the bytes that are to be on disk: those of the commit, but for files that git converts.
+    expected: Files,
+    format: ObjectFormat,
+    modes: Modes,
+}
+
+/// What of a file's mode and type a file system can hold, as the user's git was told.
+#[derive(Debug, Clone, Copy)]
+struct Modes {
+    executable: bool,
+    symlinks: bool,
+    /// Files may be left out of the checkout.
+    sparse: bool,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is another one; the id of what it holds now, if it holds anything.
+    Changed(Option<String>),
+    Deleted,
+    Added(Option<String>),
+}
+
+impl Comparison {
+    /// Compares a checkout that was just written, in which nobody has been since. A file that differs is accepted only if
+    /// git turns it back into what the commit has: its line endings or its encoding were converted, or it came from a filter.
+    pub(crate) fn after_checkout(own: &Repository, top: &Path, files: Files) -> Result<Self, WorkspaceError> {
+        let is = |name: &str, value: &str| {
+            own.settings()
+                .config
+                .iter()
+                .rev()
+                .find(|(known, _)| known == name)
+                .is_some_and(|(_, set)| set == value)
+        };
+        let modes = Modes {
+            executable: !is("core.filemode", "false"),
+            symlinks: !is("core.symlinks", "false"),
+            sparse: own.settings().sparse.is_some(),
+        };
+        let format =
+            files.values().next().map_or_else(Default::default, |entry| ObjectFormat::of_id(&entry.id));
+        let mut comparison = Self { expected: files, format, modes };
+        let differing = comparison.tracked(top, |_| true)?;
+        if differing.is_empty() {
+            return Ok(comparison);
+        }
+        let turned_back = turned_back(own, top, differing.keys())?;
+        for (path, found) in differing {
+            let Some(entry) = comparison.expected.get_mut(&path) else { continue };
+            match (found, turned_back.get(&path)) {
+                (Found::Changed(Some(now)), Some(id)) if *id == entry.id && entry.mode != Mode::Symlink => {
+                    entry.id = now;
+                }
+                _ => {
+                    return Err(WorkspaceError::Damaged {
+                        object: format!("{} ({})", entry.id, crate::git::shown(&path)),
+                        root: own.root().to_path_buf(),
+                    });
+                }
+            }
+        }
+        Ok(comparison)
+    }
+
+    /// The tracked files among those that are asked for that are not as they are to be.
+    pub(crate) fn tracked(
+        &self,
+        top: &Path,
+        asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let mut found = BTreeMap::new();
+        for (path, entry) in self.expected.iter().filter(|(path, _)| asked(path)) {
+            if let Some(difference) = self.difference(top, path, entry)? {
+                found.insert(path.clone(), difference);
+            }
+        }
+        Ok(found)
+    }
+
+    fn difference(&self, top: &Path, path: &[u8], entry: &Entry) -> Result<Option<Found>, WorkspaceError> {
+        let file = top.join(from_bytes(path));
+        let about = match fs::symlink_metadata(&file) {
+            Ok(about) => about,
+            Err(error) if is_absence(&error) => {
+                return Ok((!self.modes.sparse && entry.mode != Mode::Submodule).then_some(Found::Deleted));
+            }
+            Err(error) => return Err(WorkspaceError::io("look at", &file)(error)),
+        };
+        if entry.mode == Mode::Submodule {
+            return Ok((!about.is_dir()).then_some(Found::Changed(None)));
+        }
+        if leads_through_symlink(top, path) {
+            return Ok(Some(Found::Changed(None)));
+        }
+        let is_symlink = entry.mode == Mode::Symlink && self.modes.symlinks;
+        if about.is_symlink() != is_symlink || !(about.is_file() || is_symlink) {
+            return Ok(Some(Found::Changed(None)));
+        }
+        let now = id_on_disk(&file, &about, self.format)?;
+        let is_executable = about.permissions().mode() & 0o100 != 0;
+        let same_mode = !self.modes.executable
+            || is_symlink
+            || entry.mode == Mode::Symlink
+            || is_executable == (entry.mode == Mode::Executable);
+        Ok((now != entry.id || !same_mode).then_some(Found::Changed(Some(now))))
+    }
+
+    /// Files in protected places that are not in the commit. What is below a directory of which the commit has nothing,
+    /// like installed packages and build output, does not count.
+    pub(crate) fn added(
+        &self,
+        top: &Path,
+        protect: &Protect,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let tracked_tops: BTreeSet<&[u8]> = self
+            .expected
+            .keys()
+            .filter_map(|path| path.iter().position(|byte| *byte == b'/').map(|end| &path[..end]))
+            .collect();
+        let mut found = BTreeMap::new();
+        let mut pending = vec![PathBuf::new()];
+        while let Some(directory) = pending.pop() {
+            let is_top = directory.as_os_str().is_empty();
+            let entries = match fs::read_dir(top.join(&directory)) {
+                Ok(entries) => entries,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(WorkspaceError::io("read", &top.join(&directory))(error)),
+            };
+            for entry in entries.flatten() {
+                let name = directory.join(entry.file_name());
+                let path = name.as_os_str().as_bytes();
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_directory {
+                    let is_meant = if is_top { tracked_tops.contains(path) } else { path != b".git" };
+                    if is_meant {
+                        pending.push(name);
+                    }
+                } else if !self.expected.contains_key(path) && protect.covers(&name) {
+                    let about = fs::symlink_metadata(entry.path());
+                    let id = about.ok().filter(|about| about.is_file());
+                    let id = id.map(|about| id_on_disk(&entry.path(), &about, self.format)).transpose()?;
+                    found.insert(path.to_vec(), Found::Added(id));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a directory on the way to a path is a symlink by now.
+fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    let mut parents = ends.map(|end| top.join(from_bytes(&path[..end])));
+    parents.any(|parent| fs::symlink_metadata(parent).is_ok_and(|about| about.is_symlink()))
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The id that git would give to what a file holds, or to where a symlink leads, without any conversion.
+fn id_on_disk(file: &Path, about: &fs::Metadata, format: ObjectFormat) -> Result<String, WorkspaceError> {
+    let failed = |error| WorkspaceError::io("read", file)(error);
+    if about.is_symlink() {
+        let target = fs::read_link(file).map_err(failed)?;
+        return Ok(hash(format, "blob", target.as_os_str().as_bytes()));
+    }
+    let mut source = towline_files::open(file).map_err(failed)?;
+    let mut hasher = Hasher::new(format, "blob", about.len());
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match source.read(&mut buffer).map_err(failed)? {
+            0 => return Ok(hasher.id()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+/// What git would store of these files, conversions undone.
+fn turned_back<'a>(
+    own: &Repository,
+    top: &Path,
+    paths: impl Iterator<Item = &'a Vec<u8>>,
+) -> Result<BTreeMap<Vec<u8>, String>, WorkspaceError> {
+    let is_file =
+        |path: &&Vec<u8>| fs::symlink_metadata(top.join(from_bytes(path))).is_ok_and(|about| about.is_file());
+    let paths: Vec<&Vec<u8>> = paths.filter(is_file).collect();
+    if paths.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let index = crate::private_index::PrivateIndex::empty(&own.git().with_work_tree(top), own.git_dir())?;
+    index.update(&["--add"], paths.iter().map(|path| path.as_slice()))?;
+    let listing = index.git().command("ls-files").args(["--stage", "-z"]).run()?;
+    let entries = crate::git::records(&listing).filter_map(|line| {
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        let id = line[..tab].split(|byte| *byte == b' ').nth(1)?;
+        Some((line[tab + 1..].to_vec(), crate::git::shown(id)))
+    });
+    Ok(entries.collect())
+}

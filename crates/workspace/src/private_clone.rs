@@ -1,0 +1,106 @@
+//! The `.git` of a private clone, and the throw-away one of a clean checkout: the user's branches, tags and remotes over
+//! borrowed objects, and nothing through which the user's repository could be changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use towline_core::{Commit, GitSettings};
+
+use crate::git_dir::{GitDir, ObjectFormat, Refs, write_refs};
+use crate::own::LONGEST_SHALLOW;
+use crate::settings::Configuration;
+use crate::threads::finish;
+use crate::{Repository, WorkspaceError};
+
+/// What the user's repository lends to a clone.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    configuration: Configuration,
+    refs: Refs,
+    root: PathBuf,
+    shallow: Option<Vec<u8>>,
+}
+
+/// Where a clone is.
+pub(crate) enum On<'a> {
+    /// On a new branch at a commit.
+    Branch(&'a str, &'a Commit),
+    /// On a commit and no branch.
+    Commit(&'a Commit),
+}
+
+impl Repository {
+    /// Looks at what a clone of this repository needs.
+    pub(crate) fn lend(&self) -> Result<Lent, WorkspaceError> {
+        let git = self.git();
+        let shallow = self.common_dir().join("shallow");
+        let (configuration, refs) = std::thread::scope(|scope| {
+            let refs = scope.spawn(|| self.users_refs());
+            (Configuration::of(&git), finish(refs))
+        });
+        Ok(Lent {
+            configuration: configuration?,
+            refs: refs?,
+            root: self.root().to_path_buf(),
+            shallow: towline_files::read_if_present(&shallow, LONGEST_SHALLOW)
+                .map_err(WorkspaceError::io("read", &shallow))?,
+        })
+    }
+
+    /// The user's branches, tags and remote branches. Branches of goals are not among them.
+    fn users_refs(&self) -> Result<Refs, WorkspaceError> {
+        let list = self
+            .git()
+            .command("for-each-ref")
+            .args(["--format=%(objectname) %(refname) %(symref)", "refs/heads", "refs/tags", "refs/remotes"])
+            .line()?;
+        let mut refs = Refs::default();
+        for line in list.lines() {
+            let mut words = line.split(' ');
+            let (Some(id), Some(name), target) = (words.next(), words.next(), words.next()) else { continue };
+            match target.filter(|target| !target.is_empty()) {
+                _ if name.starts_with("refs/heads/towline/") || name == "refs/heads/towline" => {}
+                Some(target) => refs.symbolic.push((name.to_owned(), target.to_owned())),
+                None => refs.plain.push((name.to_owned(), id.to_owned())),
+            }
+        }
+        Ok(refs)
+    }
+}
+
+impl Lent {
+    /// Writes the git directory of a clone. Its index is a copy of `index`.
+    pub(crate) fn write(
+        &self,
+        git_dir: &Path,
+        on: &On<'_>,
+        borrowed: Vec<PathBuf>,
+        settings: &GitSettings,
+        index: &Path,
+    ) -> Result<(), WorkspaceError> {
+        let mut refs = self.refs.clone();
+        let (head, commit) = match on {
+            On::Branch(branch, commit) => {
+                let name = format!("refs/heads/{branch}");
+                refs.plain.push((name.clone(), commit.to_string()));
+                (format!("ref: {name}"), commit)
+            }
+            On::Commit(commit) => (commit.to_string(), commit),
+        };
+        let contents = GitDir {
+            head,
+            format: ObjectFormat::of_id(commit.as_str()),
+            config: self.configuration.for_clone(&self.root),
+            borrowed,
+            shallow: self.shallow.clone(),
+            excludes: settings.excludes.clone(),
+            attributes: settings.attributes.clone(),
+            sparse: settings.sparse.clone(),
+        };
+        contents.write(git_dir)?;
+        write_refs(git_dir, &refs)?;
+        let target = git_dir.join("index");
+        fs::copy(index, &target).map_err(WorkspaceError::io("write", &target))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Bringing commits of a goal into the user's repository: its refs under `refs/towline/`, and its branch.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use towline_core::Commit;
+
+use crate::worktrees::checkout_of;
+use crate::{Repository, WorkspaceError};
+
+/// What a ref is asked to be when it must not be there yet.
+const NOTHING: &str = "";
+
+impl Repository {
+    /// Gives a commit of our own repository a name in the user's, with everything that belongs to it. Without another
+    /// repository the name is in our own.
+    pub fn publish(&self, commit: &Commit, reference: &str) -> Result<(), WorkspaceError> {
+        let Some(users) = self.lender() else { return self.keep(reference, commit) };
+        if users.find_commit(commit.as_str())?.is_some() {
+            return users.keep(reference, commit);
+        }
+        users
+            .git()
+            .command("fetch")
+            .args([
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--no-recurse-submodules",
+            ])
+            .arg(self.git_dir())
+            .arg(format!("+{commit}:{reference}"))
+            .run()?;
+        share_large_files(&self.git_dir().join("lfs/objects"), &users.common_dir().join("lfs/objects"))
+    }
+
+    /// Sets the goal's branch in the user's repository to a commit. A branch of the user's with that name, or one that they
+    /// have moved or checked out, stays as it is. Gives whether the branch is at the commit now.
+    pub fn publish_branch(&self, goal: &str, branch: &str, commit: &Commit) -> Result<bool, WorkspaceError> {
+        let Some(users) = self.lender() else { return Ok(false) };
+        let published = format!("refs/towline/{goal}/published");
+        let before = users.find_commit(&published)?;
+        self.publish(commit, &published)?;
+        let reference = format!("refs/heads/{branch}");
+        let at = users.find_commit(&reference)?;
+        if at.as_ref() == Some(commit) {
+            return Ok(true);
+        }
+        if at.is_some() && (at != before || checkout_of(users, branch)?.is_some()) {
+            return Ok(false);
+        }
+        let expected = at.as_ref().map_or(NOTHING, Commit::as_str);
+        let args = ["-m", "towline: work of a goal", &reference, commit.as_str(), expected];
+        match users.git().command("update-ref").args(args).run() {
+            Ok(_) => Ok(true),
+            // A branch by the first part of the name is in the way, or somebody was faster.
+            Err(WorkspaceError::Git { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Copies large files that are not in the repository itself to where the user's git looks for them.
+fn share_large_files(from: &Path, to: &Path) -> Result<(), WorkspaceError> {
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(WorkspaceError::io("read", from)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(WorkspaceError::io("read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(WorkspaceError::io("look at", &source))?;
+        if kind.is_dir() {
+            share_large_files(&source, &target)?;
+        } else if kind.is_file() && !target.exists() {
+            fs::create_dir_all(to).map_err(WorkspaceError::io("create", to))?;
+            fs::copy(&source, &target).map_err(WorkspaceError::io("copy", &source))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! The user's git configuration: what of it is frozen with a goal, and what a private clone gets.
+//!
+//! Everything is by allow-list. What runs programs (hooks, drivers, helpers) is left out, except filters, without which
+//! files cannot be read and written as the user has them.
+
+use std::path::{Path, PathBuf};
+
+use towline_core::GitSettings;
+
+use crate::git::{Git, records};
+use crate::{Repository, WorkspaceError};
+
+/// The most that is read of the user's own ignore rules and attributes.
+const LONGEST_RULES: u64 = 1024 * 1024;
+
+/// Settings that decide how files are written and read.
+const FILES: [&str; 13] = [
+    "core.autocrlf",
+    "core.bigfilethreshold",
+    "core.checkroundtripencoding",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.precomposeunicode",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.symlinks",
+];
+
+/// Sections that say who commits and how commits are written, for the agent's own commits.
+const IDENTITY: [&str; 4] = ["user.", "author.", "committer.", "i18n."];
+
+/// The address that pushes of an agent go to. Nothing is there, and the name tells why.
+const NO_PUSH: &str = "file:///pushing-is-disabled/use-towline-merge";
+
+/// A git configuration in the order of its files: full name and value.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Configuration(Vec<(String, String)>);
+
+impl Configuration {
+    /// Everything that holds in this place.
+    pub(crate) fn of(git: &Git) -> Result<Self, WorkspaceError> {
+        let listing = git.command("config").args(["--list", "-z"]).run()?;
+        let entry = |record: &[u8]| {
+            let text = String::from_utf8_lossy(record);
+            // A name without a value means that it is true.
+            let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
+            (name.to_owned(), value.to_owned())
+        };
+        Ok(Self(records(&listing).map(entry).collect()))
+    }
+
+    /// The value that counts: the last one.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn is_true(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| ["true", "yes", "on", "1"].contains(&value))
+    }
+
+    /// The names of the remotes that blobs are fetched from when they are needed.
+    fn promisors(&self) -> Vec<&str> {
+        let remote = |name: &'_ str| -> Option<usize> {
+            name.strip_suffix(".promisor").filter(|rest| rest.starts_with("remote.")).map(str::len)
+        };
+        let named = self.0.iter().filter(|(_, value)| value == "true");
+        let mut names: Vec<&str> =
+            named.filter_map(|(name, _)| remote(name).map(|end| &name["remote.".len()..end])).collect();
+        names.extend(self.get("extensions.partialclone"));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The settings of a remote, for fetching objects that a partial clone lacks.
+    fn of_promisors(&self) -> Vec<(String, String)> {
+        let mut settings = Vec::new();
+        for remote in self.promisors() {
+            for key in ["url", "promisor", "partialclonefilter"] {
+                let name = format!("remote.{remote}.{key}");
+                settings.extend(self.get(&name).map(|value| (name.clone(), value.to_owned())));
+            }
+        }
+        settings.extend(
+            self.get("extensions.partialclone")
+                .map(|remote| ("extensions.partialclone".to_owned(), remote.to_owned())),
+        );
+        settings
+    }
+
+    /// What decides how files are written and read, filters included.
+    fn of_files(&self) -> Vec<(String, String)> {
+        let is_meant = |name: &str| {
+            FILES.contains(&name) || name.starts_with("filter.") || name == "lfs.repositoryformatversion"
+        };
+        self.0.iter().filter(|(name, _)| is_meant(name)).cloned().collect()
+    }
+
+    /// What a private clone gets: who commits, how files are written, where to fetch from.
+    pub(crate) fn for_clone(&self, root: &Path) -> Vec<(String, String)> {
+        let mut settings: Vec<(String, String)> = self
+            .0
+            .iter()
+            .filter(|(name, _)| IDENTITY.iter().any(|section| name.starts_with(section)))
+            .filter(|(name, _)| name != "user.signingkey")
+            .cloned()
+            .collect();
+        settings.extend(self.of_files());
+        settings.extend(self.remotes(root));
+        settings.extend(self.of_promisors().into_iter().filter(|(name, _)| !name.ends_with(".url")));
+        let fixed = [
+            ("commit.gpgsign", "false"),
+            ("tag.gpgsign", "false"),
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            // `git submodule update` then takes what the user has of a submodule from there.
+            ("submodule.alternatelocation", "superproject"),
+            ("submodule.alternateerrorstrategy", "info"),
+        ];
+        settings.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        settings
+    }
+
+    /// Remotes with their addresses to fetch from, and what branches follow. Nothing can be pushed to them.
+    fn remotes(&self, root: &Path) -> Vec<(String, String)> {
+        let mut settings = Vec::new();
+        let mut remotes = Vec::new();
+        for (name, value) in &self.0 {
+            let Some((remote, key)) = name.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.'))
+            else {
+                if name.starts_with("branch.") && (name.ends_with(".remote") || name.ends_with(".merge")) {
+                    settings.push((name.clone(), value.clone()));
+                }
+                continue;
+            };
+            match key {
+                "url" if !leads_to(value, root) => {
+                    settings.push((name.clone(), absolute_address(value, root)));
+                    remotes.push(remote);
+                }
+                "fetch" | "tagopt" => settings.push((name.clone(), value.clone())),
+                _ => {}
+            }
+        }
+        remotes.dedup();
+        settings
+            .extend(remotes.iter().map(|remote| (format!("remote.{remote}.pushurl"), NO_PUSH.to_owned())));
+        settings
+    }
+}
+
+/// Whether an address is the user's repository itself.
+fn leads_to(address: &str, root: &Path) -> bool {
+    let path = address.strip_prefix("file://").unwrap_or(address);
+    let real = |path: &Path| path.canonicalize().ok();
+    let there = real(&root.join(path));
+    there.is_some() && [root.to_path_buf(), root.join(".git")].iter().any(|own| real(own) == there)
+}
+
+/// A path that is relative to the user's repository means nothing elsewhere.
+fn absolute_address(address: &str, root: &Path) -> String {
+    if address.starts_with("./") || address.starts_with("../") || address == "." {
+        let path = root.join(address);
+        return path.canonicalize().unwrap_or(path).display().to_string();
+    }
+    address.to_owned()
+}
+
+impl Repository {
+    /// What decides how git reads and writes files here, to be frozen with a goal.
+    pub fn git_settings(&self) -> Result<GitSettings, WorkspaceError> {
+        let configuration = Configuration::of(&self.git())?;
+        Ok(self.frozen(&configuration))
+    }
+
+    pub(crate) fn frozen(&self, configuration: &Configuration) -> GitSettings {
+        let common = self.common_dir();
+        let mut config = configuration.of_files();
+        config.extend(configuration.of_promisors());
+        let sparse = configuration.is_true("core.sparsecheckout");
+        let patterns = |git_dir: &Path| rules(&git_dir.join("info/sparse-checkout"));
+        GitSettings {
+            config,
+            excludes: both(configuration, "core.excludesfile", "ignore", &common.join("info/exclude")),
+            attributes: both(
+                configuration,
+                "core.attributesfile",
+                "attributes",
+                &common.join("info/attributes"),
+            ),
+            sparse: sparse.then(|| patterns(self.git_dir())),
+        }
+    }
+}
+
+/// The rules in the user's own file, by its setting or at its usual place, and then those of the repository.
+fn both(configuration: &Configuration, setting: &str, usual: &str, repository: &Path) -> String {
+    let named = configuration.get(setting).map(|path| home_expanded(path));
+    let users = named.or_else(|| Some(users_git_directory()?.join(usual)));
+    let mut text = users.map(|path| rules(&path)).unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text + &rules(repository)
+}
+
+fn rules(path: &Path) -> String {
+    // A file that is not there or cannot be read has no rules, as for git itself. One behind a symlink is the user's choice.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let text = towline_files::read(&real, LONGEST_RULES).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn home_expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+fn users_git_directory() -> Option<PathBuf> {
+    let configured = std::env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let usual = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    Some(configured.or_else(usual)?.join("git"))
+}
+
+/// Settings as a file that git reads.
+pub(crate) fn as_file(settings: &[(String, String)]) -> String {
+    let mut text = String::new();
+    for (name, value) in settings {
+        let Some((section, key)) = name.rsplit_once('.') else { continue };
+        match section.split_once('.') {
+            Some((section, part)) => {
+                let part = part.replace('\\', "\\\\").replace('"', "\\\"");
+                text.push_str(&format!("[{section} \"{part}\"]\n"));
+            }
+            None => text.push_str(&format!("[{section}]\n")),
+        }
+        let escaped =
+            value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+        text.push_str(&format!("\t{key} = \"{escaped}\"\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_survive_their_way_through_a_file() {
+        let settings: Vec<(String, String)> = [
+            ("core.autocrlf", "input"),
+            ("filter.lfs.clean", "git-lfs clean -- %f"),
+            ("filter.a.b \"c\\.process", "run \"it\" \\ # not a comment; \n\tnext"),
+            ("remote.origin.url", "https://example.org/a b.git"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("config"), as_file(&settings)).unwrap();
+        let git = Git::discovering(dir.path());
+        let listing = git.command("config").args(["--file", "config", "--list", "-z"]).run().unwrap();
+        let read: Vec<(String, String)> = records(&listing)
+            .map(|record| {
+                let text = String::from_utf8_lossy(record).into_owned();
+                let (name, value) = text.split_once('\n').unwrap();
+                (name.to_owned(), value.to_owned())
+            })
+            .collect();
+        assert_eq!(read, settings);
+    }
+
+    #[test]
+    fn a_clone_gets_addresses_to_fetch_from_and_none_to_push_to() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let own = root.display().to_string();
+        let configuration = Configuration(
+            [
+                ("user.name", "Someone"),
+                ("core.worktree", "/elsewhere"),
+                ("core.hookspath", "/hooks"),
+                ("core.fsmonitor", "program"),
+                ("alias.x", "!program"),
+                ("remote.origin.url", "https://example.org/a.git"),
+                ("remote.origin.pushurl", "git@example.org:a.git"),
+                ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+                ("remote.self.url", own.as_str()),
+                ("branch.main.remote", "origin"),
+                ("branch.main.merge", "refs/heads/main"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        );
+        let settings = configuration.for_clone(&root);
+        let get = |name: &str| {
+            settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        };
+        assert_eq!(get("user.name"), Some("Someone"));
+        assert_eq!(get("remote.origin.url"), Some("https://example.org/a.git"));
+        assert_eq!(get("remote.origin.pushurl"), Some(NO_PUSH));
+        assert_eq!(get("branch.main.merge"), Some("refs/heads/main"));
+        for left_out in ["core.worktree", "core.hookspath", "core.fsmonitor", "alias.x", "remote.self.url"] {
+            assert_eq!(get(left_out), None, "{left_out}");
+        }
+        assert_eq!(configuration.of_files(), []);
+    }
+}

@@ -1,0 +1,89 @@
+//! Taking an agent's commits into our own repository: as a pack that is made from its objects and read as if it came from a
+//! stranger. Every object is hashed on the way, so none can pass for another.
+
+use std::fs;
+use std::path::Path;
+
+use towline_core::Commit;
+
+use crate::git_dir::ObjectFormat;
+use crate::paths::remove_tree;
+use crate::{Repository, WorkspaceError, walk};
+
+/// The most that the list of borrowed objects of a clone may hold.
+const LONGEST_ALTERNATES: u64 = 64 * 1024;
+
+impl Repository {
+    /// Takes over all commits up to `head` that are not below `base`, with everything in them. What is wrong with them, if
+    /// they cannot be used.
+    pub(crate) fn take_over(
+        &self,
+        head: &Commit,
+        base: &Commit,
+        objects: &Path,
+    ) -> Result<Result<(), String>, WorkspaceError> {
+        if ObjectFormat::of_id(head.as_str()) != ObjectFormat::of_id(base.as_str()) {
+            return Ok(Err("HEAD is not a commit of this repository".to_owned()));
+        }
+        if walk::holds_special(objects)? || !self.borrows_as_lent(objects) {
+            return Ok(Err("its object directory is not as git leaves it".to_owned()));
+        }
+        if self.is_whole(head, base)? {
+            return Ok(Ok(()));
+        }
+        let incoming = self.git_dir().join("incoming");
+        remove_tree(&incoming)?;
+        fs::create_dir(&incoming).map_err(WorkspaceError::io("create", &incoming))?;
+        let taken = self.pack_and_index(head, base, objects, &incoming);
+        remove_tree(&incoming)?;
+        match taken {
+            Ok(()) if self.is_whole(head, base)? => Ok(Ok(())),
+            Ok(()) => Ok(Err(format!("objects of {} are missing or damaged", head.short()))),
+            Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn pack_and_index(
+        &self,
+        head: &Commit,
+        base: &Commit,
+        objects: &Path,
+        incoming: &Path,
+    ) -> Result<(), WorkspaceError> {
+        let revisions = format!("{head}\n^{base}\n").into_bytes();
+        let git = self.git().borrowing([objects.to_path_buf()]);
+        let name = git
+            .command("pack-objects")
+            .args(["--revs", "--quiet", "--no-reuse-delta"])
+            .arg(incoming.join("agent"))
+            .input(revisions)
+            .line()?;
+        let pack = incoming.join(format!("agent-{name}.pack"));
+        let index = incoming.join("checked.idx");
+        self.git().command("index-pack").args(["--strict", "-o"]).arg(&index).arg(&pack).run()?;
+        let target = self.git_dir().join("objects/pack");
+        for (from, end) in [(&pack, "pack"), (&index, "idx")] {
+            let to = target.join(format!("pack-{name}.{end}"));
+            fs::rename(from, &to).map_err(WorkspaceError::io("write", &to))?;
+        }
+        Ok(())
+    }
+
+    /// Whether everything that the commits hold is there without the agent's objects.
+    fn is_whole(&self, head: &Commit, base: &Commit) -> Result<bool, WorkspaceError> {
+        let walk = ["--objects", "--quiet", head.as_str(), "--not", base.as_str()];
+        match self.git().command("rev-list").args(walk).run() {
+            Ok(_) => Ok(true),
+            Err(WorkspaceError::Git { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a clone borrows the objects that it was given, and no others.
+    fn borrows_as_lent(&self, objects: &Path) -> bool {
+        let list = towline_files::read(&objects.join("info/alternates"), LONGEST_ALTERNATES);
+        let lent = self.lender().map(|users| crate::git::quoted_path(&users.objects()));
+        list.is_ok_and(|list| lent.is_some_and(|lent| list.trim_ascii_end() == lent))
+    }
+}

@@ -1,0 +1,206 @@
+//! The files of a commit, proven by its id: every object on the way from the commit to a file's blob id is hashed here.
+//!
+//! Git does not hash what it reads, so an object whose bytes do not belong to its id would pass for anything. Blobs
+//! themselves are compared where they are used: in a clean checkout.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use towline_core::Commit;
+
+use crate::git::{records, shown};
+use crate::git_dir::ObjectFormat;
+use crate::{Repository, WorkspaceError};
+
+/// A file, symlink or submodule of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) mode: Mode,
+    /// The id of its blob, or of the submodule's commit.
+    pub(crate) id: String,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    File,
+    Executable,
+    Symlink,
+    Submodule,
+}
+
+/// The files of a commit by their paths.
+pub(crate) type Files = BTreeMap<Vec<u8>, Entry>;
+
+impl Repository {
+    /// All files of a commit. Fails when an object on the way does not hash to its id.
+    pub(crate) fn files_of(&self, commit: &Commit) -> Result<Files, WorkspaceError> {
+        let format = ObjectFormat::of_id(commit.as_str());
+        let git = self.git();
+        let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);
+        // Only says which objects to ask for; what they hold is proven below.
+        let trees: BTreeSet<String> = records(&listing.run()?).filter_map(tree_id).collect();
+        let root = format!("{commit}^{{tree}}");
+        let wanted = [commit.as_str(), &root].into_iter().chain(trees.iter().map(String::as_str));
+        let input: String = wanted.map(|id| format!("{id}\n")).collect();
+        let batch = git.command("cat-file").args(["--batch", "--buffer"]).input(input.into_bytes()).run()?;
+        let objects = self.proven(&batch, format)?;
+        let damaged = |id: &str| self.damaged(id);
+        let about = objects.get(commit.as_str()).ok_or_else(|| damaged(commit.as_str()))?;
+        let root = about
+            .strip_prefix(b"tree ")
+            .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+            .map(shown)
+            .ok_or_else(|| damaged(commit.as_str()))?;
+        let mut files = Files::new();
+        let mut pending = vec![(Vec::new(), root)];
+        while let Some((prefix, id)) = pending.pop() {
+            let tree = objects.get(&id).ok_or_else(|| damaged(&id))?;
+            let entries = read_tree(tree, format).ok_or_else(|| damaged(&id))?;
+            for (mode, name, id) in entries {
+                let path = [prefix.as_slice(), name].concat();
+                let mode = match mode {
+                    b"40000" => {
+                        pending.push(([path.as_slice(), b"/"].concat(), id));
+                        continue;
+                    }
+                    b"100755" => Mode::Executable,
+                    b"120000" => Mode::Symlink,
+                    b"160000" => Mode::Submodule,
+                    _ => Mode::File,
+                };
+                files.insert(path, Entry { mode, id });
+            }
+        }
+        Ok(files)
+    }
+
+    /// Reads what `cat-file --batch` prints. Whatever does not hash to the id under which it was given out is left out.
+    fn proven(&self, batch: &[u8], format: ObjectFormat) -> Result<HashMap<String, Vec<u8>>, WorkspaceError> {
+        let mut objects = HashMap::new();
+        let mut rest = batch;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let header = shown(&rest[..end]);
+            rest = &rest[end + 1..];
+            let mut words = header.split(' ');
+            let (Some(id), Some(kind), Some(size)) = (words.next(), words.next(), words.next()) else {
+                return Err(self.damaged(&header));
+            };
+            let Some(size) = size.parse().ok().filter(|size| *size < rest.len()) else {
+                return Err(self.damaged(id));
+            };
+            let (content, after) = rest.split_at(size);
+            rest = &after[1..];
+            if hash(format, kind, content) == id {
+                objects.insert(id.to_owned(), content.to_vec());
+            }
+        }
+        Ok(objects)
+    }
+
+    fn damaged(&self, id: &str) -> WorkspaceError {
+        WorkspaceError::Damaged { object: id.to_owned(), root: self.root().to_path_buf() }
+    }
+}
+
+/// Reads a line like `040000 tree <hash><tab>path`.
+fn tree_id(line: &[u8]) -> Option<String> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    line[..tab].strip_prefix(b"040000 tree ").map(shown)
+}
+
+/// The entries of a tree object: mode, name, id. None when it is not one.
+fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<(&[u8], &[u8], String)>> {
+    let id_length = match format {
+        ObjectFormat::Sha1 => 20,
+        ObjectFormat::Sha256 => 32,
+    };
+    let mut entries = Vec::new();
+    let mut rest = tree;
+    while !rest.is_empty() {
+        let space = rest.iter().position(|byte| *byte == b' ')?;
+        let end = space + 1 + rest[space + 1..].iter().position(|byte| *byte == 0)?;
+        let (mode, name) = (&rest[..space], &rest[space + 1..end]);
+        let id = rest.get(end + 1..end + 1 + id_length)?;
+        entries.push((mode, name, hex(id)));
+        rest = &rest[end + 1 + id_length..];
+    }
+    Some(entries)
+}
+
+/// The id that git gives to an object.
+pub(crate) fn hash(format: ObjectFormat, kind: &str, content: &[u8]) -> String {
+    let mut hasher = Hasher::new(format, kind, content.len() as u64);
+    hasher.update(content);
+    hasher.id()
+}
+
+/// Works out the id of an object piece by piece.
+pub(crate) enum Hasher {
+    Sha1(Sha1),
+    Sha256(Sha256),
+}
+
+impl Hasher {
+    pub(crate) fn new(format: ObjectFormat, kind: &str, length: u64) -> Self {
+        let mut hasher = match format {
+            ObjectFormat::Sha1 => Self::Sha1(Sha1::new()),
+            ObjectFormat::Sha256 => Self::Sha256(Sha256::new()),
+        };
+        hasher.update(format!("{kind} {length}\0").as_bytes());
+        hasher
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha1(hasher) => hasher.update(bytes),
+            Self::Sha256(hasher) => hasher.update(bytes),
+        }
+    }
+
+    pub(crate) fn id(self) -> String {
+        match self {
+            Self::Sha1(hasher) => hex(&hasher.finalize()),
+            Self::Sha256(hasher) => hex(&hasher.finalize()),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_one_that_git_gives() {
+        assert_eq!(
+            hash(ObjectFormat::Sha1, "blob", b"what is up, doc?"),
+            "bd9dbf5aae1a3862dd1526723246b20206e5fc37"
+        );
+        assert_eq!(
+            hash(ObjectFormat::Sha256, "blob", b""),
+            "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+        );
+    }
+
+    #[test]
+    fn a_tree_that_is_cut_off_is_none() {
+        let tree = [b"100644 a\0".as_slice(), &[7; 20], b"40000 dir\0", &[8; 20]].concat();
+        let entries = read_tree(&tree, ObjectFormat::Sha1).unwrap();
+        assert_eq!(entries[0], (&b"100644"[..], &b"a"[..], "07".repeat(20)));
+        assert_eq!(entries[1].1, b"dir");
+        for length in [1, 8, 20, 28, 45] {
+            assert!(read_tree(&tree[..length], ObjectFormat::Sha1).is_none(), "{length}");
+        }
+    }
+}
