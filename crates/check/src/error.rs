@@ -54,6 +54,15 @@ pub enum CheckError {
         /// What is wrong with them.
         source: WorkspaceError,
     },
+    /// A candidate whose protected files are not those of the base.
+    #[error(
+        "the candidate is not what it should be: a protected path differs from the base ({change}); retry the goal, \
+         so that a new candidate is made"
+    )]
+    NotProtected {
+        /// The first path, and what became of it.
+        change: String,
+    },
     /// The goal has no workspace, so there is no work to check.
     #[error("the goal has no workspace to check; retry it, so that one is made")]
     NoWorkspace,

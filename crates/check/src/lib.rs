@@ -12,6 +12,7 @@ mod evidence;
 mod file;
 mod finding;
 mod history;
+mod integrity;
 mod judge;
 mod leftovers;
 mod pattern;

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use towline_core::{CheckResult, Goal, Verdict};
 use towline_process::ShimProgram;
-use towline_workspace::{Candidate, Repository, Verification};
+use towline_workspace::{Candidate, Protect, Repository, Verification};
 
 use crate::blocking::blocking;
 use crate::command::Place;
+use crate::integrity::{Integrity, Scope};
 use crate::judge::Bench;
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
@@ -27,7 +29,7 @@ pub struct CheckRun<'a> {
     pub goal: &'a Goal,
     /// What is judged.
     pub candidate: &'a Candidate,
-    /// The repository that holds it.
+    /// Our own repository of the goal, which holds it.
     pub repository: &'a Repository,
     /// Where the checkout goes. It is made anew, and removed at the end.
     pub verify_dir: &'a Path,
@@ -38,6 +40,8 @@ pub struct CheckRun<'a> {
     pub shim: &'a ShimProgram,
     /// The environment of the commands. `TOWLINE_*` variables are left out of it.
     pub environment: &'a BTreeMap<String, String>,
+    /// What setup changes before any work, with the id of what is there then.
+    pub setup_changes: &'a BTreeMap<String, Option<String>>,
 }
 
 /// What happens on the way to a verdict.
@@ -75,24 +79,30 @@ pub async fn run(
     if stop.has_come().await {
         return Err(CheckError::Stopped);
     }
-    let checkout = run.check_out().await?;
-    let results = run.judge(checkout.path(), &mut stop, &mut on_progress).await;
+    let checkout = Arc::new(run.check_out().await?);
+    let judged = run.judge(&checkout, &mut stop, &mut on_progress).await;
     // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
     let _ = blocking(move || Ok(checkout.remove()?)).await;
+    let (checks, notes) = judged?;
     Ok(Verdict {
         candidate: run.candidate.commit.clone(),
         tree: run.candidate.tree.clone(),
         restored: run.candidate.restored.clone(),
-        checks: results?,
-        notes: Vec::new(),
+        checks,
+        notes,
     })
 }
 
 impl CheckRun<'_> {
+    /// Makes the checkout. The candidate's protected files must be those of the base, by objects that are proven.
     async fn check_out(&self) -> Result<Verification, CheckError> {
         let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
         let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
+        let (protect, base) = (Protect::new(&self.goal.protect)?, self.goal.workspace.base.clone());
         blocking(move || {
+            if let Some(changed) = repository.changes_under(&protect, &base, &commit)?.first() {
+                return Err(CheckError::NotProtected { change: changed.to_string() });
+            }
             let from = repository.root();
             Ok(towline_workspace::verification(&repository, &path, &commit, &copy, from)?)
         })
@@ -101,23 +111,39 @@ impl CheckRun<'_> {
 
     async fn judge<F: Future<Output = ()>>(
         &self,
-        checkout: &Path,
+        checkout: &Arc<Verification>,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
-    ) -> Result<Vec<CheckResult>, CheckError> {
-        let place = Place::new(checkout, self.shim, self.environment);
+    ) -> Result<(Vec<CheckResult>, Vec<String>), CheckError> {
+        let place = Place::new(checkout.path(), self.shim, self.environment);
         if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
-            return Ok(vec![failed]);
+            return Ok((vec![failed], Vec::new()));
         }
-        let bench = Bench { run: self, checkout, place: &place };
+        let mut integrity = self.integrity(checkout)?;
+        if !self.goal.workspace.setup.is_empty() {
+            integrity.look("by setup", Scope::All).await?;
+        }
+        let bench = Bench { run: self, checkout: checkout.path(), place: &place };
         let mut results = Vec::with_capacity(self.goal.checks.len());
         for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
             on_progress(Progress::Started { name: check.name.clone() });
             let result = bench.judge(check, run_dir, stop).await?;
+            integrity.look(&format!("by the check `{}`", check.name), Scope::Protected).await?;
             on_progress(Progress::Finished { result: result.clone() });
             results.push(result);
         }
-        Ok(results)
+        let notes = integrity.notes();
+        if let Some(failed) = integrity.into_result() {
+            on_progress(Progress::Finished { result: failed.clone() });
+            results.push(failed);
+        }
+        Ok((results, notes))
+    }
+
+    fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
+        let protect = Protect::new(&self.goal.protect)?;
+        let generated = Protect::new(&self.goal.workspace.generated)?;
+        Ok(Integrity::new(Arc::clone(checkout), protect, generated, self.setup_changes.clone()))
     }
 
     /// Runs the setup commands; the result is there when one failed.

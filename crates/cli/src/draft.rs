@@ -82,7 +82,7 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
             copy: file.workspace.copy.unwrap_or(config.workspace.copy),
             generated: Vec::new(),
             pass_env: Vec::new(),
-            git: None,
+            git: Some(beginning.git),
         },
         briefing: file.briefing.unwrap_or(config.briefing),
         red_first,
@@ -230,11 +230,13 @@ fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Resu
     Ok(checks)
 }
 
-/// Where a goal with a worktree of its own begins.
+/// Where a goal with a clone of its own begins.
 fn beginning(context: &Context, run: &Run, named: &str) -> Result<Beginning, Failure> {
     let repository = Repository::discover(&context.directory)?;
     let base = base(&repository, run, named)?;
-    Ok(Beginning { repository: repository.root().display().to_string(), mode: WorkspaceMode::Clone, base })
+    let git = repository.git_settings()?;
+    let repository = repository.root().display().to_string();
+    Ok(Beginning { repository, mode: WorkspaceMode::Clone, base, git })
 }
 
 /// The commit that the work starts from. Uncommitted changes are named when they are no part of it.

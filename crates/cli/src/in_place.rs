@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use towline_core::{Check, CheckKind, Commit, GoalId, WorkspaceMode};
+use towline_core::{Check, CheckKind, Commit, GitSettings, GoalId, WorkspaceMode};
 use towline_engine::must_be_alone;
 use towline_workspace::{Before, Consent, Repository, WorkspaceError};
 
@@ -19,6 +19,8 @@ pub(crate) struct Beginning {
     pub(crate) mode: WorkspaceMode,
     /// What is there.
     pub(crate) base: Commit,
+    /// How git reads and writes files there.
+    pub(crate) git: GitSettings,
 }
 
 /// Whether the person who asks wants a snapshot of any size.
@@ -36,7 +38,7 @@ pub(crate) async fn begin(
 ) -> Result<Beginning, Failure> {
     if let Some(base) = base {
         return Err(Failure::usage(format!("work in place begins with what is there, not with `{base}`"))
-            .hint("leave the base out, or work in a worktree (`mode = \"worktree\"`)"));
+            .hint("leave the base out, or work in a clone (`mode = \"clone\"`)"));
     }
     let repository = match Repository::discover(&context.directory) {
         Ok(repository) => Some(repository),
@@ -51,23 +53,39 @@ pub(crate) async fn begin(
     if let Some(state) = context.existing_state()? {
         must_be_alone(&state.home, state.store.as_ref(), goal, &folder).await?;
     }
-    let (kept, mode) = match repository {
-        Some(repository) => (repository.keep_before(consent(run))?, WorkspaceMode::InPlace),
-        None => {
-            refuse_committed(checks)?;
-            (keep_folder(context, run, goal, &folder)?, WorkspaceMode::InFolder)
-        }
+    let mode = match repository {
+        Some(_) => WorkspaceMode::InPlace,
+        None => WorkspaceMode::InFolder,
     };
-    let beginning = Beginning { repository: folder.display().to_string(), mode, base: kept.base };
+    if repository.is_none() {
+        refuse_committed(checks)?;
+    }
+    let git = match &repository {
+        Some(repository) => repository.git_settings()?,
+        None => Repository::folder_settings(&folder)?,
+    };
+    let kept = keep(context, run, goal, repository.as_ref(), &folder, &git)?;
+    let beginning = Beginning { repository: folder.display().to_string(), mode, base: kept.base, git };
     warn(goal, &beginning);
     kept.warnings.iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
     Ok(beginning)
 }
 
-/// Keeps a folder that is in no repository, in one of Towline's own. Nothing is left of that when it fails.
-fn keep_folder(context: &Context, run: &Run, goal: GoalId, folder: &Path) -> Result<Before, Failure> {
+/// Keeps what is there in Towline's own repository of the goal. Nothing is left of that when it fails.
+fn keep(
+    context: &Context,
+    run: &Run,
+    goal: GoalId,
+    repository: Option<&Repository>,
+    folder: &Path,
+    git: &GitSettings,
+) -> Result<Before, Failure> {
     let history = context.home()?.history(goal);
-    let kept = Repository::create_own(folder, &history).and_then(|own| own.keep_before(consent(run)));
+    let own = match repository {
+        Some(repository) => repository.resolve("HEAD").and_then(|head| repository.own(&history, &head, git)),
+        None => Repository::create_own(folder, &history, git),
+    };
+    let kept = own.and_then(|own| own.keep_before(consent(run)));
     kept.map_err(|error| {
         // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
         let _ = std::fs::remove_dir_all(&history);
@@ -81,7 +99,7 @@ fn warn(goal: GoalId, beginning: &Beginning) {
         WorkspaceMode::InFolder => {
             "This folder is in no git repository: what is there now is kept by Towline alone. Ignored files are not kept."
         }
-        _ => "There is no worktree, no branch and nothing to merge. Ignored files are not kept.",
+        _ => "There is no clone, no branch and nothing to merge. Ignored files are not kept.",
     };
     output::say(format_args!(
         "warning: the agent works in place: it changes your files in {folder} right away.\n         {lost}\n         \

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             None => ExitCode::from(2),
         };
     }
+    towline_workspace::find_git();
     // Before anything is said.
     context::know_own_secrets();
     std::panic::set_hook(Box::new(output::say_panic));

@@ -184,7 +184,7 @@ impl GoalReport {
             metadata: goal.metadata.clone(),
             labels: goal.labels.clone(),
             workspace: workspace.map(|workspace| workspace.path.clone()),
-            branch: workspace.and_then(|workspace| workspace.branch.clone()),
+            branch: state.branch.clone(),
             base: goal.workspace.base.to_string(),
             candidate: state.candidate.as_ref().map(ToString::to_string),
             merged: state.merged.as_ref().map(MergedReport::of),

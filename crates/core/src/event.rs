@@ -195,6 +195,13 @@ pub enum Event {
         /// The commit of the goal's work that is in it.
         candidate: Commit,
     },
+    /// An ended goal's work got a branch in the user's repository.
+    Published {
+        /// The branch.
+        branch: String,
+        /// The commit that it is at.
+        commit: Commit,
+    },
     /// The operator had the checks run once more on the work of an ended goal.
     Verified {
         /// What they found this time.
@@ -238,6 +245,7 @@ impl Event {
             Self::AnswerDelivered { .. } => "delivered",
             Self::RetryRequested { .. } => "retry",
             Self::Merged { .. } => "merge",
+            Self::Published { .. } => "published",
             Self::Verified { .. } => "verify",
             Self::PhaseChanged { .. } => "phase_changed",
             Self::Notice { .. } => "notice",

@@ -129,6 +129,7 @@ pub(crate) fn workspace() -> WorkspaceBinding {
         path: "/workspace".into(),
         branch: Some("towline/goal".into()),
         base: Commit::new("base"),
+        setup_changes: BTreeMap::new(),
     }
 }
 

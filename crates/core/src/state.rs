@@ -60,6 +60,9 @@ pub struct GoalState {
     /// Where the work was taken to last, as long as it is the work that the goal stands for.
     #[serde(default)]
     pub merged: Option<Merge>,
+    /// The branch in the user's repository that the work ended as.
+    #[serde(default)]
+    pub branch: Option<String>,
 }
 
 /// Work that was taken into a branch.
@@ -119,6 +122,7 @@ impl GoalState {
             context: ContextState::default(),
             unavailable: BTreeMap::new(),
             merged: None,
+            branch: None,
         }
     }
 
@@ -224,10 +228,14 @@ impl GoalState {
 pub struct WorkspaceBinding {
     /// The directory.
     pub path: String,
-    /// The branch that was made for the goal; none when it works in place.
+    /// The branch that the agent begins on, in its own clone; none when it works in place.
     pub branch: Option<String>,
     /// The commit it started from.
     pub base: Commit,
+    /// Tracked files that setup changes before any work, with the id of what they hold then; none for those that it
+    /// deletes.
+    #[serde(default)]
+    pub setup_changes: BTreeMap<String, Option<String>>,
 }
 
 /// A conversation that can be gone on with.

@@ -225,6 +225,10 @@ impl Stepper<'_> {
                 self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
                 Ok(())
             }
+            (phase, Event::Published { branch, .. }) if phase.is_settled() => {
+                self.state.branch = Some(branch.clone());
+                Ok(())
+            }
             (phase, Event::Verified { .. }) if phase.is_settled() => Ok(()),
             (_, event) => Err(self.wrong_phase(event)),
         }

@@ -34,6 +34,7 @@ impl Event {
             Self::VerdictReached { verdict } | Self::Verified { verdict } => of_verdict(verdict, each),
             Self::Answered { reply, .. } => of_reply(reply, each),
             Self::Merged { into, .. } => each(into),
+            Self::Published { branch, .. } => each(branch),
             Self::Told { text } | Self::Notice { text } => each(text),
             Self::PhaseChanged { phase } => of_phase(phase, each),
             Self::Created

@@ -26,6 +26,7 @@ use crate::home::make_private;
 use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::opening::Opening;
+use crate::prepare::refresh;
 use crate::question_file::{self, QUESTION_VARIABLE};
 use crate::reading::{Output, Reading};
 use crate::sent::Sent;
@@ -182,6 +183,8 @@ impl<'a> Conversation<'a> {
         let link = match Link::find(&dir, goal).await {
             Some(link) => link,
             None => {
+                let ready = refresh(&shared.home, &job.goal).await;
+                ready.map_err(|message| LaunchProblem::Other { message })?;
                 let link = start(shared, &opening, &context, &dir, deadline).await?;
                 // A driver that is gone is noticed at the next word.
                 let _ = line.tell_own(Event::AttemptStarted).await;

@@ -1,5 +1,6 @@
 //! Makes the candidate of an attempt's work and has the checks run on it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,13 +29,15 @@ pub(crate) async fn run(
 ) {
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
+        let setup_changes = workspace.setup_changes.clone();
         let (repository, candidate) = candidate(&shared.home, goal.clone(), workspace, attempt).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
-        judge(&shared, &goal, (&repository, &candidate), &logs, &line, stop).await
+        let judged = Judged { repository: &repository, candidate: &candidate, setup_changes: &setup_changes };
+        judge(&shared, &goal, judged, &logs, &line, stop).await
     };
     let event = match judged.await {
         Ok(verdict) => Event::VerdictReached { verdict },
@@ -45,11 +48,22 @@ pub(crate) async fn run(
     let _ = line.tell_own(event).await;
 }
 
-/// Runs the goal's checks on a commit and tells how they go.
+/// What is judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged<'a> {
+    /// Towline's own repository of the goal.
+    pub(crate) repository: &'a Repository,
+    /// The commit, and how it came to be.
+    pub(crate) candidate: &'a Candidate,
+    /// What setup changes before any work.
+    pub(crate) setup_changes: &'a BTreeMap<String, Option<String>>,
+}
+
+/// Runs the goal's checks on a commit and reports how they go.
 pub(crate) async fn judge(
     shared: &Shared,
     goal: &Goal,
-    (repository, candidate): (&Repository, &Candidate),
+    judged: Judged<'_>,
     logs: &Path,
     line: &Newsline,
     stop: watch::Receiver<StopLevel>,
@@ -58,8 +72,9 @@ pub(crate) async fn judge(
     let (progress, mut reported) = mpsc::unbounded_channel();
     let run = CheckRun {
         goal,
-        candidate,
-        repository,
+        candidate: judged.candidate,
+        repository: judged.repository,
+        setup_changes: judged.setup_changes,
         verify_dir: &shared.home.verification(goal.id),
         log_dir: logs,
         shim: &shared.shim,

@@ -3,6 +3,7 @@
 //! The lease is taken and renewed as a driver does, so that nobody takes the goal up meanwhile, here or in another
 //! process. Nothing is ever started for the goal itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -84,7 +85,10 @@ impl Custody {
     ) -> Result<Verdict, CheckError> {
         let mut goal: Goal = self.record.goal.clone();
         goal.workspace.base = what.base.clone();
+        let nothing = BTreeMap::new();
+        let workspace = self.record.state.workspace.as_ref();
         let run = CheckRun {
+            setup_changes: workspace.map_or(&nothing, |workspace| &workspace.setup_changes),
             goal: &goal,
             candidate: what.candidate,
             repository: what.repository,

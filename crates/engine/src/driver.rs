@@ -19,7 +19,7 @@ use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
 use crate::secrecy::{add_token, hide, hide_in};
-use crate::{attempt, checks, prepare};
+use crate::{attempt, checks, prepare, publish};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
@@ -179,12 +179,24 @@ impl Driver {
             // Somebody else drives the goal now; what runs is theirs.
             Err(EngineError::Store(StoreError::Fenced { .. })) => {}
             Err(_) => self.abandon().await,
-            Ok(()) => {}
+            Ok(()) => self.publish().await?,
         }
         let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
         self.leave().await;
         outcome?;
         Ok(store.load(goal).await?)
+    }
+
+    /// Gives the work of a goal that has ended a branch in the user's repository.
+    async fn publish(&mut self) -> Result<(), EngineError> {
+        let Some(binding) = self.state.workspace.clone() else { return Ok(()) };
+        let published = publish::publish(&self.shared.home, &self.goal, &self.state, binding).await;
+        let event = match published {
+            Ok(Some((branch, commit))) => Event::Published { branch, commit },
+            Ok(None) => return Ok(()),
+            Err(why) => Event::Notice { text: format!("the work has no branch in your repository: {why}") },
+        };
+        self.take_in(vec![self.own(event)]).await
     }
 
     /// Gives the goal back.

@@ -331,18 +331,14 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
         }
         return remove_directory(&home.goal_logs(goal)).map_err(words);
     }
-    let repository = repository_of(home, &record.goal);
     if kind == WasteKind::Checkout {
         let checkout = home.verification(goal);
-        return match repository {
-            Ok(repository) => discard_verification(&repository, &checkout).map_err(words),
-            // Nothing in a clean checkout is anybody's work.
-            Err(_) => remove_directory(&checkout).map_err(words),
-        };
+        return discard_verification(&checkout).map_err(words);
     }
     if let Some(why) = reason_to_spare(home, record) {
         return Err(why);
     }
+    let repository = repository_of(home, &record.goal);
     let left = repository.and_then(|repository| repository.remove_workspace(&remains(home, record)?));
     match left.map_err(words)?.files {
         Some(_) => Err("git does not know what is in it".to_owned()),

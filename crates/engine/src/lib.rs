@@ -21,6 +21,7 @@ mod opening;
 mod place;
 mod prepare;
 mod presence;
+mod publish;
 mod question_file;
 mod reading;
 mod removal;

@@ -1,6 +1,6 @@
 //! Where a goal's work happens: the repository that holds it, and who else is at work in the same directory.
 //!
-//! Goals with a worktree are alone in it. Those that work in place share the user's directory with whoever else does, so
+//! Goals with a clone are alone in it. Those that work in place share the user's directory with whoever else does, so
 //! only one of them may be at work there: the one whose lease somebody living holds, or whose agent still runs.
 
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
+use towline_core::{GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
 use towline_process::{ExitRecord, shim_process};
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{Repository, Workspace, WorkspaceError};
@@ -22,12 +22,30 @@ use crate::presence::is_dead;
 const TURN_TRIES: u32 = 200;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
-/// The repository that holds a goal's base and candidates.
+/// Towline's own repository of a goal, which holds its base and candidates. Made where it is missing.
 pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceError> {
     let folder = Path::new(&goal.workspace.repository);
+    let own = home.history(goal.id);
     match goal.workspace.mode {
-        WorkspaceMode::Clone | WorkspaceMode::InPlace => Repository::at(folder),
-        WorkspaceMode::InFolder => Repository::open_own(folder, &home.history(goal.id)),
+        WorkspaceMode::Clone | WorkspaceMode::InPlace => {
+            let users = Repository::at(folder)?;
+            users.own(&own, &goal.workspace.base, &settings_of(&users, goal)?)
+        }
+        WorkspaceMode::InFolder => {
+            let settings = match &goal.workspace.git {
+                Some(settings) => settings.clone(),
+                None => Repository::folder_settings(folder)?,
+            };
+            Repository::open_own(folder, &own, &settings)
+        }
+    }
+}
+
+/// How git reads and writes files for a goal: as it was frozen, or as it is now for goals of earlier versions.
+pub(crate) fn settings_of(users: &Repository, goal: &Goal) -> Result<GitSettings, WorkspaceError> {
+    match &goal.workspace.git {
+        Some(settings) => Ok(settings.clone()),
+        None => users.git_settings(),
     }
 }
 

@@ -1,16 +1,19 @@
 //! Makes a goal's workspace and runs the setup in it.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
 use towline_core::{Event, Goal, WorkspaceBinding};
-use towline_workspace::{Workspace, WorkspaceError, WorkspacePlan};
+use towline_workspace::{Protect, Repository, Workspace, WorkspaceError, WorkspacePlan};
 
-use crate::checks::judge;
+use crate::checks::{Judged, judge};
 use crate::engine::Shared;
+use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
-use crate::place::repository_of;
+use crate::place::{repository_of, settings_of};
 
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
@@ -50,22 +53,11 @@ async fn prepare(
     line: &Newsline,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Event, Problem> {
-    let plan = WorkspacePlan {
-        goal: goal.id.to_string(),
-        branch: branch_name(goal),
-        path: shared.home.workspace(goal.id),
-        base: goal.workspace.base.clone(),
-        copy: goal.workspace.copy.clone(),
-    };
     let (home, of) = (shared.home.clone(), goal.clone());
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
+        let workspace = make(&home, &of)?;
         let repository = repository_of(&home, &of)?;
-        let workspace = if of.workspace.mode.is_in_place() {
-            Workspace::in_place(&repository, &plan.goal, &plan.base)?
-        } else {
-            towline_workspace::create(&repository, &plan)?
-        };
-        let base = if of.red_first { Some(repository.as_candidate(&plan.base)?) } else { None };
+        let base = if of.red_first { Some(repository.as_candidate(&of.workspace.base)?) } else { None };
         Ok((repository, base, workspace))
     });
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
@@ -84,10 +76,12 @@ async fn prepare(
         )
         .await?;
     }
+    let setup_changes = setup_changes(goal, workspace.clone()).await?;
     let base_verdict = match base {
         Some(base) => {
             let logs = shared.home.base_checks(goal.id);
-            Some(judge(shared, goal, (&repository, &base), &logs, line, stop).await?)
+            let judged = Judged { repository: &repository, candidate: &base, setup_changes: &setup_changes };
+            Some(judge(shared, goal, judged, &logs, line, stop).await?)
         }
         None => None,
     };
@@ -95,8 +89,52 @@ async fn prepare(
         path: workspace.path().display().to_string(),
         branch: workspace.branch().map(str::to_owned),
         base: goal.workspace.base.clone(),
+        setup_changes,
     };
     Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec(), base_verdict })
+}
+
+/// Makes the workspace, or opens the one that is there. One of an earlier version becomes a private clone.
+pub(crate) fn make(home: &Home, goal: &Goal) -> Result<Workspace, WorkspaceError> {
+    if goal.workspace.mode.is_in_place() {
+        let repository = repository_of(home, goal)?;
+        return Workspace::in_place(&repository, &goal.id.to_string(), &goal.workspace.base);
+    }
+    let users = Repository::at(Path::new(&goal.workspace.repository))?;
+    let plan = WorkspacePlan {
+        goal: goal.id.to_string(),
+        branch: branch_name(goal),
+        path: home.workspace(goal.id),
+        own: home.history(goal.id),
+        base: goal.workspace.base.clone(),
+        copy: goal.workspace.copy.clone(),
+        settings: settings_of(&users, goal)?,
+    };
+    towline_workspace::create(&users, &plan)
+}
+
+/// Makes the workspace ready for another attempt: one of an earlier version becomes a private clone, and refs whose objects
+/// the user's repository has lost are removed.
+pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), String> {
+    if goal.workspace.mode.is_in_place() {
+        return Ok(());
+    }
+    let (home, goal) = (home.clone(), goal.clone());
+    let refreshed = tokio::task::spawn_blocking(move || make(&home, &goal)?.forget_gone_refs());
+    refreshed.await.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
+}
+
+/// What setup has changed before any work. Nothing has, where it did not run.
+async fn setup_changes(
+    goal: &Goal,
+    workspace: Workspace,
+) -> Result<BTreeMap<String, Option<String>>, Problem> {
+    if goal.workspace.setup.is_empty() || goal.workspace.mode.is_in_place() {
+        return Ok(BTreeMap::new());
+    }
+    let protect = Protect::new(&goal.protect)?;
+    let found = tokio::task::spawn_blocking(move || workspace.setup_changes(&protect));
+    Ok(found.await.map_err(|panic| Problem::Failed(panic.to_string()))??)
 }
 
 /// Comes to its end when the work is to stop.

@@ -4,6 +4,7 @@
 //! the branch and the refs go, then the directories, and the goal's rows last. As long as the goal is stored, a second
 //! removal finds what the first has left and goes on with it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,8 +136,11 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             }
             removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
             removed.left = repository.remove_workspace(&remains)?;
-            discard_verification(&repository, &home.verification(goal))?;
+            discard_verification(&home.verification(goal))?;
             repository.remove_refs(&remains.goal)?;
+            if removed.left.files.is_none() {
+                remove_directory(&home.history(goal))?;
+            }
         }
         (Err(_), _) => {
             // Nobody can tell what is in it, so it stays.
@@ -161,11 +165,12 @@ fn leave_in_place(
     let mut removed = Removed::default();
     match repository {
         Some(repository) => {
-            discard_verification(repository, &home.verification(*id))?;
+            discard_verification(&home.verification(*id))?;
             if workspace.mode == WorkspaceMode::InPlace {
                 let candidate = record.state.candidate.as_ref();
                 removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
                 repository.remove_refs(&id.to_string())?;
+                remove_directory(&home.history(*id))?;
             }
         }
         None => remove_directory(&home.verification(*id))?,
@@ -181,6 +186,7 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, Works
         path: home.workspace(*id).display().to_string(),
         branch: Some(branch_name(&record.goal)),
         base: workspace.base.clone(),
+        setup_changes: BTreeMap::new(),
     };
     let binding = record.state.workspace.clone().unwrap_or_else(never_ready);
     Ok(Remains {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use towline_core::{AttemptNo, Goal, GoalId, GoalState};
+use towline_core::{AttemptNo, GoalId, GoalState};
 use towline_process::{
     ExitRecord, Notice, ProcessError, ProcessId, connect, descendants, end_processes, shim_process,
 };
@@ -23,7 +23,6 @@ use towline_workspace::{WorkspaceError, discard_verification};
 use crate::control;
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::place::repository_of;
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -129,19 +128,18 @@ async fn discard_checkouts(shared: &Shared) {
             && !is_driven(shared, &record)
         {
             // What cannot be removed now stays for the next sweep.
-            let home = shared.home.clone();
-            let _ = spawn_blocking(move || discard(&home, &record.goal, &dir, settled_at)).await;
+            let _ = spawn_blocking(move || discard(&dir, settled_at)).await;
         }
     }
 }
 
 /// Removes a checkout that is older than the end of its goal. A newer one belongs to somebody who opened the goal again
 /// in this very moment.
-fn discard(home: &Home, goal: &Goal, dir: &Path, settled_at: Timestamp) -> Result<(), WorkspaceError> {
+fn discard(dir: &Path, settled_at: Timestamp) -> Result<(), WorkspaceError> {
     let changed = fs::metadata(dir).and_then(|about| about.modified()).ok();
     let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
     if changed.is_none_or(|changed| changed > settled_at) {
         return Ok(());
     }
-    discard_verification(&repository_of(home, goal)?, dir)
+    discard_verification(dir)
 }

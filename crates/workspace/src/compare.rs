@@ -43,26 +43,8 @@ impl Comparison {
     /// Compares a checkout that was just written, in which nobody has been since. A file that differs is accepted only if
     /// git turns it back into what the commit has: its line endings or its encoding were converted, or it came from a filter.
     pub(crate) fn after_checkout(own: &Repository, top: &Path, files: Files) -> Result<Self, WorkspaceError> {
-        let is = |name: &str, value: &str| {
-            own.settings()
-                .config
-                .iter()
-                .rev()
-                .find(|(known, _)| known == name)
-                .is_some_and(|(_, set)| set == value)
-        };
-        let modes = Modes {
-            executable: !is("core.filemode", "false"),
-            symlinks: !is("core.symlinks", "false"),
-            sparse: own.settings().sparse.is_some(),
-        };
-        let format =
-            files.values().next().map_or_else(Default::default, |entry| ObjectFormat::of_id(&entry.id));
-        let mut comparison = Self { expected: files, format, modes };
+        let mut comparison = Self::of(own, files);
         let differing = comparison.tracked(top, |_| true)?;
-        if differing.is_empty() {
-            return Ok(comparison);
-        }
         let turned_back = turned_back(own, top, differing.keys())?;
         for (path, found) in differing {
             let Some(entry) = comparison.expected.get_mut(&path) else { continue };
@@ -79,6 +61,43 @@ impl Comparison {
             }
         }
         Ok(comparison)
+    }
+
+    /// Files that are not as in the commit, conversions aside, and files in protected places that are not in it.
+    pub(crate) fn differences(
+        own: &Repository,
+        top: &Path,
+        files: Files,
+        protect: &Protect,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let comparison = Self::of(own, files);
+        let mut found = comparison.tracked(top, |_| true)?;
+        let turned_back = turned_back(own, top, found.keys())?;
+        found.retain(|path, _| {
+            let expected = comparison.expected.get(path).map(|entry| &entry.id);
+            expected.is_none() || turned_back.get(path) != expected
+        });
+        found.extend(comparison.added(top, protect)?);
+        Ok(found)
+    }
+
+    fn of(own: &Repository, files: Files) -> Self {
+        let is = |name: &str, value: &str| {
+            own.settings()
+                .config
+                .iter()
+                .rev()
+                .find(|(known, _)| known == name)
+                .is_some_and(|(_, set)| set == value)
+        };
+        let modes = Modes {
+            executable: !is("core.filemode", "false"),
+            symlinks: !is("core.symlinks", "false"),
+            sparse: own.settings().sparse.is_some(),
+        };
+        let format =
+            files.values().next().map_or_else(Default::default, |entry| ObjectFormat::of_id(&entry.id));
+        Self { expected: files, format, modes }
     }
 
     /// The tracked files among those that are asked for that are not as they are to be.

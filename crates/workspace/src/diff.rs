@@ -1,11 +1,13 @@
 //! What a goal changed, as text and in numbers. Reads only.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use towline_core::Commit;
 
-use crate::git::{records, shown};
+use crate::git::shown;
 use crate::paths::from_bytes;
+use crate::threads::finish;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// What became of a path.
@@ -40,31 +42,28 @@ impl fmt::Display for ChangedPath {
 }
 
 impl Repository {
-    /// The paths of a set that differ between two commits, in their order.
+    /// The paths of a set that differ between two commits, in their order, by objects that are proven by their ids.
     pub fn changes_under(
         &self,
         paths: &Protect,
         from: &Commit,
         to: &Commit,
     ) -> Result<Vec<ChangedPath>, WorkspaceError> {
-        let listing = self
-            .git()
-            .command("diff-tree")
-            .args(["-r", "-z", "--name-status", "--no-renames", "--ignore-submodules=none"])
-            .args([from.as_str(), to.as_str()])
-            .run()?;
-        // Records come in pairs: a letter for what happened, then the path.
+        let (from, to) = std::thread::scope(|scope| {
+            let from = scope.spawn(|| self.files_of(from));
+            (finish(from), self.files_of(to))
+        });
+        let (from, to) = (from?, to?);
         let mut changes = Vec::new();
-        let mut records = records(&listing);
-        while let (Some(letter), Some(path)) = (records.next(), records.next()) {
-            let change = match letter {
-                b"A" => Change::Added,
-                b"D" => Change::Deleted,
+        let all: BTreeSet<&Vec<u8>> = from.keys().chain(to.keys()).collect();
+        for path in all.into_iter().filter(|path| paths.covers(from_bytes(path))) {
+            let change = match (from.get(path), to.get(path)) {
+                (None, _) => Change::Added,
+                (_, None) => Change::Deleted,
+                (before, after) if before == after => continue,
                 _ => Change::Changed,
             };
-            if paths.covers(from_bytes(path)) {
-                changes.push(ChangedPath { path: shown(path), change });
-            }
+            changes.push(ChangedPath { path: shown(path), change });
         }
         Ok(changes)
     }

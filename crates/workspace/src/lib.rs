@@ -32,6 +32,7 @@ mod private_clone;
 mod private_index;
 mod protect;
 mod publish;
+mod refresh;
 mod removal;
 mod repository;
 mod settings;

@@ -94,7 +94,7 @@ impl Verification {
     }
 
     /// Removes the checkout.
-    pub fn remove(self) -> Result<(), WorkspaceError> {
+    pub fn remove(&self) -> Result<(), WorkspaceError> {
         remove_tree(&self.path)
     }
 }

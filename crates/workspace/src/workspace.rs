@@ -3,17 +3,20 @@
 //! Neighbours: `create` makes it, `candidate` and `diff` read the work in it, `removal` takes it away. Its `.git` and its
 //! files belong to the agent: they are read as hostile input and never written here.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
 use crate::agent_head::{Head, head_of};
+use crate::compare::{Comparison, Found};
 use crate::embedded::Nested;
+use crate::git::shown;
 use crate::paths::{is_there, place_of};
 use crate::private_index::{Snapshot, Source};
 use crate::walk::Special;
-use crate::{Repository, WorkspaceError};
+use crate::{Protect, Repository, WorkspaceError};
 
 /// The commit that new work is on top of.
 #[derive(Debug)]
@@ -155,6 +158,21 @@ impl Workspace {
         // In place, HEAD is where the user had it until somebody commits; the base may hold more.
         let commit = if head == below { self.base.clone() } else { head };
         Ok((commit, Vec::new()))
+    }
+
+    /// What differs from the base in a workspace that no agent has worked in yet: what setup changed, by path, with the id
+    /// of what is there now.
+    pub fn setup_changes(
+        &self,
+        protect: &Protect,
+    ) -> Result<BTreeMap<String, Option<String>>, WorkspaceError> {
+        let files = self.repository.files_of(&self.base)?;
+        let found = Comparison::differences(&self.repository, &self.path, files, protect)?;
+        let now = |found| match found {
+            Found::Changed(now) | Found::Added(now) => now,
+            Found::Deleted => None,
+        };
+        Ok(found.into_iter().map(|(path, found)| (shown(&path), now(found))).collect())
     }
 
     /// Whether the directory is the user's own.

@@ -66,6 +66,9 @@ struct MergeReport {
 
 /// What is to be merged.
 struct Work {
+    /// Towline's own repository of the goal.
+    own: Repository,
+    /// The user's, in which the work is seen.
     repository: Repository,
     candidate: Commit,
     message: String,
@@ -124,13 +127,14 @@ async fn merge(
     let work = &Work::of(&place.home, &record)?;
     let mut plan = work.plan(&record, args.into.as_deref())?;
     place.must_be_alone(&record, &plan).await?;
+    work.publish(&record)?;
     let commit = plan.commit().map_err(|error| explained(error, &record, work))?;
     let mut verdict = None;
     if needs_checks(args, &record, &plan) {
         say_why(args, &plan);
         let base = &plan.before;
-        let candidate = work.repository.as_candidate(&commit)?;
-        let what = Recheck { repository: &work.repository, candidate: &candidate, base };
+        let candidate = work.own.as_candidate(&commit)?;
+        let what = Recheck { repository: &work.own, candidate: &candidate, base };
         let Some(found) = recheck(context, custody, what, Reader::of(args.json)).await? else {
             return Ok(ExitCode::from(STOPPED));
         };
@@ -153,13 +157,19 @@ async fn merge(
 
 impl Work {
     fn of(home: &Home, record: &GoalRecord) -> Result<Self, Failure> {
-        let repository = find::repository(home, record)?;
+        let own = find::repository(home, record)?;
+        let repository = own.lender().unwrap_or(&own).seeing(&own);
         let candidate = match (&record.state.phase, &record.state.candidate) {
             (Phase::Done, Some(candidate)) => candidate.clone(),
             _ => unproven_candidate(home, record)?,
         };
         let message = message(record, &candidate);
-        Ok(Self { repository, candidate, message })
+        Ok(Self { own, repository, candidate, message })
+    }
+
+    /// Brings the work into the user's repository, where no branch has it yet.
+    fn publish(&self, record: &GoalRecord) -> Result<(), Failure> {
+        Ok(self.own.publish(&self.candidate, &format!("refs/towline/{}/published", record.goal.id))?)
     }
 
     fn plan(&self, record: &GoalRecord, into: Option<&str>) -> Result<MergePlan, Failure> {

@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let id = record.goal.id.short();
     if !record.goal.workspace.mode.is_in_place() {
         return Err(Failure::usage(format!(
-            "goal {id} has a worktree of its own: your files are as you left them"
+            "goal {id} has a clone of its own: your files are as you left them"
         ))
         .hint(format!("see what it changed: towline diff {id}")));
     }

@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let mut facts =
         vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
     if let Some(workspace) = &record.state.workspace {
-        facts.extend(workspace.branch.clone().map(|branch| ("branch", branch)));
+        facts.extend(record.state.branch.clone().map(|branch| ("branch", branch)));
         let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
         facts.push(("workspace", format!("{}{mode}", workspace.path)));
     }

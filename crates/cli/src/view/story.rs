@@ -108,8 +108,7 @@ impl Story {
         self.asking.follow(&envelope.event);
         match &envelope.event {
             Event::Prepared { workspace, warnings, .. } => {
-                let branch: String = workspace.branch.iter().map(|branch| format!(" on {branch}")).collect();
-                let mut lines = vec![paint.dim(&format!("  workspace {}{branch}", workspace.path))];
+                let mut lines = vec![paint.dim(&format!("  workspace {}", workspace.path))];
                 lines.extend(
                     warnings.iter().map(|warning| paint.warn(&format!("  warning: {}", brief(warning)))),
                 );

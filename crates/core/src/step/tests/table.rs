@@ -72,6 +72,7 @@ some_of_each! { events: Event, by Event {
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1) };
     Event::RetryRequested { .. } => retry(&[]);
     Event::Merged { .. } => merged("main");
+    Event::Published { .. } => Event::Published { branch: "towline/x".into(), commit: crate::Commit::new("c-t1") };
     Event::Verified { .. } => verified("t1");
     Event::PhaseChanged { .. } => now_in(Phase::Done);
     Event::Notice { .. } => Event::Notice { text: "by the way".into() };

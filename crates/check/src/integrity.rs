@@ -1,0 +1,113 @@
+//! Whether the files that are judged are still those of the candidate: after setup, before each check and after the last.
+//!
+//! Setup and checks run the candidate's own scripts, which may rewrite what judges them. A file that setup changes before any
+//! work too, or that the goal lists as generated, is allowed and named. Anything else makes the verdict red.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use towline_core::CheckResult;
+use towline_workspace::{Difference, Protect, Verification};
+
+use crate::CheckError;
+use crate::blocking::blocking;
+use crate::evidence;
+use crate::finding::Finding;
+
+/// The name of the failed check.
+const INTEGRITY: &str = "integrity";
+
+/// Which files are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All that are tracked.
+    All,
+    /// Protected ones.
+    Protected,
+}
+
+/// What may differ, and what did.
+pub(crate) struct Integrity {
+    checkout: Arc<Verification>,
+    protect: Protect,
+    generated: Protect,
+    /// What setup changes before any work, with the id of what is there then.
+    setup_changes: BTreeMap<String, Option<String>>,
+    /// Files that setup was allowed to change, as it left them.
+    accepted: BTreeMap<String, Option<String>>,
+    allowed: BTreeSet<String>,
+    found: Option<(String, Vec<Difference>)>,
+}
+
+impl Integrity {
+    pub(crate) fn new(
+        checkout: Arc<Verification>,
+        protect: Protect,
+        generated: Protect,
+        setup_changes: BTreeMap<String, Option<String>>,
+    ) -> Self {
+        Self {
+            checkout,
+            protect,
+            generated,
+            setup_changes,
+            accepted: BTreeMap::new(),
+            allowed: BTreeSet::new(),
+            found: None,
+        }
+    }
+
+    /// Compares. Only the first step at which something was found is reported: what follows may follow from it.
+    pub(crate) async fn look(&mut self, step: &str, scope: Scope) -> Result<(), CheckError> {
+        if self.found.is_some() {
+            return Ok(());
+        }
+        let (checkout, protect) = (Arc::clone(&self.checkout), self.protect.clone());
+        let differences = blocking(move || {
+            Ok(match scope {
+                Scope::All => checkout.differences(&protect)?,
+                Scope::Protected => checkout.protected_differences(&protect)?,
+            })
+        })
+        .await?;
+        let bad: Vec<Difference> =
+            differences.into_iter().filter(|difference| !self.allows(difference, scope)).collect();
+        if !bad.is_empty() {
+            self.found = Some((step.to_owned(), bad));
+        }
+        Ok(())
+    }
+
+    fn allows(&mut self, difference: &Difference, scope: Scope) -> bool {
+        let Difference { path, now, .. } = difference;
+        if self.accepted.get(path).is_some_and(|accepted| accepted == now) {
+            return true;
+        }
+        let is_protected = self.protect.covers(path.as_ref());
+        let by_setup = scope == Scope::All
+            && self.setup_changes.get(path).is_some_and(|before| !is_protected || before == now);
+        let is_allowed = by_setup || self.generated.covers(path.as_ref());
+        if is_allowed {
+            self.allowed.insert(path.clone());
+            if by_setup {
+                self.accepted.insert(path.clone(), now.clone());
+            }
+        }
+        is_allowed
+    }
+
+    /// What a person should know about the verdict.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let note = |path: &String| format!("{path} was changed by setup or a check, which is allowed");
+        self.allowed.iter().map(note).collect()
+    }
+
+    /// The failed check, if something differed.
+    pub(crate) fn into_result(self) -> Option<CheckResult> {
+        let (step, differences) = self.found?;
+        let problem = format!("files that are judged were changed {step}");
+        let evidence = evidence::listed(differences.iter().map(ToString::to_string));
+        Some(Finding::not_met(problem).with_evidence(evidence).into_result(INTEGRITY, Duration::ZERO))
+    }
+}
