@@ -26,6 +26,7 @@ pub(crate) struct Bench {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) goal: Goal,
     pub(crate) protect: Vec<String>,
+    pub(crate) setup_changes: BTreeMap<String, Option<String>>,
     repository: Repository,
     workspace: Workspace,
 }
@@ -40,18 +41,30 @@ impl Bench {
         if !files.is_empty() {
             project.commit("files");
         }
-        let repository = Repository::discover(project.path()).unwrap();
-        let goal = goal(&repository);
+        let users = Repository::discover(project.path()).unwrap();
+        let goal = goal(&users);
         let plan = WorkspacePlan {
             goal: goal.id.to_string(),
             branch: "towline/test".into(),
             path: home.towline().join("workspaces/goal"),
+            own: home.towline().join("workspaces/goal.git"),
             base: goal.workspace.base.clone(),
             copy: Vec::new(),
+            settings: users.git_settings().unwrap(),
         };
-        let workspace = towline_workspace::create(&repository, &plan).unwrap();
+        let workspace = towline_workspace::create(&users, &plan).unwrap();
+        let repository = users.own(&plan.own, &plan.base, &plan.settings).unwrap();
         let environment = home.env().into_iter().collect();
-        Self { home, project, environment, goal, protect: Vec::new(), repository, workspace }
+        Self {
+            home,
+            project,
+            environment,
+            goal,
+            protect: Vec::new(),
+            setup_changes: BTreeMap::new(),
+            repository,
+            workspace,
+        }
     }
 
     /// The goal's checks are these commands, named `1`, `2`, ….
@@ -61,7 +74,7 @@ impl Bench {
         self
     }
 
-    /// The agent's worktree.
+    /// The agent's workspace.
     pub(crate) fn workspace(&self) -> &Path {
         self.workspace.path()
     }
@@ -122,16 +135,14 @@ impl Bench {
             log_dir: &self.log_dir(),
             shim: &self.shim(),
             environment: &self.environment,
+            setup_changes: &self.setup_changes,
         };
         towline_check::run(run, stop, on_progress).await
     }
 
-    /// Fails the test when a checkout is left, on disk or in git's records.
+    /// Fails the test when a checkout is left.
     pub(crate) fn assert_no_checkout(&self) {
         assert!(!self.verify_dir().exists(), "the checkout is left");
-        let worktrees = self.project.git(["worktree", "list", "--porcelain"]);
-        let places: Vec<&str> = worktrees.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
-        assert_eq!(places, [self.project.path().to_str().unwrap(), self.workspace().to_str().unwrap()]);
     }
 }
 

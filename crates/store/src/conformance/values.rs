@@ -152,6 +152,7 @@ fn rich_state(goal: &Goal) -> GoalState {
             path: "/w".to_owned(),
             branch: Some("towline/x".to_owned()),
             base: Commit::new("b"),
+            setup_changes: [("lock".to_owned(), Some("i".to_owned())), ("gone".to_owned(), None)].into(),
         }),
         session: Some(binding("s")),
         attempts: vec![first, attempt(goal.id, 2, 3, None)],
