@@ -1,13 +1,15 @@
 //! Candidates: the commit of all of an agent's work that a verdict speaks about, with protected paths as in
 //! the base. Taking the snapshot is `private_index`'s part, matching paths `protect`'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use towline_core::Commit;
 
-use crate::git::{OUR_ADDRESS, records, shown};
+use crate::git::{OUR_ADDRESS, shown};
+use crate::guard;
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
+use crate::raw_diff::{self, Changes};
 use crate::threads::finish;
 use crate::workspace::Parent;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
@@ -47,9 +49,9 @@ impl Workspace {
         let snapshot = snapshot?;
         let since_head = changes_since(&snapshot.index, &head)?;
         let restored = if head == *self.base() {
-            restore(&snapshot.index, &since_head, protect)?
+            restore(&snapshot.index, self.base(), &since_head, protect)?
         } else {
-            restore(&snapshot.index, &changes_since(&snapshot.index, self.base())?, protect)?
+            restore(&snapshot.index, self.base(), &changes_since(&snapshot.index, self.base())?, protect)?
         };
         let is_head = since_head.is_empty() && restored.is_empty();
         let mut changed: BTreeSet<Vec<u8>> = since_head.into_keys().collect();
@@ -122,15 +124,15 @@ fn same_commit(
 /// their names.
 fn restore(
     index: &PrivateIndex,
+    base: &Commit,
     changes: &Changes,
     protect: &Protect,
 ) -> Result<Vec<String>, WorkspaceError> {
-    let touched: BTreeSet<&[u8]> =
-        changes.keys().map(Vec::as_slice).filter(|path| protect.covers(from_bytes(path))).collect();
+    let touched = guard::protected(index.git(), base, changes, protect)?;
     // A file or link where the base has a directory with protected paths stands in their way.
     let in_the_way: BTreeSet<&[u8]> = touched
         .iter()
-        .filter(|path| changes[**path].is_some())
+        .filter(|path| changes[**path].before.is_some())
         .flat_map(|path| parents(path))
         .filter_map(|parent| changes.get_key_value(parent).map(|(path, _)| path.as_slice()))
         .collect();
@@ -143,8 +145,8 @@ fn restore(
     index.forget(restored.iter().copied())?;
     let mut entries = Vec::new();
     for path in &touched {
-        if let Some(entry) = &changes[*path] {
-            entries.extend_from_slice(&[entry.as_slice(), b"\t", path, b"\0"].concat());
+        if let Some(entry) = &changes[*path].before {
+            entries.extend_from_slice(&[&entry.mode, &b" "[..], &entry.hash, b"\t", path, b"\0"].concat());
         }
     }
     if !entries.is_empty() {
@@ -158,9 +160,6 @@ fn restore(
     Ok(restored.into_iter().map(shown).collect())
 }
 
-/// Paths in which an index differs from a commit; each with its `mode hash` in the commit, if it is there.
-type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-
 /// All paths in which the index differs from a commit.
 fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, WorkspaceError> {
     let listing = index
@@ -168,19 +167,7 @@ fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, Works
         .command("diff-index")
         .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", commit.as_str()])
         .run()?;
-    // Records come in pairs: `:oldmode newmode oldhash newhash status`, then the path.
-    let mut changes = Changes::new();
-    let mut records = records(&listing);
-    while let (Some(about), Some(path)) = (records.next(), records.next()) {
-        let fields: Vec<&[u8]> = about.split(|byte| *byte == b' ').collect();
-        let before = match fields.as_slice() {
-            [b":000000", ..] => None,
-            [mode, _, hash, ..] => Some([mode.strip_prefix(b":").unwrap_or(mode), b" ", hash].concat()),
-            _ => None,
-        };
-        changes.insert(path.to_vec(), before);
-    }
-    Ok(changes)
+    Ok(raw_diff::parse(&listing))
 }
 
 /// The directories a path lies in.

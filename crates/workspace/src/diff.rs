@@ -6,8 +6,10 @@ use std::fmt;
 use towline_core::Commit;
 
 use crate::git::shown;
-use crate::paths::from_bytes;
+use crate::guard;
+use crate::raw_diff::{Changed, Changes};
 use crate::threads::finish;
+use crate::tree::Files;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// What became of a path.
@@ -42,31 +44,37 @@ impl fmt::Display for ChangedPath {
 }
 
 impl Repository {
-    /// The paths of a set that differ between two commits, in their order, by objects that are proven by their ids.
+    /// The paths of a set that differ between two commits, in their order, by objects that are proven by their ids; also
+    /// those that a symlink or a submodule of the set leads to.
     pub fn changes_under(
         &self,
         paths: &Protect,
         from: &Commit,
         to: &Commit,
     ) -> Result<Vec<ChangedPath>, WorkspaceError> {
-        let (from, to) = std::thread::scope(|scope| {
-            let from = scope.spawn(|| self.files_of(from));
-            (finish(from), self.files_of(to))
+        let (before, after) = std::thread::scope(|scope| {
+            let before = scope.spawn(|| self.files_of(from));
+            (finish(before), self.files_of(to))
         });
-        let (from, to) = (from?, to?);
-        let mut changes = Vec::new();
-        let all: BTreeSet<&Vec<u8>> = from.keys().chain(to.keys()).collect();
-        for path in all.into_iter().filter(|path| paths.covers(from_bytes(path))) {
-            let change = match (from.get(path), to.get(path)) {
-                (None, _) => Change::Added,
-                (_, None) => Change::Deleted,
-                (before, after) if before == after => continue,
-                _ => Change::Changed,
-            };
-            changes.push(ChangedPath { path: shown(path), change });
-        }
-        Ok(changes)
+        let changes = changes(&before?, &after?);
+        let found = guard::protected(&self.git(), from, &changes, paths)?;
+        let change = |path: &[u8]| match &changes[path] {
+            Changed { before: None, .. } => Change::Added,
+            Changed { after: None, .. } => Change::Deleted,
+            Changed { .. } => Change::Changed,
+        };
+        Ok(found.into_iter().map(|path| ChangedPath { path: shown(path), change: change(path) }).collect())
     }
+}
+
+/// What differs between the files of two commits.
+fn changes(before: &Files, after: &Files) -> Changes {
+    let all: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
+    let differing = all.into_iter().filter(|path| before.get(*path) != after.get(*path));
+    let entry = |files: &Files, path: &Vec<u8>| files.get(path).map(|entry| entry.as_raw());
+    differing
+        .map(|path| (path.clone(), Changed { before: entry(before, path), after: entry(after, path) }))
+        .collect()
 }
 
 /// The lines that changed in one file.

@@ -147,6 +147,12 @@ pub enum WorkspaceError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A path that every goal protects is to be lifted.
+    #[error("`{path}` is always protected; make the change yourself, outside of the goal")]
+    AlwaysProtected {
+        /// The path.
+        path: String,
+    },
     /// A goal id or branch name that git would not take.
     #[error("`{name}` cannot be used as {role}: {reason}; choose another name")]
     BadName {

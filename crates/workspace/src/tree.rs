@@ -11,7 +11,7 @@ use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::git_dir::ObjectFormat;
-use crate::{Repository, WorkspaceError};
+use crate::{Repository, WorkspaceError, raw_diff};
 
 /// A file, symlink or submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,19 @@ pub(crate) enum Mode {
     Executable,
     Symlink,
     Submodule,
+}
+
+impl Entry {
+    /// As git prints it.
+    pub(crate) fn as_raw(&self) -> raw_diff::Entry {
+        let mode: &[u8] = match self.mode {
+            Mode::File => b"100644",
+            Mode::Executable => b"100755",
+            Mode::Symlink => b"120000",
+            Mode::Submodule => b"160000",
+        };
+        raw_diff::Entry { mode: mode.to_vec(), hash: self.id.clone().into_bytes() }
+    }
 }
 
 /// The files of a commit by their paths.

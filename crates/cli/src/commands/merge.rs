@@ -190,7 +190,8 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failur
     let binding = record.state.workspace.as_ref().ok_or_else(nothing)?;
     let last = record.state.last_attempt().ok_or_else(nothing)?.n.get();
     let (_, workspace) = workspace_of(home, &record.goal, binding)?;
-    Ok(workspace.candidate(last, &Protect::new(&record.goal.protect)?)?.commit)
+    let protect = Protect::of(&record.goal.protect, &record.goal.unprotect)?;
+    Ok(workspace.candidate(last, &protect)?.commit)
 }
 
 /// What a merge commit says.

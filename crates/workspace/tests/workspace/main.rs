@@ -11,6 +11,7 @@ mod in_place;
 mod merge;
 mod nested;
 mod protect;
+mod protect_through;
 mod removal;
 mod repository;
 mod support;
