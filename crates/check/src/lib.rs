@@ -17,6 +17,8 @@ mod judge;
 mod leftovers;
 mod pattern;
 mod program;
+mod section_values;
+mod sections;
 mod setup;
 mod stop;
 mod validate;

@@ -17,7 +17,7 @@ use crate::judge::Bench;
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
 use crate::validate::validate;
-use crate::{CheckError, leftovers};
+use crate::{CheckError, leftovers, sections};
 
 /// The longest part of a check's name in the name of its directory.
 const NAME_IN_PATH: usize = 40;
@@ -125,6 +125,7 @@ impl CheckRun<'_> {
         }
         let bench = Bench { run: self, checkout: checkout.path(), place: &place };
         let mut results = Vec::with_capacity(self.goal.checks.len());
+        results.extend(sections::changed(self, on_progress).await?);
         for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
             on_progress(Progress::Started { name: check.name.clone() });
             let result = bench.judge(check, run_dir, stop).await?;

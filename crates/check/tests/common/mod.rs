@@ -92,7 +92,7 @@ impl Bench {
     }
 
     pub(crate) fn candidate(&self) -> Candidate {
-        self.workspace.candidate(1, &Protect::new(&self.protect).unwrap()).unwrap()
+        self.workspace.candidate(1, &Protect::of(&self.protect, &[]).unwrap()).unwrap()
     }
 
     pub(crate) fn verify_dir(&self) -> PathBuf {
