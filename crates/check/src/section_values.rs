@@ -1,4 +1,4 @@
-//! The values of one section of a JSON, TOML or INI file, a line for each: equal lines mean equal values for every program
+//! The values of one section of a JSON, TOML, INI or go.mod file, a line for each: equal lines mean equal values for every program
 //! that reads the file.
 //!
 //! Where programs read a file differently, everything that one of them could take for the section is part of it: all of
@@ -22,6 +22,7 @@ pub(crate) fn values(section: &Section, file: &[u8]) -> Result<Vec<String>, Stri
         SectionFormat::Json => json(text, &section.keys()),
         SectionFormat::Toml => toml(text, &section.keys()),
         SectionFormat::Ini => ini(text, section.name()),
+        SectionFormat::GoMod => Ok(go_mod(text, section.name())),
     }
 }
 
@@ -194,6 +195,26 @@ fn is_plain_header(line: &str) -> bool {
     inner.is_some_and(|name| !name.trim().is_empty() && !name.contains(['[', ']', '#', ';']))
 }
 
+/// The directives with this name, each as its words; those in a block, too.
+fn go_mod(text: &str, directive: &str) -> Vec<String> {
+    let mut block: Option<String> = None;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let line = line.split("//").next().unwrap_or_default();
+        let spaced = line.replace('(', " ( ").replace(')', " ) ");
+        let words: Vec<&str> = spaced.split_whitespace().collect();
+        match (words.as_slice(), &block) {
+            ([], _) => {}
+            ([")", ..], Some(_)) => block = None,
+            ([name, "("], None) => block = Some((*name).to_owned()),
+            (words, Some(name)) if name == directive => found.push(format!("{name} {}", words.join(" "))),
+            (words, None) if words[0] == directive => found.push(words.join(" ")),
+            _ => {}
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use towline_workspace::Protect;
@@ -271,6 +292,15 @@ mod tests {
             assert_eq!(parts(&format!("[pytest]\na = 1\n{no_end}\nb = 2\n")), 4, "{no_end}");
         }
         assert_eq!(parts("[pytest]\na = 1\n[other]\nb = 2\n[pytest]\nc = 3\n"), 4);
+    }
+
+    #[test]
+    fn directives_of_a_go_module_are_found_in_lines_and_in_blocks() {
+        let text =
+            "module a // b\nreplace x => ./y\nreplace (\n\tp v1 => q v2 // c\n)\nrequire(\nreplace v1\n)\n";
+        assert_eq!(lines("go.mod#replace", text), ["replace x => ./y", "replace p v1 => q v2"]);
+        assert_eq!(lines("go.mod#module", text), ["module a"]);
+        assert_eq!(lines("go.mod#ignore", text), NOTHING);
     }
 
     #[test]

@@ -183,6 +183,9 @@ pub(crate) struct Run {
     /// Demand that the checks fail before any work, so that a check that cannot fail is caught first
     #[arg(long, conflicts_with = "goal")]
     pub(crate) red_first: bool,
+    /// Let this goal change a protected path, or a section such as `package.json#scripts`; may be given several times
+    #[arg(long, value_name = "PATH", conflicts_with = "goal")]
+    pub(crate) unprotect: Vec<String>,
     /// Go on with an existing goal instead of making one
     #[arg(long, value_name = "ID")]
     pub(crate) goal: Option<String>,

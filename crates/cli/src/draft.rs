@@ -12,7 +12,7 @@ use towline_config::{
 use towline_core::{
     AgentName, Budget, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
-use towline_workspace::{Protect, Repository};
+use towline_workspace::{Protect, Repository, protects_more_than_always};
 use uuid::Uuid;
 
 use crate::args::Run;
@@ -49,7 +49,8 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
         return Err(Failure::usage("--red-first needs a check").hint("give one: --check \"cargo test\""));
     }
     let protect = file.protect.unwrap_or(config.protect);
-    Protect::new(&protect)?;
+    let unprotect = [file.unprotect, run.unprotect.clone()].concat();
+    Protect::of(&protect, &unprotect)?;
     let id = GoalId::from_uuid(Uuid::now_v7());
     let mode = file.workspace.mode.unwrap_or(config.workspace.mode);
     let base = run.base.clone().or(file.workspace.base);
@@ -73,15 +74,15 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
         model: run.model.clone().or(file.model),
         agent_settings: file.agent_settings,
         protect,
-        unprotect: Vec::new(),
+        unprotect,
         workspace: WorkspaceSpec {
             repository: beginning.repository,
             mode: beginning.mode,
             base: beginning.base,
             setup,
             copy: file.workspace.copy.unwrap_or(config.workspace.copy),
-            generated: Vec::new(),
-            pass_env: Vec::new(),
+            generated: file.workspace.generated.unwrap_or(config.workspace.generated),
+            pass_env: file.workspace.pass_env.unwrap_or(config.workspace.pass_env),
             git: Some(beginning.git),
         },
         briefing: file.briefing.unwrap_or(config.briefing),
@@ -285,8 +286,14 @@ fn note_submodules(beginning: &Beginning, setup: &[String]) {
     }
 }
 
+/// What to print about a goal that leaves the tests to the agent.
+pub(crate) fn note_unprotected(goal: &Goal) -> Option<&'static str> {
+    (!protects_more_than_always(&goal.protect))
+        .then_some("note: tests are not protected (run towline init, or set [protect] paths)")
+}
+
 /// The first names of a list.
-fn few(names: &[String]) -> String {
+pub(crate) fn few(names: &[String]) -> String {
     let named = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > 5 { format!("{named} and {} more", names.len() - 5) } else { named }
 }

@@ -28,6 +28,8 @@ pub(crate) struct GoalReport {
     candidate: Option<String>,
     merged: Option<MergedReport>,
     checks_hash: String,
+    protect: Vec<String>,
+    unprotect: Vec<String>,
     attempts: Vec<AttemptReport>,
     usage: UsageReport,
     budget: Map<String, Value>,
@@ -189,6 +191,8 @@ impl GoalReport {
             candidate: state.candidate.as_ref().map(ToString::to_string),
             merged: state.merged.as_ref().map(MergedReport::of),
             checks_hash: goal.checks_hash(),
+            protect: goal.protect.clone(),
+            unprotect: goal.unprotect.clone(),
             attempts: state
                 .attempts
                 .iter()

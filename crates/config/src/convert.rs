@@ -57,6 +57,10 @@ pub struct WorkspaceConfig {
     pub setup: Vec<String>,
     /// Ignored files that a checkout needs.
     pub copy: Vec<String>,
+    /// Globs of tracked files that setup may change.
+    pub generated: Vec<String>,
+    /// Variables that checks and setup get although they look secret.
+    pub pass_env: Vec<String>,
 }
 
 /// A configuration, and how it came about.
@@ -171,6 +175,8 @@ fn read_workspace(settings: &Settings) -> WorkspaceConfig {
         base: settings.get(&["workspace", "base"]).unwrap_or_default(),
         setup: settings.get(&["workspace", "setup"]).unwrap_or_default(),
         copy: settings.get(&["workspace", "copy"]).unwrap_or_default(),
+        generated: settings.get(&["workspace", "generated"]).unwrap_or_default(),
+        pass_env: settings.get(&["workspace", "pass_env"]).unwrap_or_default(),
     }
 }
 

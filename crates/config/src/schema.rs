@@ -78,8 +78,14 @@ pub(crate) enum Shape {
     File,
     /// Patterns of paths, relative to the repository's root; at least one.
     Paths,
+    /// The same, where none is fine.
+    Globs,
+    /// Names of environment variables.
+    Variables,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The same, where earlier words are read as the ones of today.
+    Renamed(&'static [&'static str], &'static [(&'static str, &'static str)]),
     /// `[[checks]]`; the keys of one check are those of the table that begin with this key.
     Checks,
     /// A table that may hold anything.
@@ -98,6 +104,7 @@ impl Shape {
                 | Self::Pattern
                 | Self::File
                 | Self::Choice(_)
+                | Self::Renamed(..)
         )
     }
 }
@@ -157,10 +164,12 @@ const SHARED: &[Key] = &[
     acts("checks.committed", Shape::Flag),
     acts("checks.program", Shape::Command),
     acts("protect.paths", Shape::List),
-    acts("workspace.mode", Shape::Choice(&["worktree", "in-place"])),
+    acts("workspace.mode", Shape::Renamed(&["clone", "in-place"], &[("worktree", "clone")])),
     acts("workspace.base", Shape::Line),
     acts("workspace.setup", Shape::List),
     acts("workspace.copy", Shape::List),
+    acts("workspace.generated", Shape::Globs),
+    acts("workspace.pass_env", Shape::Variables),
 ];
 
 /// What only a configuration may say.
@@ -230,6 +239,7 @@ const GOAL: &[Key] = &[
     acts("args", Shape::List),
     acts("briefing", Shape::Flag),
     acts("red_first", Shape::Flag),
+    acts("unprotect", Shape::List),
     acts("labels", Shape::List),
     acts("metadata", Shape::Free),
     acts("origin.channel", Shape::Line),

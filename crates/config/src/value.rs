@@ -111,7 +111,20 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
         Shape::Pattern => pattern(value).map(Value::Text),
         Shape::File => file(value).map(Value::Text),
         Shape::Paths => paths(value).map(Value::List),
+        Shape::Globs => {
+            let fix = "write an array of patterns, such as `[\"src/generated/**\"]`";
+            each(value, fix, path_pattern).map(Value::List)
+        }
+        Shape::Variables => {
+            let fix = "write an array of names, such as `[\"DATABASE_URL\"]`";
+            each(value, fix, variable).map(Value::List)
+        }
         Shape::Choice(words) => choice(value, words).map(Value::Text),
+        Shape::Renamed(words, earlier) => {
+            let named = earlier.iter().find(|(word, _)| value.get_ref().as_str() == Some(word));
+            let word = named.map(|(_, word)| Ok((*word).to_owned()));
+            word.unwrap_or_else(|| choice(value, words)).map(Value::Text)
+        }
         Shape::Checks => Err(refuse(value, "write each check as a `[[checks]]` table")),
         Shape::Free => free(value).map(Value::Free),
     }
@@ -230,6 +243,24 @@ fn paths(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
         return Err(refuse_empty(value, FIX));
     }
     items.iter().map(path_pattern).collect()
+}
+
+/// A list, each item of which is read in the same way.
+fn each(
+    value: &Spanned<DeValue<'_>>,
+    fix: &str,
+    read: impl Fn(&Spanned<DeValue<'_>>) -> Result<String, Refused>,
+) -> Result<Vec<String>, Refused> {
+    value.get_ref().as_array().ok_or_else(|| refuse(value, fix))?.iter().map(read).collect()
+}
+
+fn variable(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let name = text(value)?;
+    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_word && name.chars().next().is_some_and(|first| !first.is_ascii_digit()) {
+        return Ok(name);
+    }
+    Err(refuse_content(value, "write the name of an environment variable, such as `\"DATABASE_URL\"`"))
 }
 
 fn path_pattern(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {

@@ -93,6 +93,20 @@ fn values_of_the_wrong_type_are_refused_with_what_to_write() {
 fn bad_values_are_refused_with_what_to_write() {
     assert_messages(&[
         (
+            "workspace.mode = \"container\"",
+            "`workspace.mode` cannot be `container` in FILE (line 1, column 18); use one of clone, in-place",
+        ),
+        (
+            "workspace.generated = [\"../a\"]",
+            "`workspace.generated` cannot be `../a` in FILE (line 1, column 24); \
+             name a path from the repository's root, without `..`, such as `\"src/**\"`",
+        ),
+        (
+            "workspace.pass_env = [\"A=1\"]",
+            "`workspace.pass_env` cannot be `A=1` in FILE (line 1, column 23); \
+             write the name of an environment variable, such as `\"DATABASE_URL\"`",
+        ),
+        (
             "[[checks]]\nrun = \"x\"\ntimeout = \"5 parsecs\"",
             "`checks.timeout` cannot be `5 parsecs` in FILE (line 3, column 11); \
              write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`",

@@ -42,6 +42,7 @@ mcp = { docs = { command = ["docs-mcp", "-v"] } }
 args = ["--fast"]
 briefing = false
 red_first = true
+unprotect = ["tests/login.rs"]
 labels = ["login", "urgent"]
 template = true
 after = ["1a2b3c4d"]
@@ -81,6 +82,8 @@ mode = "in-place"
 base = "main"
 setup = ["npm ci"]
 copy = [".env"]
+generated = ["src/schema.rs"]
+pass_env = ["DATABASE_URL"]
 "#;
 
 const YAML: &str = r#"
@@ -100,6 +103,7 @@ mcp:
 args: [--fast]
 briefing: false
 red_first: true
+unprotect: [tests/login.rs]
 labels: [login, urgent]
 template: true
 after: [1a2b3c4d]
@@ -119,6 +123,8 @@ workspace:
   base: main
   setup: [npm ci]
   copy: [.env]
+  generated: [src/schema.rs]
+  pass_env: [DATABASE_URL]
 "#;
 
 fn expected() -> GoalFile {
@@ -146,11 +152,14 @@ fn expected() -> GoalFile {
             denials: Some(7),
         },
         protect: Some(strings(&["tests/**"])),
+        unprotect: strings(&["tests/login.rs"]),
         workspace: WorkspaceOverrides {
             mode: Some(WorkspaceMode::InPlace),
             base: Some("main".to_owned()),
             setup: Some(strings(&["npm ci"])),
             copy: Some(strings(&[".env"])),
+            generated: Some(strings(&["src/schema.rs"])),
+            pass_env: Some(strings(&["DATABASE_URL"])),
         },
         briefing: Some(false),
         red_first: Some(true),

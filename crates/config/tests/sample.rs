@@ -119,6 +119,8 @@ fn sample_config() -> Config {
             base: "HEAD".to_owned(),
             setup: strings(&["npm ci"]),
             copy: strings(&[".env"]),
+            generated: strings(&["src/schema.rs"]),
+            pass_env: strings(&["DATABASE_URL"]),
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         agents: default_agents()
@@ -142,14 +144,14 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     let expected = vec![
         unused("budget.day.usd", 16),
         unused("defaults.max_parallel", 3),
-        unused("notify.command", 78),
-        unused("notify.webhook", 79),
+        unused("notify.command", 80),
+        unused("notify.webhook", 81),
     ];
     assert_eq!(loaded.warnings, expected);
     let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
         said[3],
-        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 79, column 1)"
+        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 81, column 1)"
     );
 }
 
@@ -159,7 +161,7 @@ fn every_key_changes_what_it_is_for() {
     let text = r#"
         checks = [{ run = "true", timeout = "1m", stdout = "x" }]
         protect.paths = ["a"]
-        workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"] }
+        workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"] }
         retention.logs = "8d"
         [defaults]
         agents = ["one", "claude"]
@@ -247,6 +249,8 @@ fn every_key_changes_what_it_is_for() {
             base: "main".to_owned(),
             setup: strings(&["b"]),
             copy: strings(&["c"]),
+            generated: strings(&["d/**"]),
+            pass_env: strings(&["_E1"]),
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
@@ -280,6 +284,8 @@ fn without_any_layer_the_defaults_hold() {
             base: "HEAD".to_owned(),
             setup: vec![],
             copy: vec![],
+            generated: vec![],
+            pass_env: vec![],
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         agents: default_agents(),

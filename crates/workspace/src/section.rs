@@ -1,4 +1,5 @@
-//! Names of sections in files: `package.json#scripts`, `pyproject.toml#tool.pytest`, `setup.cfg#tool:pytest`.
+//! Names of sections in files: `package.json#scripts`, `pyproject.toml#tool.pytest`, `setup.cfg#tool:pytest`,
+//! `go.mod#replace`.
 //!
 //! Only the names are read here; `towline-check` compares the values.
 
@@ -15,15 +16,18 @@ pub enum SectionFormat {
     Toml,
     /// There is one level of sections, so that dots have no meaning.
     Ini,
+    /// The directives of one name are a section.
+    GoMod,
 }
 
 /// The endings of files whose sections can be compared.
-const ENDINGS: [(&str, SectionFormat); 5] = [
+const ENDINGS: [(&str, SectionFormat); 6] = [
     (".json", SectionFormat::Json),
     (".toml", SectionFormat::Toml),
     (".cfg", SectionFormat::Ini),
     (".ini", SectionFormat::Ini),
     (".coveragerc", SectionFormat::Ini),
+    ("go.mod", SectionFormat::GoMod),
 ];
 
 /// A section of a file, or of all files that a pattern matches.
@@ -54,7 +58,7 @@ impl Section {
     pub fn keys(&self) -> Vec<&str> {
         match self.format {
             SectionFormat::Json | SectionFormat::Toml => self.name.split('.').collect(),
-            SectionFormat::Ini => vec![&self.name],
+            SectionFormat::Ini | SectionFormat::GoMod => vec![&self.name],
         }
     }
 
@@ -66,7 +70,7 @@ impl Section {
         let file = file.trim_start_matches("./").trim_start_matches('/');
         let known = ENDINGS.into_iter().find(|(ending, _)| file.ends_with(ending));
         let (_, format) = known.ok_or_else(|| {
-            bad("sections can be named in .json, .toml, .cfg and .ini files; a `#` in a file's name is written `[#]`")
+            bad("sections can be named in .json, .toml, .cfg, .ini and go.mod files; a `#` in a file's name is written `[#]`")
         })?;
         let section = Self { file: file.to_owned(), name: name.to_owned(), format };
         if section.keys().iter().any(|key| key.trim().is_empty()) {

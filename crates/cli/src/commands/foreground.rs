@@ -15,6 +15,7 @@ use towline_store::{GoalRecord, Store, StoreError};
 use crate::args::RunFormat;
 use crate::commands::typing::Typing;
 use crate::context::{Context, State};
+use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
 use crate::output;
 use crate::report::GoalReport;
@@ -188,6 +189,7 @@ fn conclude(
     }
     let paint = Paint::for_stdout(context);
     let mut lines = ending(paint, record);
+    lines.extend(note_unprotected(&record.goal).map(str::to_owned));
     let steps = next_steps(record, is_driven(home, record), first);
     lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);

@@ -8,6 +8,7 @@ mod look;
 mod node;
 mod others;
 mod plan;
+mod presets;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use crate::inspect::rows::{Mark, Row};
 use crate::view::Paint;
 use crate::{find, output};
 use file::Agents;
-use plan::{Command, Plan};
+use plan::{Command, Plan, Protection};
 
 const FILE: &str = "towline.toml";
 
@@ -67,6 +68,8 @@ struct Report {
     setup: Vec<String>,
     copy: Vec<String>,
     protect: Vec<String>,
+    #[serde(skip)]
+    protected: Vec<Protection>,
     /// What is missing for a goal to be done here, each with what to do about it.
     missing: Vec<Missing>,
     /// What to type next.
@@ -105,7 +108,8 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
         suggestions: plan.suggestions,
         setup: plan.setup,
         copy: plan.copy,
-        protect: plan.protect,
+        protect: plan.protect.iter().flat_map(|part| part.paths.clone()).collect(),
+        protected: plan.protect,
         text,
     };
     match (args.json, args.print) {
@@ -252,6 +256,16 @@ fn tell(paint: Paint, report: &Report) {
     report.next.iter().for_each(|command| output::tell(format_args!("  {command}")));
 }
 
+/// The first of what is protected for one reason, and how many there are.
+fn protected(part: &Protection) -> String {
+    const SHOWN: usize = 3;
+    let first = part.paths.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match part.paths.len().saturating_sub(SHOWN) {
+        0 => format!("{}: {first}", part.what),
+        more => format!("{}: {first} and {more} more in the file", part.what),
+    }
+}
+
 fn rows(report: &Report) -> Vec<Row> {
     let good = |label: &str, text: String| Row::new(Mark::Good, label, text);
     let mut rows = Vec::new();
@@ -264,7 +278,7 @@ fn rows(report: &Report) -> Vec<Row> {
     }
     rows.extend(report.setup.iter().map(|command| good("setup", command.clone())));
     rows.extend(report.copy.iter().map(|file| good("copy", file.clone())));
-    rows.push(good("protected", report.protect.join(", ")));
+    rows.extend(report.protected.iter().map(|part| good("protected", protected(part))));
     rows.extend(
         report
             .missing

@@ -8,7 +8,7 @@ use towline_store::GoalRecord;
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::context::Context;
-use crate::draft::{agents_of, draft};
+use crate::draft::{agents_of, draft, note_unprotected};
 use crate::failure::Failure;
 use crate::{candour, find, output};
 
@@ -32,6 +32,9 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
             output::say(format_args!(
                 "note: no checks, so the goal can end as unproven at best (--check CMD)"
             ));
+        }
+        if let Some(note) = note_unprotected(&draft.goal) {
+            output::say(format_args!("{note}"));
         }
     }
     candour::about(&state.home, &draft.goal, &draft.agents);

@@ -7,7 +7,7 @@ use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
 use crate::context::Context;
-use crate::draft::{CHANNEL, agents_of};
+use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
 use crate::report::GoalReport;
 use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits};
@@ -36,6 +36,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
+    facts.extend(protection(&record.goal));
     let limits = spent_of_limits(record, SystemClock.now());
     if !limits.is_empty() {
         facts.push(("spent", limits.join(" · ")));
@@ -53,6 +54,12 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         tell(&format!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the agent may not change, and what it may change nevertheless.
+fn protection(goal: &Goal) -> Vec<(&'static str, String)> {
+    let named = [("protected", &goal.protect), ("lifted", &goal.unprotect)];
+    named.into_iter().filter(|(_, paths)| !paths.is_empty()).map(|(name, paths)| (name, few(paths))).collect()
 }
 
 /// What a goal's file says about it.

@@ -38,6 +38,8 @@ pub struct GoalFile {
     pub budget: Budget,
     /// Globs of paths that stay as in the base.
     pub protect: Option<Vec<String>>,
+    /// Globs of paths, and sections, that this goal may change although they are protected.
+    pub unprotect: Vec<String>,
     /// Where the work happens.
     pub workspace: WorkspaceOverrides,
     /// Whether the first prompt explains unattended work.
@@ -65,6 +67,10 @@ pub struct WorkspaceOverrides {
     pub setup: Option<Vec<String>>,
     /// Ignored files that a checkout needs.
     pub copy: Option<Vec<String>>,
+    /// Globs of tracked files that setup may change.
+    pub generated: Option<Vec<String>>,
+    /// Variables that checks and setup get although they look secret.
+    pub pass_env: Option<Vec<String>>,
 }
 
 /// Where a goal came from, as far as its file says so.
@@ -90,6 +96,7 @@ impl Default for GoalFile {
             checks: None,
             budget: Budget::NONE,
             protect: None,
+            unprotect: Vec::new(),
             workspace: WorkspaceOverrides::default(),
             briefing: None,
             red_first: None,
@@ -174,11 +181,14 @@ fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<Goal
         checks: settings.get(&["checks"]),
         budget: read_budget(&settings),
         protect: settings.get(&["protect", "paths"]),
+        unprotect: settings.get(&["unprotect"]).unwrap_or_default(),
         workspace: WorkspaceOverrides {
             mode: workspace_mode(&settings),
             base: settings.get(&workspace("base")),
             setup: settings.get(&workspace("setup")),
             copy: settings.get(&workspace("copy")),
+            generated: settings.get(&workspace("generated")),
+            pass_env: settings.get(&workspace("pass_env")),
         },
         briefing: settings.get(&["briefing"]),
         red_first: settings.get(&["red_first"]),

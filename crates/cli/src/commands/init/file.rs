@@ -1,6 +1,6 @@
 //! The text of a `towline.toml`: what is planned, and in comments what else there is to say.
 
-use super::plan::{Command, Plan};
+use super::plan::{Command, Plan, Protection};
 
 /// What the file says about agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +86,20 @@ fn check(command: &Command) -> String {
 }
 
 fn protect_part(plan: &Plan) -> String {
+    let part = |part: &Protection| {
+        let paths: String = part.paths.iter().map(|path| format!("    {},\n", quoted(path))).collect();
+        format!("    # {}\n{paths}", part.what)
+    };
+    let parts: String = plan.protect.iter().map(part).collect();
+    let paths = if parts.is_empty() { "[]".to_owned() } else { format!("[\n{parts}]") };
     format!(
         "\
-# Whatever an agent does to these, they are judged and merged as they were: it cannot pass by changing a test.
-# For goals that are to write tests, take the folders with tests out.
+# Whatever an agent does to these, they are judged and merged as they were: it cannot pass by changing a test or what runs it.
+# Of a file with a `#`, only that section is protected: a change of it fails the check `protected`. `towline.toml` and every
+# `.gitattributes` are always protected. A goal that is to write tests lifts a path: towline run --unprotect \"tests/**\"
 [protect]
-paths = {}
-",
-        list(&plan.protect)
+paths = {paths}
+"
     )
 }
 

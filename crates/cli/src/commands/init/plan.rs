@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::presets::{can_be_in_pattern, protections};
 use super::tree::{TEST_FOLDERS, Tree, join};
 use super::{node, others, python};
 
@@ -44,6 +45,15 @@ pub(super) struct Command {
     pub(super) run: String,
 }
 
+/// Paths and sections that are protected for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Protection {
+    /// What they belong to.
+    pub(super) what: &'static str,
+    /// Their patterns.
+    pub(super) paths: Vec<String>,
+}
+
 /// What the file is to say about the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -56,7 +66,7 @@ pub(super) struct Plan {
     /// Ignored files that it needs.
     pub(super) copy: Vec<String>,
     /// What stays as it is.
-    pub(super) protect: Vec<String>,
+    pub(super) protect: Vec<Protection>,
     /// The programs that the commands need.
     pub(super) programs: BTreeSet<&'static str>,
 }
@@ -140,12 +150,12 @@ fn in_folder(folder: &str, run: &str) -> String {
     }
 }
 
-/// Folders with nothing but tests in them, and what decides how the work is judged.
-fn protected(tree: &Tree, folders: &[String]) -> Vec<String> {
+/// Folders with nothing but tests in them, and what decides whether checks pass.
+fn protected(tree: &Tree, folders: &[String]) -> Vec<Protection> {
     let has_files = |folder: &String| tree.below(folder).next().is_some();
     let tests = folders.iter().flat_map(|folder| TEST_FOLDERS.map(|name| join(folder, name)));
-    let is_glob = |folder: &String| folder.contains(['*', '?', '[', '{', '\\']);
-    let tests =
-        tests.filter(|folder| has_files(folder) && !is_glob(folder)).map(|folder| format!("{folder}/**"));
-    tests.chain(["towline.toml", ".gitattributes"].map(str::to_owned)).collect()
+    let tests = tests.filter(|folder| has_files(folder) && can_be_in_pattern(folder));
+    let tests = Protection { what: "tests", paths: tests.map(|folder| format!("{folder}/**")).collect() };
+    let tests = (!tests.paths.is_empty()).then_some(tests);
+    tests.into_iter().chain(protections(tree, folders)).collect()
 }

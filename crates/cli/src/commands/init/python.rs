@@ -75,7 +75,8 @@ pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
     Some(planned)
 }
 
-fn uses_pytest(tree: &Tree, folder: &str) -> bool {
+/// Whether a folder is tested by pytest.
+pub(super) fn uses_pytest(tree: &Tree, folder: &str) -> bool {
     let speak_of_it = [
         "pyproject.toml",
         "setup.cfg",

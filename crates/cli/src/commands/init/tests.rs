@@ -214,8 +214,48 @@ fn folders_with_nothing_but_tests_are_protected_and_ignored_environments_copied(
     ]);
     tree.add_ignored(".env");
     let plan = plan(&tree);
-    assert_eq!(plan.protect, ["tests/**", "web/__tests__/**", "towline.toml", ".gitattributes"]);
+    assert_eq!(plan.protect[0].paths, ["tests/**", "web/__tests__/**"]);
     assert_eq!(plan.copy, [".env"]);
+}
+
+fn protected(plan: &Plan) -> Vec<&str> {
+    plan.protect.iter().flat_map(|part| &part.paths).map(String::as_str).collect()
+}
+
+#[test]
+fn what_steers_each_runner_is_protected_where_the_runner_is_used() {
+    let plan = planned(&[
+        ("crates/a/Cargo.toml", "[package]"),
+        ("web/package.json", &package("jest")),
+        ("api/pytest.ini", ""),
+        ("go.mod", "module a"),
+        ("tools/Makefile", "test:"),
+        (".gitmodules", ""),
+        (".github/workflows/ci.yml", ""),
+    ]);
+    let parts: Vec<&str> = plan.protect.iter().map(|part| part.what).collect();
+    assert_eq!(parts, ["cargo", "node", "jest", "pytest", "go", "make", "submodules", "tools", "CI"]);
+    let all = protected(&plan);
+    for path in [
+        "crates/a/build.rs",
+        "crates/a/Cargo.toml#profile",
+        "web/package.json#scripts",
+        "web/package.json#jest",
+        "**/conftest.py",
+        "api/pyproject.toml#tool.pytest",
+        "**/*_test.go",
+        "tools/Makefile",
+        ".gitmodules",
+        ".github/**",
+    ] {
+        assert!(all.contains(&path), "{path} is not in {all:?}");
+    }
+    assert!(!all.iter().any(|path| path.starts_with("build.rs") || path.contains("mocha")), "{all:?}");
+    let mut once = all.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), all.len(), "something is there twice: {all:?}");
+    assert_eq!(protected(&planned(&[("README.md", "")])), Vec::<&str>::new());
 }
 
 #[test]
@@ -291,7 +331,7 @@ fn assert_file_says(plan: &Plan, agents: &Agents) {
     };
     assert_eq!(commands(&config.checks), planned(&plan.checks), "{written}");
     assert_eq!((config.workspace.setup, config.workspace.copy), (plan.setup.clone(), plan.copy.clone()));
-    assert_eq!(config.protect, plan.protect);
+    assert_eq!(config.protect, protected(plan));
     let names: Vec<String> = config.agents_in_order.iter().map(ToString::to_string).collect();
     match agents {
         Agents::Installed(expected) => assert_eq!(&names, expected),
