@@ -42,7 +42,7 @@ pub(crate) async fn changed(
 
 /// Whether the goal's protected sections are the same in a candidate and in the base.
 fn compare(repository: &Repository, goal: &Goal, candidate: &Commit) -> Result<Finding, CheckError> {
-    let protect = Protect::of(&goal.protect, &goal.unprotect)?;
+    let protect = Protect::of_goal(goal)?;
     let base = &goal.workspace.base;
     let mut differing = Vec::new();
     let mut lines = Vec::new();

@@ -98,7 +98,7 @@ impl CheckRun<'_> {
     async fn check_out(&self) -> Result<Verification, CheckError> {
         let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
         let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
-        let (protect, base) = (Protect::new(&self.goal.protect)?, self.goal.workspace.base.clone());
+        let (protect, base) = (Protect::of_goal(self.goal)?, self.goal.workspace.base.clone());
         blocking(move || {
             if let Some(changed) = repository.changes_under(&protect, &base, &commit)?.first() {
                 return Err(CheckError::NotProtected { change: changed.to_string() });
@@ -142,7 +142,7 @@ impl CheckRun<'_> {
     }
 
     fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
-        let protect = Protect::new(&self.goal.protect)?;
+        let protect = Protect::of_goal(self.goal)?;
         let generated = Protect::new(&self.goal.workspace.generated)?;
         Ok(Integrity::new(Arc::clone(checkout), protect, generated, self.setup_changes.clone()))
     }

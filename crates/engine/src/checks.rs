@@ -144,7 +144,7 @@ async fn candidate(
     let home = home.clone();
     let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
         let (repository, workspace) = workspace_of(&home, &goal, &binding)?;
-        let protect = Protect::of(&goal.protect, &goal.unprotect)?;
+        let protect = Protect::of_candidate(&goal)?;
         let candidate = workspace.candidate(attempt.get(), &protect)?;
         Ok((repository, candidate))
     });

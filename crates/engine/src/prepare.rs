@@ -132,7 +132,7 @@ async fn setup_changes(
     if goal.workspace.setup.is_empty() || goal.workspace.mode.is_in_place() {
         return Ok(BTreeMap::new());
     }
-    let protect = Protect::new(&goal.protect)?;
+    let protect = Protect::of_goal(goal)?;
     let found = tokio::task::spawn_blocking(move || workspace.setup_changes(&protect));
     Ok(found.await.map_err(|panic| Problem::Failed(panic.to_string()))??)
 }

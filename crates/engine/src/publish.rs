@@ -41,7 +41,7 @@ fn work_of(
         (Some(candidate), ..) => candidate.clone(),
         (None, Phase::Unproven, Some(last)) => {
             let (_, workspace) = workspace_of(home, goal, binding)?;
-            workspace.candidate(last.n.get(), &Protect::new(&goal.protect)?)?.commit
+            workspace.candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
         }
         _ => return Ok(None),
     };

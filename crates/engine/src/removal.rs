@@ -181,7 +181,7 @@ fn leave_in_place(
 
 /// Where the parts of a goal are, also of one whose workspace was made and never got ready.
 pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, WorkspaceError> {
-    let Goal { id, workspace, protect, unprotect, .. } = &record.goal;
+    let Goal { id, workspace, .. } = &record.goal;
     let never_ready = || WorkspaceBinding {
         path: home.workspace(*id).display().to_string(),
         branch: Some(branch_name(&record.goal)),
@@ -195,7 +195,7 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, Works
         branch: binding.branch.unwrap_or_else(|| branch_name(&record.goal)),
         base: binding.base,
         candidate: record.state.candidate.clone(),
-        protect: Protect::of(protect, unprotect)?,
+        protect: Protect::of_candidate(&record.goal)?,
     })
 }
 

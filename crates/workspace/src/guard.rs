@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use towline_core::Commit;
 
 use crate::git::{Git, records, shown};
-use crate::raw_diff::{Changed, Changes, Entry};
 use crate::paths::from_bytes;
+use crate::raw_diff::{Changed, Changes, Entry};
 use crate::{Protect, WorkspaceError};
 
 /// How many symlinks are followed from one path before it counts as a loop.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use towline_core::Goal;
+
 use crate::section::Section;
 use crate::{WorkspaceError, section};
 
@@ -40,6 +42,19 @@ impl Protect {
             anchored_above: compiled(paths.iter().flat_map(|path| path.above(Reach::Anchored)))?,
             ..Self::nothing()
         })
+    }
+
+    /// What no candidate of a goal may change: what the goal protects, and the files that are copied from the user's
+    /// checkout. A file of the agent's by one of their names would take their place.
+    pub fn of_candidate(goal: &Goal) -> Result<Self, WorkspaceError> {
+        let copies = goal.workspace.copy.iter().map(|path| globset::escape(path));
+        let protect: Vec<String> = goal.protect.iter().cloned().chain(copies).collect();
+        Self::of(&protect, &goal.unprotect)
+    }
+
+    /// What a goal protects.
+    pub fn of_goal(goal: &Goal) -> Result<Self, WorkspaceError> {
+        Self::of(&goal.protect, &goal.unprotect)
     }
 
     /// The protection of a goal: its patterns and sections without those that are lifted, and the files that are always

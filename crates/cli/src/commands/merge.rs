@@ -190,7 +190,7 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failur
     let binding = record.state.workspace.as_ref().ok_or_else(nothing)?;
     let last = record.state.last_attempt().ok_or_else(nothing)?.n.get();
     let (_, workspace) = workspace_of(home, &record.goal, binding)?;
-    let protect = Protect::of(&record.goal.protect, &record.goal.unprotect)?;
+    let protect = Protect::of_candidate(&record.goal)?;
     Ok(workspace.candidate(last, &protect)?.commit)
 }
 
