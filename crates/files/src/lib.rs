@@ -57,8 +57,18 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 /// Writes a file for its owner alone, in the place of whatever has its name: whole or not at all, as others see it. It is not
 /// forced to the disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, |file| file.write_all(bytes))
+}
+
+/// The same, and it survives a power cut.
+pub fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn place(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let draft = draft_of(path);
-    let written = create_new(&draft).and_then(|mut file| file.write_all(bytes));
+    let written = create_new(&draft).and_then(|mut file| write(&mut file));
     let placed = written.and_then(|()| fs::rename(&draft, path));
     if placed.is_err() {
         // The first error is the one to report.
@@ -135,6 +145,7 @@ mod tests {
         let inner = dir.path().join("a/b");
         create_private_dir(&inner).unwrap();
         replace(&inner.join("replaced"), b"1").unwrap();
+        replace_durably(&inner.join("replaced"), b"2").unwrap();
         append(&inner.join("appended")).unwrap().write_all(b"1").unwrap();
         create_new(&inner.join("created")).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -5,40 +5,34 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::dial::{dial, is_absence};
 use crate::error::ProcessError;
 use crate::files;
-use crate::identity::shim_process;
+use crate::guard::Guard;
+use crate::identity::{self, Identity};
 use crate::launch::{Deadline, Launch};
 use crate::link::Link;
-use crate::platform::{self, ProcessId, Signal};
+use crate::platform::Signal;
 use crate::record::ExitRecord;
+use crate::starting::{self, ShimProgram, log_excerpt};
 use crate::wire::{Lengths, Operation, Outcome};
 
-/// How long a shim may take to get ready; generous, for machines under load.
+/// How long a supervisor may take to get ready; generous, for machines under load.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait for a shim that is just starting, or just ending, before judging.
+/// How long to wait for a supervisor that is just starting, or just ending, before judging.
 const TRANSITION_PATIENCE: Duration = Duration::from_secs(5);
 const TRANSITION_PAUSE: Duration = Duration::from_millis(10);
-/// How much of the shim's own log goes into an error.
-const LOG_EXCERPT: usize = 500;
-
-/// The program that becomes the shim: the arguments are followed by the run's directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShimProgram {
-    /// The executable.
-    pub path: PathBuf,
-    /// What comes before the directory, such as `shim`.
-    pub args: Vec<String>,
-}
+/// How long a request may wait for its reply before the supervisor is looked at, and once more after that.
+const REPLY_PATIENCE: Duration = Duration::from_secs(5);
+/// The same for a write, which may wait for other clients and for the disk.
+const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a run has to say unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +53,7 @@ pub enum Notice {
 #[derive(Debug)]
 pub struct Shim {
     dir: PathBuf,
+    guard: Guard,
     state: Mutex<State>,
 }
 
@@ -85,55 +80,76 @@ pub async fn spawn(
 ) -> Result<Shim, ProcessError> {
     let (program, env, launch) = (program.clone(), env.clone(), launch.clone());
     let directory = dir.to_owned();
-    let started = tokio::task::spawn_blocking(move || start(&program, &directory, &launch, &env)).await;
-    let started =
-        started.map_err(io::Error::other).map_err(ProcessError::io("start the supervisor of", dir))??;
+    let started = tokio::task::spawn_blocking(move || starting::start(&program, &directory, &launch, &env));
+    let started = started.await.map_err(io::Error::other);
+    let started = started.map_err(ProcessError::io("start the supervisor of", dir))??;
+    let guard = Guard::started(started.supervised);
     let mut link = into_link(started.socket).map_err(ProcessError::io("use the socket of", dir))?;
-    match timeout(READY_PATIENCE, greeting(&mut link, dir)).await {
-        Ok(ready) => ready?,
-        Err(_) => {
-            if let Some(process) = started.process {
-                // It has not said that it runs anything; if it does, that dies with it.
-                let _ = platform::send(process, Signal::Kill);
-            }
-            return Err(ProcessError::ShimNotReady { dir: dir.to_owned() });
-        }
+    let greeted = timeout(READY_PATIENCE, greeting(&mut link, dir)).await;
+    if !matches!(greeted, Ok(Ok(Greeting::Ready))) {
+        // It has not said that it runs anything; if it does, that dies with it. By then its log is complete.
+        guard.end().await;
     }
-    Ok(Shim::new(dir, State::Connected(Box::new(link))))
+    match greeted {
+        Ok(Ok(Greeting::Ready)) => {}
+        Ok(Ok(Greeting::HungUp)) => {
+            return Err(ProcessError::ShimFailed { dir: dir.to_owned(), log: log_excerpt(dir) });
+        }
+        Ok(Err(error)) => return Err(error),
+        Err(_) => return Err(ProcessError::ShimNotReady { dir: dir.to_owned() }),
+    }
+    Ok(Shim::new(dir, guard, State::Connected(Box::new(link))))
 }
 
 /// Connects to a run that was started before, perhaps by another process. A run that has ended in the meantime
-/// gives a handle too: its next notices are the lengths and the record. [`ProcessError::Lost`] says that the
-/// shim is gone and left no record. The same is said of a run whose shim never got as far as to start.
+/// gives a handle too: its next notices are the lengths and the record on disk, which may be forged.
+/// [`ProcessError::Lost`] means that the supervisor is gone and left no record. The same is said of a run whose
+/// supervisor never got as far as to start.
 pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
     let give_up = Instant::now() + TRANSITION_PATIENCE;
+    let lost = || ProcessError::Lost { dir: dir.to_owned() };
     loop {
-        // Looked at before the record: a shim that is gone by now has written its record before.
-        let shim = shim_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
-        let runs = shim.is_some_and(ProcessId::is_running);
-        if let Some(record) = ExitRecord::read(dir)? {
-            return Ok(Shim::new(dir, ended(record)));
-        }
-        match connect_socket(dir).await {
-            Ok(stream) => return Ok(Shim::new(dir, State::Connected(Box::new(Link::new(stream))))),
-            Err(error) if !is_absence(&error) => {
-                return Err(ProcessError::io("connect to the socket in", dir)(error));
+        let is_late = Instant::now() >= give_up;
+        match identity::look_up(dir).map_err(ProcessError::io("read the process number in", dir))? {
+            Identity::Running(process) => match dial(dir, process).await {
+                Ok(stream) => {
+                    let state = State::Connected(Box::new(Link::new(stream)));
+                    return Ok(Shim::new(dir, Guard::found(process), state));
+                }
+                Err(error) if !is_absence(&error) => {
+                    return Err(ProcessError::io("connect to the socket in", dir)(error));
+                }
+                // Between its start and its socket, or between its socket and its end.
+                Err(_) if !is_late => sleep(TRANSITION_PAUSE).await,
+                Err(_) => return Err(ProcessError::Disconnected { dir: dir.to_owned() }),
+            },
+            Identity::Gone => return on_disk(dir)?.ok_or_else(lost),
+            Identity::Unknown => {
+                if let Some(ended) = on_disk(dir)? {
+                    return Ok(ended);
+                }
+                if !dir.join(files::LAUNCH).exists() {
+                    let nothing = io::Error::from(io::ErrorKind::NotFound);
+                    return Err(ProcessError::io("find a run in", dir)(nothing));
+                }
+                if is_late {
+                    return Err(lost());
+                }
+                sleep(TRANSITION_PAUSE).await;
             }
-            Err(_) if shim.is_some() && !runs => return Err(ProcessError::Lost { dir: dir.to_owned() }),
-            Err(error) if shim.is_none() && !dir.join(files::LAUNCH).exists() => {
-                return Err(ProcessError::io("find a run in", dir)(error));
-            }
-            // Between its start and its socket, or between its socket and its end.
-            Err(_) if Instant::now() < give_up => sleep(TRANSITION_PAUSE).await,
-            Err(_) if runs => return Err(ProcessError::Disconnected { dir: dir.to_owned() }),
-            Err(_) => return Err(ProcessError::Lost { dir: dir.to_owned() }),
         }
     }
 }
 
+/// A handle on a run that has ended, by its record on disk.
+fn on_disk(dir: &Path) -> Result<Option<Shim>, ProcessError> {
+    let record = ExitRecord::read(dir)?;
+    Ok(record.map(|record| Shim::new(dir, Guard::none(), ended(record))))
+}
+
 impl Shim {
-    fn new(dir: &Path, state: State) -> Self {
-        Self { dir: dir.to_owned(), state: Mutex::new(state) }
+    fn new(dir: &Path, guard: Guard, state: State) -> Self {
+        Self { dir: dir.to_owned(), guard, state: Mutex::new(state) }
     }
 
     /// The run's directory.
@@ -182,26 +198,31 @@ impl Shim {
 
     /// Waits for the next notice. May be dropped and called again without losing one. After
     /// [`Notice::Exited`] it gives the same again.
+    ///
+    /// Of a run that [`spawn`] started, the end is what its supervisor reported on this connection. If it was killed before that,
+    /// its tree is ended, and the run is [`ProcessError::Lost`], whatever is on disk.
     pub async fn next(&mut self) -> Result<Notice, ProcessError> {
-        let dir = &self.dir;
-        let state = self.state.get_mut();
+        let Self { dir, guard, state } = self;
+        let state = state.get_mut();
         loop {
-            match state {
+            let link = match state {
                 State::Ended { record, untold } => {
                     return Ok(untold.take().map_or_else(|| Notice::Exited((**record).clone()), grown));
                 }
-                State::Connected(link) => {
-                    if let Some(lengths) = link.take_grown() {
-                        return Ok(grown(lengths));
-                    }
-                    if let Some(record) = link.exited() {
-                        return Ok(Notice::Exited(record.clone()));
-                    }
-                    if link.is_closed() {
-                        *state = ended(record_after_hangup(dir).await?);
-                    } else {
-                        link.step(dir).await?;
-                    }
+                State::Connected(link) => link,
+            };
+            if let Some(lengths) = link.take_grown() {
+                return Ok(grown(lengths));
+            }
+            if let Some(record) = link.exited() {
+                return Ok(Notice::Exited(record.clone()));
+            }
+            if link.is_closed() {
+                *state = ended(record_after_hangup(dir, guard).await?);
+            } else {
+                match timeout_at(guard.next_look(), link.step(dir)).await {
+                    Ok(step) => step?,
+                    Err(_) => guard.look().await,
                 }
             }
         }
@@ -211,7 +232,7 @@ impl Shim {
         let mut state = self.state.lock().await;
         let dir = || self.dir.clone();
         let State::Connected(link) = &mut *state else { return Err(ProcessError::Ended { dir: dir() }) };
-        match link.request(op, payload, &self.dir).await? {
+        match self.ask(link, op, payload).await? {
             Some(Outcome::Done) => Ok(()),
             Some(Outcome::Ended) => Err(ProcessError::Ended { dir: dir() }),
             Some(Outcome::StdinClosed) => Err(ProcessError::StdinClosed { dir: dir() }),
@@ -220,9 +241,39 @@ impl Shim {
             // The record is not taken over here, so that `next` tells everything in its order.
             None => match link.exited() {
                 Some(_) => Err(ProcessError::Ended { dir: dir() }),
-                None => record_after_hangup(&self.dir).await.and(Err(ProcessError::Ended { dir: dir() })),
+                None => {
+                    record_after_hangup(&self.dir, &self.guard).await?;
+                    Err(ProcessError::Ended { dir: dir() })
+                }
             },
         }
+    }
+
+    /// Sends a request and waits for its reply, for a bounded time; `None` if the supervisor hangs up. One that was suspended is
+    /// woken. If it still does not answer to a request that ends the run, or is suspended again, it is ended with its tree.
+    async fn ask(
+        &self,
+        link: &mut Link,
+        op: Operation,
+        payload: &[u8],
+    ) -> Result<Option<Outcome>, ProcessError> {
+        let patience = if matches!(op, Operation::Write { .. }) { WRITE_PATIENCE } else { REPLY_PATIENCE };
+        let id = link.send_later(op, payload);
+        if let Ok(reply) = timeout(patience, link.reply(id, &self.dir)).await {
+            return reply;
+        }
+        self.guard.wake();
+        if let Ok(reply) = timeout(REPLY_PATIENCE, link.reply(id, &self.dir)).await {
+            return reply;
+        }
+        if matches!(op, Operation::Stop | Operation::Kill) || self.guard.is_suspended() {
+            self.guard.end().await;
+            // What it reported before that still counts.
+            if let Ok(reply) = timeout(REPLY_PATIENCE, link.reply(id, &self.dir)).await {
+                return reply;
+            }
+        }
+        Err(ProcessError::Unresponsive { dir: self.dir.clone() })
     }
 }
 
@@ -242,132 +293,43 @@ fn unless_ended(result: Result<(), ProcessError>) -> Result<(), ProcessError> {
     }
 }
 
-/// The shim hung up: with a record the run has ended, without one either the shim is lost or only we are.
-async fn record_after_hangup(dir: &Path) -> Result<ExitRecord, ProcessError> {
+/// The supervisor hung up without a word about the end. Of a run that we started, nothing else counts. Otherwise the record on
+/// disk does, once the supervisor is gone.
+async fn record_after_hangup(dir: &Path, guard: &Guard) -> Result<ExitRecord, ProcessError> {
+    let lost = || ProcessError::Lost { dir: dir.to_owned() };
+    if guard.is_starter() {
+        guard.end().await;
+        return Err(lost());
+    }
     let give_up = Instant::now() + TRANSITION_PATIENCE;
-    loop {
-        let shim = shim_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
-        let runs = shim.is_some_and(ProcessId::is_running);
-        if let Some(record) = ExitRecord::read(dir)? {
-            return Ok(record);
-        }
-        if !runs {
-            return Err(ProcessError::Lost { dir: dir.to_owned() });
-        }
+    while guard.is_running() {
         // A dying process closes its sockets a moment before it is seen to be dead.
         if Instant::now() >= give_up {
             return Err(ProcessError::Disconnected { dir: dir.to_owned() });
         }
         sleep(TRANSITION_PAUSE).await;
     }
+    ExitRecord::read(dir)?.ok_or_else(lost)
 }
 
-struct Started {
-    socket: StdUnixStream,
-    process: Option<ProcessId>,
-}
-
-fn start(
-    program: &ShimProgram,
-    dir: &Path,
-    launch: &Launch,
-    env: &BTreeMap<String, String>,
-) -> Result<Started, ProcessError> {
-    files::create_private_dir(dir).map_err(ProcessError::io("create", dir))?;
-    let dir = dir.canonicalize().map_err(ProcessError::io("find", dir))?;
-    write_launch(&dir, launch)?;
-    let log_path = dir.join(files::SHIM_LOG);
-    let log = files::append_private(&log_path).map_err(ProcessError::io("create", &log_path))?;
-    let not_started = |source| ProcessError::ShimNotStarted { program: program.path.clone(), source };
-    let (ours, theirs) = StdUnixStream::pair().map_err(not_started)?;
-    let child = shim_command(program, &dir)
-        .env_clear()
-        .envs(env)
-        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::from(log))
-        .spawn()
-        .map_err(|source| {
-            // Nothing ran, so the directory is free again.
-            let _ = std::fs::remove_file(dir.join(files::LAUNCH));
-            not_started(source)
-        })?;
-    let process = ProcessId::of(child.id());
-    reap_in_background(child);
-    Ok(Started { socket: ours, process })
-}
-
-#[expect(clippy::disallowed_methods, reason = "this crate starts the shims")]
-fn shim_command(program: &ShimProgram, dir: &Path) -> Command {
-    let mut command = Command::new(&program.path);
-    command.args(&program.args).arg(dir);
-    command
-}
-
-fn write_launch(dir: &Path, launch: &Launch) -> Result<(), ProcessError> {
-    let path = dir.join(files::LAUNCH);
-    let json = launch.to_json().map_err(|source| ProcessError::UnwritableLaunch { source })?;
-    let mut file = files::create_private(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => ProcessError::DirectoryInUse { dir: dir.to_owned() },
-        _ => ProcessError::io("create", &path)(error),
-    })?;
-    io::Write::write_all(&mut file, &json).map_err(ProcessError::io("write", &path))
-}
-
-/// Waits for the shim's end in a thread of its own, so that it does not stay behind as a zombie. A task would
-/// not do: the shim may outlive the runtime, which waits for its blocking tasks before it shuts down.
-fn reap_in_background(mut child: Child) {
-    let _ =
-        std::thread::Builder::new().name("shim-reaper".to_owned()).stack_size(64 * 1024).spawn(move || {
-            let _ = child.wait();
-        });
-}
-
-fn into_link(socket: StdUnixStream) -> io::Result<Link> {
+fn into_link(socket: std::os::unix::net::UnixStream) -> io::Result<Link> {
     socket.set_nonblocking(true)?;
     UnixStream::from_std(socket).map(Link::new)
 }
 
-/// The first lengths are the sign that the shim has the run in hand.
-async fn greeting(link: &mut Link, dir: &Path) -> Result<(), ProcessError> {
+#[must_use]
+enum Greeting {
+    Ready,
+    HungUp,
+}
+
+/// The first lengths are the sign that the supervisor has the run in hand.
+async fn greeting(link: &mut Link, dir: &Path) -> Result<Greeting, ProcessError> {
     while !link.has_grown() {
         if link.is_closed() {
-            if ExitRecord::read(dir)?.is_some() {
-                return Ok(());
-            }
-            return Err(ProcessError::ShimFailed { dir: dir.to_owned(), log: log_excerpt(dir) });
+            return Ok(Greeting::HungUp);
         }
         link.step(dir).await?;
     }
-    Ok(())
-}
-
-fn log_excerpt(dir: &Path) -> String {
-    let log = std::fs::read(dir.join(files::SHIM_LOG)).unwrap_or_default();
-    let text = String::from_utf8_lossy(log.get(log.len().saturating_sub(LOG_EXCERPT)..).unwrap_or_default());
-    let text = text.trim();
-    if text.is_empty() { "it said nothing".to_owned() } else { text.to_owned() }
-}
-
-/// The path of a socket is limited to about a hundred bytes, directories are not: the way through a descriptor
-/// of the directory is always short.
-#[cfg(target_os = "linux")]
-async fn connect_socket(dir: &Path) -> io::Result<UnixStream> {
-    use std::os::fd::AsRawFd;
-
-    use rustix::fs::{Mode, OFlags};
-
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(dir, flags, Mode::empty())?;
-    UnixStream::connect(format!("/proc/self/fd/{}/{}", directory.as_raw_fd(), files::SOCKET)).await
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn connect_socket(dir: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(dir.join(files::SOCKET)).await
-}
-
-/// Whether the error says that nobody listens, as against that we may not ask.
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    Ok(Greeting::Ready)
 }

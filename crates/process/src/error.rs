@@ -59,8 +59,8 @@ pub enum ProcessError {
         /// The run's directory.
         dir: PathBuf,
     },
-    /// The shim is gone and left no exit record: what became of the program is not known.
-    #[error("the supervisor of {dir} is gone and left no exit record; look for what it ran before going on")]
+    /// The supervisor is gone and did not report the end: what became of the program is not known.
+    #[error("the supervisor of {dir} was killed before it reported how the run ended")]
     Lost {
         /// The run's directory.
         dir: PathBuf,
@@ -68,6 +68,12 @@ pub enum ProcessError {
     /// The connection broke although the shim lives.
     #[error("the connection to the supervisor of {dir} broke; connect again")]
     Disconnected {
+        /// The run's directory.
+        dir: PathBuf,
+    },
+    /// The supervisor lives and did not answer in time.
+    #[error("the supervisor of {dir} does not answer; the machine or its disk may be overloaded")]
+    Unresponsive {
         /// The run's directory.
         dir: PathBuf,
     },

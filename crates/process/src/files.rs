@@ -1,4 +1,4 @@
-//! The files of a run's directory: their names, and how they are created so that only their owner reads them.
+//! The files of a run's directory: their names, and how much of them is read.
 //!
 //! | file | written by | holds |
 //! | --- | --- | --- |
@@ -8,10 +8,9 @@
 //! | `shim.sock`, `shim.pid`, `shim.log` | shim | its socket, its identity, its own errors |
 //! | `exit.json` | shim | the exit record, there only once the whole tree is gone |
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +21,11 @@ pub(crate) const SOCKET: &str = "shim.sock";
 pub(crate) const SHIM_PID: &str = "shim.pid";
 pub(crate) const SHIM_LOG: &str = "shim.log";
 pub(crate) const EXIT: &str = "exit.json";
+
+/// More than a record or an identity ever has.
+const SMALL_BYTES: u64 = 1024 * 1024;
+/// More than the system takes as arguments of a program.
+const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One of the two streams a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,34 +50,6 @@ impl Stream {
     }
 }
 
-/// Creates a directory, and what leads to it, that only its owner may enter.
-pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
-/// Creates a file that must not exist yet, readable by its owner only.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// Opens a file to append to, creating it readable by its owner only.
-pub(crate) fn append_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
-
-/// Puts a whole file in place at once: a reader finds the old one or the new one.
-pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    stage(dir, name, bytes)?;
-    std::fs::rename(staged_path(dir, name), dir.join(name))
-}
-
-/// Like [`replace`], and holds after a power cut too.
-pub(crate) fn replace_durably(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    stage(dir, name, bytes)?.sync_all()?;
-    std::fs::rename(staged_path(dir, name), dir.join(name))?;
-    File::open(dir)?.sync_all()
-}
-
 /// Waits until files are on the disk, for all of them at the same time: one after the other they would each wait for a
 /// write of their own.
 pub(crate) fn sync_together<'a>(files: impl Iterator<Item = &'a File>) -> io::Result<()> {
@@ -91,33 +67,29 @@ pub(crate) fn sync_together<'a>(files: impl Iterator<Item = &'a File>) -> io::Re
     })
 }
 
-fn stage(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<File> {
-    let path = staged_path(dir, name);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    Ok(file)
-}
-
-fn staged_path(dir: &Path, name: &str) -> PathBuf {
-    dir.join(format!("{name}.tmp"))
-}
-
 /// Opens a file to read; `None` when it does not exist.
 pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+    match towline_files::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Reads a small file whole; `None` when it does not exist.
-pub(crate) fn read_if_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Reads a record whole; `None` when it does not exist.
+pub(crate) fn read_record(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    towline_files::read_if_present(path, SMALL_BYTES)
+}
+
+/// What is in an open file, as far as a record can go.
+pub(crate) fn read_small(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(SMALL_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+pub(crate) fn read_launch(dir: &Path) -> io::Result<Vec<u8>> {
+    towline_files::read(&dir.join(LAUNCH), LAUNCH_BYTES)
 }
 
 #[cfg(test)]

@@ -1,17 +1,61 @@
-//! Who the shim of a run is: `shim.pid`, which tells a living shim from a later process with the same number.
+//! Who the supervisor of a run is: `shim.pid`, with a lock on it that its supervisor holds for as long as it lives.
+//!
+//! Anyone who runs as the same user can write that file. So what it says counts only if the system reports that the process it names
+//! holds the lock: nobody can lock a file for another process.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::files;
-use crate::platform::ProcessId;
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 
-/// The identity the run's shim wrote down at its start; `None` when it never got that far.
-pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
-    let bytes = files::read_if_present(&dir.join(files::SHIM_PID))?;
-    bytes.map(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::from)).transpose()
+use crate::files;
+use crate::platform::{self, ProcessId};
+
+/// What is known of a run's supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// It never got as far as to write its file.
+    Unknown,
+    /// It has ended, or the file names a process that is no supervisor of this run.
+    Gone,
+    Running(ProcessId),
 }
 
-pub(crate) fn write_shim_process(dir: &Path, shim: ProcessId) -> io::Result<()> {
-    files::replace(dir, files::SHIM_PID, &serde_json::to_vec(&shim)?)
+/// The living supervisor of a run, if there is one.
+pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
+    Ok(match look_up(dir)? {
+        Identity::Running(process) => Some(process),
+        Identity::Gone | Identity::Unknown => None,
+    })
+}
+
+pub(crate) fn look_up(dir: &Path) -> io::Result<Identity> {
+    let Some(file) = files::open_if_present(&dir.join(files::SHIM_PID))? else {
+        return Ok(Identity::Unknown);
+    };
+    let Some(holder) = holder_of(&file)? else { return Ok(Identity::Gone) };
+    let Ok(recorded) = serde_json::from_slice::<ProcessId>(&files::read_small(file)?) else {
+        return Ok(Identity::Gone);
+    };
+    let is_it = recorded.pid == holder && platform::is_ours(holder) && recorded.is_running();
+    Ok(if is_it { Identity::Running(recorded) } else { Identity::Gone })
+}
+
+/// The process that holds the lock on a file.
+fn holder_of(file: &File) -> io::Result<Option<u32>> {
+    let lock = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
+    Ok(lock.and_then(|lock| lock.pid).and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()))
+}
+
+/// Records that this process is the supervisor. It is for as long as the file that is given back stays open, and no other
+/// handle of the same file may be closed meanwhile: that would release the lock.
+pub(crate) fn claim(dir: &Path, me: ProcessId) -> io::Result<File> {
+    let draft = dir.join(format!("{}.{}.tmp", files::SHIM_PID, me.pid));
+    let mut file = towline_files::create_new(&draft)?;
+    file.write_all(&serde_json::to_vec(&me)?)?;
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    std::fs::rename(draft, dir.join(files::SHIM_PID))?;
+    Ok(file)
 }

@@ -104,13 +104,13 @@ impl IndexWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::create_private;
+    use towline_files::create_new;
 
     #[test]
     fn bursts_are_joined_and_streams_kept_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
-        let mut index = IndexWriter::new(create_private(&path).unwrap());
+        let mut index = IndexWriter::new(create_new(&path).unwrap());
         index.grew(Stream::Stdout, 0, 5, 1000).unwrap();
         index.grew(Stream::Stdout, 5, 5, 1049).unwrap();
         index.grew(Stream::Stderr, 0, 2, 1049).unwrap();

@@ -6,13 +6,16 @@
 //! ([`shim::main`]), its client ([`spawn`], [`connect`], [`Shim`]), and the readers of what it wrote
 //! ([`LogReader`], [`LineFramer`], [`OutputTimes`], [`merged_tail`], [`ExitRecord`]).
 //!
-//! It never knows what the program is or why it runs, and it uses no other crate of the project.
+//! It never knows what the program is or why it runs.
 
 mod client;
 mod clock;
+mod dial;
+mod digest;
 mod error;
 mod files;
 mod framer;
+mod guard;
 mod identity;
 mod index;
 mod launch;
@@ -20,13 +23,15 @@ mod link;
 mod log_reader;
 mod output_times;
 mod platform;
+mod reaper;
 mod record;
 pub mod shim;
+mod starting;
 mod sweep;
 mod tail;
 mod wire;
 
-pub use client::{Notice, Shim, ShimProgram, connect, spawn};
+pub use client::{Notice, Shim, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
@@ -36,5 +41,6 @@ pub use log_reader::{CHUNK_BYTES, LogReader};
 pub use output_times::OutputTimes;
 pub use platform::{ProcessId, Signal, descendants};
 pub use record::{ExitRecord, SpawnError, SpawnErrorKind, StopCause};
-pub use sweep::{end_processes, processes_with_env};
+pub use starting::ShimProgram;
+pub use sweep::{end_processes, end_supervisor, processes_with_env};
 pub use tail::merged_tail;

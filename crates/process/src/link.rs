@@ -63,17 +63,16 @@ impl Link {
         self.closed
     }
 
-    /// Sends a request, with the bytes that follow it, and waits for its reply; `None` if the shim hangs up.
-    pub(crate) async fn request(
-        &mut self,
-        op: Operation,
-        payload: &[u8],
-        dir: &Path,
-    ) -> Result<Option<Outcome>, ProcessError> {
+    /// Queues a request with the bytes that follow it. Its reply is asked for by the number that is given back.
+    pub(crate) fn send_later(&mut self, op: Operation, payload: &[u8]) -> u64 {
         self.last_id += 1;
-        let id = self.last_id;
-        self.outbox.extend(wire::line(&Request { id, op }));
+        self.outbox.extend(wire::line(&Request { id: self.last_id, op }));
         self.outbox.extend_from_slice(payload);
+        self.last_id
+    }
+
+    /// Waits for the reply to a request; `None` if the supervisor hangs up.
+    pub(crate) async fn reply(&mut self, id: u64, dir: &Path) -> Result<Option<Outcome>, ProcessError> {
         loop {
             if let Some((_, outcome)) = self.reply.take_if(|(replied, _)| *replied == id) {
                 return Ok(Some(outcome));

@@ -74,7 +74,7 @@ mod tests {
         let mut reader = LogReader::output(dir.path(), Stream::Stdout, 0);
         assert_eq!(reader.read().unwrap(), b"");
 
-        let mut log = files::append_private(&dir.path().join("stdout.log")).unwrap();
+        let mut log = towline_files::append(&dir.path().join("stdout.log")).unwrap();
         log.write_all(b"one").unwrap();
         assert_eq!(reader.read().unwrap(), b"one");
         assert_eq!(reader.read().unwrap(), b"");

@@ -108,7 +108,7 @@ mod tests {
     fn a_growing_index_is_followed_and_half_a_line_waits_for_the_rest() {
         let (dir, mut times) = times(b"stdout 0 10 1000\nstdout 10 1");
         assert_eq!(times.at(20).unwrap(), None);
-        let mut index = files::append_private(&dir.path().join("index")).unwrap();
+        let mut index = towline_files::append(&dir.path().join("index")).unwrap();
         index.write_all(b"0 2000\n").unwrap();
         assert_eq!(times.at(20).unwrap(), Some(2000));
         assert_eq!(times.at(21).unwrap(), None);

@@ -1,4 +1,6 @@
-//! How a run ended: `exit.json`, written by the shim once nothing of the tree is left.
+//! How a run ended. The supervisor reports it on its connections once nothing of the tree is left, and writes it to `exit.json`.
+//!
+//! A file can be forged: only what came over a connection that this process made when it started the run may decide anything.
 
 use std::path::Path;
 
@@ -28,6 +30,12 @@ pub struct ExitRecord {
     pub stdout_bytes: u64,
     /// The length of `stderr.log`.
     pub stderr_bytes: u64,
+    /// The SHA-256 of what was written to `stdout.log`, in hexadecimal. Not there when the program itself writes the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_sha256: Option<String>,
+    /// The same for `stderr.log`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_sha256: Option<String>,
 }
 
 /// Why the shim ended a program that was still running.
@@ -69,7 +77,7 @@ impl ExitRecord {
     /// Reads the exit record of a run; `None` while there is none.
     pub fn read(dir: &Path) -> Result<Option<Self>, ProcessError> {
         let path = dir.join(files::EXIT);
-        let Some(bytes) = files::read_if_present(&path).map_err(ProcessError::io("read", &path))? else {
+        let Some(bytes) = files::read_record(&path).map_err(ProcessError::io("read", &path))? else {
             return Ok(None);
         };
         serde_json::from_slice(&bytes).map(Some).map_err(|source| ProcessError::Corrupt { path, source })

@@ -1,8 +1,8 @@
-//! Finding and ending processes whose shim is gone.
+//! Finding and ending processes, those below a supervisor and those that have lost it.
 //!
-//! When a shim is killed, the program dies with it, but what the program had started is handed to the system's
-//! first process and no longer found by descent. What such processes cannot shed is the environment they were
-//! started with: a value that is unique to a run finds them.
+//! When a supervisor is killed, the program dies with it. What the program had started comes to the process that started the
+//! supervisor (`reaper`). If that is gone too, such processes are no longer found by descent. A value in their environment that is
+//! unique to a run finds those that did not start with another one.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -12,9 +12,8 @@ use crate::platform::{self, Delivery, ProcessId, Signal};
 /// Rounds of freezing before the kill; a tree that still grows after so many is met again in the next pass.
 const FREEZE_ROUNDS: usize = 8;
 
-/// Running processes that were started with `name=value` in their environment. A run's shim has the
-/// environment of its program, so a living one is among them. Only processes of the same user can be seen. Empty
-/// where the system offers no way to look.
+/// Running processes that were started with `name=value` in their environment. Only processes of the same user can be seen, and
+/// not supervisors, which refuse to be looked at. Empty where the system offers no way to look.
 pub fn processes_with_env(name: &str, value: &str) -> Vec<ProcessId> {
     platform::environment_has(format!("{name}={value}").as_bytes())
 }
@@ -31,6 +30,18 @@ pub fn end_processes(mut find: impl FnMut() -> Vec<ProcessId>, patience: Duratio
         freeze_and_kill(&mut find, |_, _| ());
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Ends a supervisor and everything below it, from outside. Gives back what is still there after `patience`. Blocks.
+pub fn end_supervisor(supervisor: ProcessId, patience: Duration) -> Vec<ProcessId> {
+    let tree = || {
+        if !supervisor.is_running() {
+            return Vec::new();
+        }
+        // The supervisor comes first: it is stopped before its tree could be handed on.
+        std::iter::once(supervisor).chain(platform::descendants(supervisor.pid)).collect()
+    };
+    end_processes(tree, patience)
 }
 
 /// One pass of ending: stops everything that `find` finds, until it finds nothing new, and only then kills.

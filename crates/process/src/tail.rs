@@ -13,6 +13,8 @@ use crate::index::Entry;
 
 /// How much of the index is looked at first; doubled until it covers what is asked for.
 const FIRST_WINDOW: u64 = 16 * 1024;
+/// And how much at most. An index that says nothing in so many bytes was not written by a supervisor.
+const LAST_WINDOW: u64 = 64 * 1024 * 1024;
 
 /// The last bytes of a run's output and error output together, at most `max_bytes`. Where something had to be
 /// cut off, the cut is behind a newline if there is one in the first half, else between two characters.
@@ -81,6 +83,9 @@ fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>
             return Ok(in_order(&entries, logs, Start::Within));
         }
         window *= 2;
+        if window > LAST_WINDOW {
+            return Ok(in_order(&[], logs, Start::OfIndex));
+        }
     }
 }
 

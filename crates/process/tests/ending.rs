@@ -7,9 +7,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Run, exit_of, from_now, output_ending_with, until, within};
-use towline_process::{
-    ExitRecord, Notice, ProcessError, Signal, StopCause, Stream, descendants, end_processes,
-};
+use towline_process::{ExitRecord, ProcessError, Signal, StopCause, Stream};
 
 /// Far more than any test waits for: a grace of this length must have been cut short.
 const FOR_EVER: Duration = Duration::from_secs(600);
@@ -228,34 +226,4 @@ async fn a_sigterm_to_the_shim_is_a_stop_and_a_sighup_is_nothing() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let record = exit_of(&mut shim).await;
     assert_eq!((record.code, record.stopped), (Some(0), Some(StopCause::Requested)));
-}
-
-#[tokio::test]
-async fn a_killed_shim_takes_the_program_with_it_and_is_reported_as_lost() {
-    let run = Run::script("setsid sleep 300 & echo up; exec sleep 300");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    let shim_process = run.shim_process();
-    let tree = descendants(shim_process.pid);
-    assert_eq!(tree.len(), 2, "{tree:?}");
-    let pid = rustix::process::Pid::from_raw(i32::try_from(shim_process.pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-
-    let lost = within(async {
-        loop {
-            match shim.next().await {
-                Ok(Notice::Grown { .. }) => {}
-                other => return other,
-            }
-        }
-    })
-    .await;
-    assert!(matches!(lost, Err(ProcessError::Lost { .. })), "{lost:?}");
-    assert!(matches!(within(shim.stop()).await, Err(ProcessError::Lost { .. })));
-    assert!(matches!(within(towline_process::connect(&run.dir)).await, Err(ProcessError::Lost { .. })));
-
-    // The program died with its shim. What it had started lives on, and is found and ended by its environment.
-    until("only the stray is left", || run.processes().len() == 1).await;
-    assert!(tree.contains(&run.processes()[0]));
-    assert_eq!(end_processes(|| run.processes(), common::PATIENCE), []);
 }

@@ -19,6 +19,30 @@ pub(crate) fn die_with_parent(_parent: rustix::process::Pid) -> io::Result<()> {
     Ok(())
 }
 
+pub(crate) fn refuse_tracers() -> io::Result<()> {
+    Ok(())
+}
+
+/// Not known here.
+pub(crate) fn is_stopped(_process: ProcessId) -> bool {
+    false
+}
+
+/// Whoever may be signalled is taken for one of ours.
+pub(crate) fn is_ours(pid: u32) -> bool {
+    start_time(pid).is_some()
+}
+
+pub(crate) fn is_in_our_tree(_pid: u32) -> bool {
+    false
+}
+
+pub(crate) fn orphans(_known: &[ProcessId], _started_since: u64) -> Vec<ProcessId> {
+    Vec::new()
+}
+
+pub(crate) fn reap_orphans(_known: &[ProcessId]) {}
+
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     raw_pid(pid).and_then(|pid| test_kill_process(pid).ok()).map(|()| 0)
 }
@@ -63,6 +87,11 @@ impl AsFd for GrowthWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.0 {}
     }
+}
+
+/// Not known here.
+pub(crate) fn peer(_socket: &std::os::unix::net::UnixStream) -> Option<u32> {
+    None
 }
 
 pub(crate) fn environment_has(_entry: &[u8]) -> Vec<ProcessId> {

@@ -5,16 +5,20 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use rustix::process::{
-    PidfdFlags, Signal as Number, getpid, getppid, pidfd_open, pidfd_send_signal, set_child_subreaper,
-    set_parent_process_death_signal,
+    DumpableBehavior, PidfdFlags, Signal as Number, WaitOptions, getpid, getppid, getsid, getuid, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, waitpid,
 };
 
 use super::{Delivery, ProcessId, Signal, raw_pid};
+
+/// More processes than there ever are between one and its furthest descendant.
+const LONGEST_CHAIN: usize = 100_000;
 
 /// Makes this process the parent of every descendant whose own parent dies.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
@@ -28,6 +32,11 @@ pub(crate) fn die_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
+/// Keeps other processes of the same user from tracing this one, and from reading its memory, environment and descriptors.
+pub(crate) fn refuse_tracers() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     Stat::read(pid, &mut Vec::new()).map(|stat| stat.start_time)
 }
@@ -37,26 +46,100 @@ pub(crate) fn is_running(process: ProcessId) -> bool {
         .is_some_and(|stat| stat.start_time == process.start_time && stat.is_running())
 }
 
+/// Whether it was suspended by a signal or by a tracer.
+pub(crate) fn is_stopped(process: ProcessId) -> bool {
+    Stat::read(process.pid, &mut Vec::new())
+        .is_some_and(|stat| stat.start_time == process.start_time && matches!(stat.state, b'T' | b't'))
+}
+
+/// Whether the process belongs to the user that we are. The owner of its directory in `/proc` does not tell: of a process that
+/// refuses tracers it is root.
+pub(crate) fn is_ours(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let owner = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next());
+    owner.and_then(|owner| owner.parse().ok()) == Some(getuid().as_raw())
+}
+
 pub(crate) fn descendants(root: u32) -> Vec<ProcessId> {
-    let mut children: HashMap<u32, Vec<(ProcessId, bool)>> = HashMap::new();
-    let mut scratch = Vec::new();
-    for pid in all_pids() {
-        if let Some(stat) = Stat::read(pid, &mut scratch) {
-            let process = ProcessId { pid, start_time: stat.start_time };
-            children.entry(stat.parent).or_default().push((process, stat.is_running()));
+    let mut all = Processes::look();
+    all.take_below(vec![root])
+}
+
+/// Whether a process is this one or below it.
+pub(crate) fn is_in_our_tree(pid: u32) -> bool {
+    let (ourselves, mut scratch) = (std::process::id(), Vec::new());
+    // A chain is never longer; one that changes while it is followed may have a circle.
+    let mut next = Some(pid);
+    for _ in 0..LONGEST_CHAIN {
+        match next {
+            Some(pid) if pid == ourselves => return true,
+            Some(pid) if pid > 1 => next = Stat::read(pid, &mut scratch).map(|stat| stat.parent),
+            _ => return false,
         }
     }
-    let mut found = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for (process, running) in children.remove(&parent).unwrap_or_default() {
-            parents.push(process.pid);
-            if running {
-                found.push(process);
+    false
+}
+
+/// Children of ours that we did not start, and everything below them: they came to us when their own parent died. All that we
+/// start ourselves, `known` supervisors aside, stays in our session, and nothing can enter a session that exists already. So
+/// a child of another session that is not `known` has lost its supervisor.
+pub(crate) fn orphans(known: &[ProcessId], started_since: u64) -> Vec<ProcessId> {
+    let mut all = Processes::look();
+    let orphans: Vec<ProcessId> = all.adopted(known, started_since).map(|(process, _)| process).collect();
+    let mut found: Vec<ProcessId> = orphans.iter().copied().filter(|orphan| orphan.is_running()).collect();
+    found.extend(all.take_below(orphans.into_iter().map(|orphan| orphan.pid).collect()));
+    found
+}
+
+/// Reaps those of them that have ended.
+pub(crate) fn reap_orphans(known: &[ProcessId]) {
+    for (orphan, stat) in Processes::look().adopted(known, 0).filter(|(_, stat)| !stat.is_running()) {
+        if let Some(pid) = raw_pid(orphan.pid)
+            && stat.state == b'Z'
+        {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// All processes at one moment, by their parents.
+struct Processes(HashMap<u32, Vec<(ProcessId, Stat)>>);
+
+impl Processes {
+    fn look() -> Self {
+        let mut children: HashMap<u32, Vec<(ProcessId, Stat)>> = HashMap::new();
+        let mut scratch = Vec::new();
+        for pid in all_pids() {
+            if let Some(stat) = Stat::read(pid, &mut scratch) {
+                let process = ProcessId { pid, start_time: stat.start_time };
+                children.entry(stat.parent).or_default().push((process, stat));
             }
         }
+        Self(children)
     }
-    found
+
+    /// Everything that runs below these, children before their own children.
+    fn take_below(&mut self, mut parents: Vec<u32>) -> Vec<ProcessId> {
+        let mut found = Vec::new();
+        while let Some(parent) = parents.pop() {
+            for (process, stat) in self.0.remove(&parent).unwrap_or_default() {
+                parents.push(process.pid);
+                if stat.is_running() {
+                    found.push(process);
+                }
+            }
+        }
+        found
+    }
+
+    fn adopted(&self, known: &[ProcessId], since: u64) -> impl Iterator<Item = (ProcessId, &Stat)> {
+        let session =
+            getsid(None).ok().and_then(|session| u32::try_from(session.as_raw_nonzero().get()).ok());
+        let children = self.0.get(&std::process::id()).into_iter().flatten();
+        children.map(|(process, stat)| (*process, stat)).filter(move |(process, stat)| {
+            Some(stat.session) != session && process.start_time >= since && !known.contains(process)
+        })
+    }
 }
 
 /// Everything below this process. The program's own identity is not needed here: orphans come to us.
@@ -81,6 +164,11 @@ pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(error) => Err(error.into()),
     }
+}
+
+pub(crate) fn peer(socket: &UnixStream) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
 }
 
 /// Processes of ours that were started with this exact `NAME=value` in their environment.
@@ -131,6 +219,7 @@ fn all_pids() -> impl Iterator<Item = u32> {
 struct Stat {
     state: u8,
     parent: u32,
+    session: u32,
     threads: u32,
     start_time: u64,
 }
@@ -149,9 +238,10 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let threads = fields.nth(15)?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let threads = fields.nth(13)?.parse().ok()?;
         let start_time = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, threads, start_time })
+        Some(Self { state, parent, session, threads, start_time })
     }
 
     /// A process whose first thread has exited shows as a zombie while its other threads go on.
@@ -170,10 +260,10 @@ mod tests {
 
     #[test]
     fn stat_is_parsed_past_a_name_that_looks_like_fields() {
-        let text = b"4242 (a) Z 1 (b) S 17 4242 4242 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 987654 1000 10\n";
+        let text = b"4242 (a) Z 1 (b) S 17 4242 4241 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 987654 1000 10\n";
         assert_eq!(
             Stat::parse(text),
-            Some(Stat { state: b'S', parent: 17, threads: 3, start_time: 987_654 })
+            Some(Stat { state: b'S', parent: 17, session: 4241, threads: 3, start_time: 987_654 })
         );
         assert_eq!(Stat::parse(b"4242 (cut) S 1"), None);
         assert_eq!(Stat::parse(b""), None);

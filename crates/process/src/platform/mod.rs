@@ -15,7 +15,10 @@ mod group;
 #[cfg(not(target_os = "linux"))]
 use group as system;
 
-pub(crate) use system::{GrowthWatch, adopt_orphans, die_with_parent, environment_has, send, tree_of};
+pub(crate) use system::{
+    GrowthWatch, adopt_orphans, die_with_parent, environment_has, is_in_our_tree, is_ours, is_stopped,
+    orphans, reap_orphans, refuse_tracers, send, tree_of,
+};
 
 /// A process that cannot be mistaken for a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,6 +103,11 @@ pub(crate) enum Delivery {
     Sent,
     /// The process had already ended.
     Gone,
+}
+
+/// The process at the other end of a socket.
+pub(crate) fn peer_of(socket: &std::os::unix::net::UnixStream) -> Option<u32> {
+    system::peer(socket)
 }
 
 /// A process number as the system calls want it; zero and what does not fit have no such form.

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use super::place::Place;
 use super::wiring::{self, Ours, Theirs};
 use crate::launch::{Launch, Stdio};
 use crate::platform::{self, ProcessId};
@@ -20,7 +21,7 @@ pub(super) struct Leader {
 }
 
 /// Starts the program with the shim's own environment.
-pub(super) fn start(launch: &Launch) -> Result<Leader, SpawnError> {
+pub(super) fn start(launch: &Launch, place: &Place) -> Result<Leader, SpawnError> {
     let Some(program) = launch.argv.first() else {
         return Err(SpawnError { kind: SpawnErrorKind::Other, message: "the command is empty".to_owned() });
     };
@@ -31,7 +32,7 @@ pub(super) fn start(launch: &Launch) -> Result<Leader, SpawnError> {
         });
     }
     let other = |message| SpawnError { kind: SpawnErrorKind::Other, message };
-    let (theirs, streams) = wiring::connect(launch.stdio)
+    let (theirs, streams) = wiring::connect(launch.stdio, place)
         .map_err(|error| other(format!("the streams for {program} could not be made: {error}")))?;
     // The child handle is let go of on purpose: the supervisor reaps every process of the tree, this one too.
     let child = command(program, launch, theirs).spawn().map_err(|error| explain(program, launch, &error))?;

@@ -9,6 +9,7 @@ mod leader;
 mod log;
 mod output;
 mod peer;
+mod place;
 mod requests;
 mod signals;
 mod startup;

@@ -10,8 +10,10 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 
 use super::log;
+use crate::digest;
 use crate::files::Stream;
 use crate::platform::GrowthWatch;
 
@@ -39,6 +41,8 @@ pub(super) struct Output {
     origin: Option<Origin>,
     log: File,
     length: u64,
+    /// Of everything in the log, unless the program itself writes it.
+    hash: Option<Sha256>,
     held: Vec<u8>,
     retry_at: Option<Instant>,
 }
@@ -57,7 +61,8 @@ pub(super) enum Looked {
 impl Output {
     /// Without an origin it is closed from the beginning.
     pub(super) fn new(stream: Stream, log: File, origin: Option<Origin>) -> Self {
-        Self { stream, origin, log, length: 0, held: Vec::new(), retry_at: None }
+        let hash = (!matches!(origin, Some(Origin::Log(_)))).then(Sha256::new);
+        Self { stream, origin, log, length: 0, hash, held: Vec::new(), retry_at: None }
     }
 
     /// What to wait for, if anything.
@@ -71,6 +76,11 @@ impl Output {
 
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The SHA-256 of the log as it was written, in hexadecimal.
+    pub(super) fn sha256(&self) -> Option<String> {
+        self.hash.clone().map(digest::hexadecimal)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -157,8 +167,12 @@ impl Output {
         while !bytes.is_empty() {
             match self.log.write_at(bytes, self.length) {
                 Ok(count) => {
+                    let (written, rest) = bytes.split_at(count);
                     self.length += count as u64;
-                    bytes = bytes.get(count..).unwrap_or_default();
+                    if let Some(hash) = &mut self.hash {
+                        hash.update(written);
+                    }
+                    bytes = rest;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -184,7 +198,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::files;
 
     fn pipe() -> (File, OwnedFd) {
         let (read_end, write_end) = rustix::pipe::pipe().unwrap();
@@ -207,7 +220,7 @@ mod tests {
         assert_eq!(output.retry(start), 0, "too early");
         assert_eq!(output.retry(start + RETRY), 0, "still full");
 
-        output.log = files::create_private(&dir.path().join("stdout.log")).unwrap();
+        output.log = towline_files::create_new(&dir.path().join("stdout.log")).unwrap();
         assert_eq!(output.retry(start + RETRY * 2), 5);
         assert!(output.pollable().is_some());
         program.write_all(b" second").unwrap();

@@ -53,6 +53,7 @@ pub(super) struct Peer {
     /// Its next request has to wait for another client's write to be complete.
     pub(super) waits_for_stdin: bool,
     pub(super) gone: bool,
+    said_farewell: bool,
 }
 
 impl Peer {
@@ -68,6 +69,7 @@ impl Peer {
             heard_at: now,
             waits_for_stdin: false,
             gone: false,
+            said_farewell: false,
         })
     }
 
@@ -164,10 +166,19 @@ impl Peer {
         }
     }
 
-    /// The last thing a client hears. If it does not get through, the record on disk says the same.
-    pub(super) fn say_farewell(&mut self, message: &Message) {
-        self.outbox.extend(wire::line(message));
+    /// The last thing a client hears, after the last lengths. May be called again to send what did not get through.
+    pub(super) fn say_farewell(&mut self, lengths: Lengths, farewell: &Message) {
+        if !std::mem::replace(&mut self.said_farewell, true) {
+            if self.told != Some(lengths) {
+                self.outbox.extend(wire::line(&Message::Grown(lengths)));
+            }
+            self.outbox.extend(wire::line(farewell));
+        }
         self.flush();
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.outbox.is_empty()
     }
 
     fn flush(&mut self) {

@@ -1,5 +1,5 @@
-//! Turns a freshly started process into a shim: nothing inherited stays open, the terminal is left, the run's
-//! directory becomes the current one (socket paths are short, directories may be deep), orphans come to us.
+//! Turns a freshly started process into a supervisor: nothing inherited stays open, the terminal is left, nobody may trace us,
+//! orphans come to us.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +9,18 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode};
 
+use super::place::Place;
 use super::signals::Signals;
 use crate::files;
-use crate::identity::write_shim_process;
+use crate::identity;
 use crate::launch::Launch;
 use crate::platform::{self, ProcessId};
 
 /// Everything the supervisor begins with.
 pub(super) struct Prepared {
+    pub(super) place: Place,
+    /// Held to the end: its lock is what tells us from a process that only claims to be us.
+    pub(super) identity: File,
     pub(super) launch: Launch,
     pub(super) signals: Signals,
     pub(super) listener: UnixListener,
@@ -33,20 +37,21 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     // Fails when we lead a session already, which is what it is for.
     let _ = rustix::process::setsid();
     let starter = take_starter()?;
-    std::env::set_current_dir(dir).map_err(in_words("enter the run's directory"))?;
-    redirect_standard_streams()?;
-    let here = Path::new(".");
+    platform::refuse_tracers().map_err(in_words("refuse tracers"))?;
+    let place = Place::enter(dir).map_err(in_words("enter the run's directory"))?;
+    redirect_standard_streams(&place)?;
     let me = ProcessId::current().ok_or_else(|| io::Error::other("cannot find out our own start time"))?;
-    // Before anything else is read: whoever looks for a living shim finds this file.
-    write_shim_process(here, me).map_err(in_words("write shim.pid"))?;
-    let launch = std::fs::read(files::LAUNCH)
+    // Before anything else is read: whoever looks for a living supervisor finds this file.
+    let identity = identity::claim(place.path(), me).map_err(in_words("write shim.pid"))?;
+    let launch = files::read_launch(place.path())
         .and_then(|bytes| Ok(Launch::from_json(&bytes)?))
         .map_err(in_words("read launch.json"))?;
     let signals = Signals::install()?;
     platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
-    let listener = listen().map_err(in_words("bind shim.sock"))?;
-    let create = |name: &'static str| files::create_private(Path::new(name)).map_err(in_words(name));
+    let listener = listen(&place).map_err(in_words("bind shim.sock"))?;
+    let create = |name: &'static str| towline_files::create_new(&place.file(name)).map_err(in_words(name));
     Ok(Prepared {
+        identity,
         launch,
         signals,
         listener,
@@ -55,6 +60,7 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
         stdout_log: create(files::Stream::Stdout.file_name())?,
         stderr_log: create(files::Stream::Stderr.file_name())?,
         index: create(files::INDEX)?,
+        place,
     })
 }
 
@@ -88,19 +94,19 @@ fn take_starter() -> io::Result<Option<UnixStream>> {
 }
 
 /// The socket is for its owner only from its first moment. The mask is put back, because the program inherits it.
-fn listen() -> io::Result<UnixListener> {
+fn listen(place: &Place) -> io::Result<UnixListener> {
     let mask = rustix::process::umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
-    let listener = UnixListener::bind(files::SOCKET);
+    let listener = UnixListener::bind(place.file(files::SOCKET));
     rustix::process::umask(mask);
     let listener = listener?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-fn redirect_standard_streams() -> io::Result<()> {
+fn redirect_standard_streams(place: &Place) -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&files::append_private(Path::new(files::SHIM_LOG))?)?;
+    rustix::stdio::dup2_stderr(&towline_files::append(&place.file(files::SHIM_LOG))?)?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! The loop: wait for anything, act on it, tell the clients, and find out whether the end is reached.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +13,7 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use super::ending::Ending;
 use super::output::{Looked, Output};
 use super::peer::{Peer, PeerId};
+use super::place::Place;
 use super::signals::Signals;
 use super::startup::Prepared;
 use super::stdin::Stdin;
@@ -80,6 +81,8 @@ pub(super) struct Supervisor {
     index: IndexWriter,
     signals: Signals,
     listener: UnixListener,
+    place: Place,
+    _identity: File,
     next_peer: u64,
     buffer: Box<[u8]>,
 }
@@ -88,7 +91,7 @@ impl Supervisor {
     /// Runs the program to its end.
     pub(super) fn run(prepared: Prepared) -> io::Result<()> {
         let started_at_ms = clock::unix_ms();
-        match leader::start(&prepared.launch) {
+        match leader::start(&prepared.launch, &prepared.place) {
             Ok(leader) => Self::new(prepared, leader, started_at_ms).supervise(),
             Err(error) => report_failed_start(prepared, error, started_at_ms),
         }
@@ -111,6 +114,8 @@ impl Supervisor {
             index: IndexWriter::new(prepared.index),
             signals: prepared.signals,
             listener: prepared.listener,
+            place: prepared.place,
+            _identity: prepared.identity,
             next_peer: 0,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         };
@@ -213,8 +218,13 @@ impl Supervisor {
     fn on_connections(&mut self, now: Instant) {
         loop {
             match self.listener.accept() {
-                Ok((socket, _)) if self.peers.len() < MOST_PEERS => self.admit(socket, now),
-                Ok(_) => log::note("a client was turned away, too many are connected"),
+                Ok(_) if self.peers.len() >= MOST_PEERS => {
+                    log::note("a client was turned away, too many are connected");
+                }
+                Ok((socket, _)) if is_supervised(&socket) => {
+                    log::note("a client was turned away, it is one of the processes that are supervised");
+                }
+                Ok((socket, _)) => self.admit(socket, now),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     log::note(&format!("cannot accept a client: {error}"));
@@ -226,7 +236,7 @@ impl Supervisor {
         }
     }
 
-    fn admit(&mut self, socket: std::os::unix::net::UnixStream, now: Instant) {
+    fn admit(&mut self, socket: UnixStream, now: Instant) {
         match Peer::new(PeerId(self.next_peer), socket, now) {
             Ok(peer) => self.peers.push(peer),
             Err(error) => log::note(&format!("cannot serve a client: {error}")),
@@ -351,13 +361,32 @@ impl Supervisor {
             self.empty_pipe(stream);
         }
         let record = self.record();
-        self.save(&record)?;
+        let saved = self.save(&record);
+        if let Err(error) = &saved {
+            log::note(&format!("the exit record is not on disk: {error}"));
+        }
         // From here on the record answers whoever looks for us.
-        let _ = std::fs::remove_file(files::SOCKET);
-        self.tell_peers();
-        let farewell = Message::Exited(Box::new(record));
-        self.peers.iter_mut().for_each(|peer| peer.say_farewell(&farewell));
-        Ok(())
+        let _ = std::fs::remove_file(self.place.file(files::SOCKET));
+        self.hand_over(&Message::Exited(Box::new(record)));
+        saved
+    }
+
+    /// Holds the result until every client has taken it. One that never does is waited for up to the deadline.
+    fn hand_over(&mut self, farewell: &Message) {
+        let give_up_at = self.patience_ends_at();
+        loop {
+            let lengths = self.lengths();
+            self.peers.iter_mut().for_each(|peer| peer.say_farewell(lengths, farewell));
+            self.peers.retain(|peer| !peer.gone && peer.has_unsent());
+            let left = give_up_at.saturating_sub(clock::unix_ms());
+            if self.peers.is_empty() || left == 0 {
+                return;
+            }
+            let unread = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::OUT));
+            let mut fds: Vec<_> = unread.collect();
+            let wait = Duration::from_millis(left).min(LONGEST_WAIT);
+            let _ = poll(&mut fds, Timespec::try_from(wait).ok().as_ref());
+        }
     }
 
     fn empty_pipe(&mut self, stream: Stream) {
@@ -397,6 +426,8 @@ impl Supervisor {
             leftovers_killed: self.ending.leftovers(),
             stdout_bytes: self.outputs[0].length(),
             stderr_bytes: self.outputs[1].length(),
+            stdout_sha256: self.outputs[0].sha256(),
+            stderr_sha256: self.outputs[1].sha256(),
         }
     }
 
@@ -405,10 +436,10 @@ impl Supervisor {
         let give_up_at = self.patience_ends_at();
         let _ = self.index.flush();
         loop {
-            let saved = self.sync_logs().and_then(|()| write_record(record));
+            let saved = self.sync_logs().and_then(|()| write_record(&self.place, record));
             match saved {
                 Ok(()) => return Ok(()),
-                Err(error) if clock::unix_ms() >= give_up_at => return Err(error),
+                Err(error) if !may_pass(&error) || clock::unix_ms() >= give_up_at => return Err(error),
                 Err(error) => log::note(&format!("cannot write the exit record, will try again: {error}")),
             }
             std::thread::sleep(RECORD_RETRY);
@@ -422,8 +453,23 @@ impl Supervisor {
     }
 }
 
-fn write_record(record: &ExitRecord) -> io::Result<()> {
-    files::replace_durably(Path::new("."), files::EXIT, &serde_json::to_vec_pretty(record)?)
+fn write_record(place: &Place, record: &ExitRecord) -> io::Result<()> {
+    towline_files::replace_durably(&place.file(files::EXIT), &serde_json::to_vec_pretty(record)?)
+}
+
+/// Whether waiting can help, as it does with a full disk. A directory that was removed, or something else in the place of the
+/// file, stays so.
+fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+    };
+    let lasting = [AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied];
+    !lasting.contains(&error.kind())
+}
+
+/// Whether a client is one of the processes that it would steer.
+fn is_supervised(client: &UnixStream) -> bool {
+    platform::peer_of(client).is_some_and(platform::is_in_our_tree)
 }
 
 /// The program never ran: the record says why, and there is nothing to supervise.
@@ -438,13 +484,14 @@ fn report_failed_start(prepared: Prepared, error: SpawnError, started_at_ms: u64
         leftovers_killed: 0,
         stdout_bytes: 0,
         stderr_bytes: 0,
+        stdout_sha256: None,
+        stderr_sha256: None,
     };
-    write_record(&record)?;
-    let _ = std::fs::remove_file(files::SOCKET);
+    let saved = write_record(&prepared.place, &record);
+    let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
     if let Some(starter) = prepared.starter {
         let mut peer = Peer::new(PeerId(0), starter, Instant::now())?;
-        peer.tell(Lengths::default());
-        peer.say_farewell(&Message::Exited(Box::new(record)));
+        peer.say_farewell(Lengths::default(), &Message::Exited(Box::new(record)));
     }
-    Ok(())
+    saved
 }

@@ -4,12 +4,12 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use super::output::Origin;
+use super::place::Place;
 use super::stdin::Inlet;
 use super::terminal::{Terminal, Typist};
-use crate::files::{self, Stream};
+use crate::files::Stream;
 use crate::launch::Stdio;
 use crate::platform::GrowthWatch;
 
@@ -31,16 +31,19 @@ pub(super) struct Ours {
     pub(super) terminal: Option<OwnedFd>,
 }
 
-/// Makes the streams. The run's directory must be the current one.
-pub(super) fn connect(stdio: Stdio) -> io::Result<(Theirs, Ours)> {
+/// Makes the streams.
+pub(super) fn connect(stdio: Stdio, place: &Place) -> io::Result<(Theirs, Ours)> {
     match stdio {
         Stdio::Pipes => {
             let (from_stdout, stdout) = io::pipe()?;
             pipes(stdout.into(), Origin::pipe(from_stdout.into())?)
         }
         Stdio::OutputFile => {
-            let path = Path::new(Stream::Stdout.file_name());
-            pipes(files::append_private(path)?.into(), Origin::Log(GrowthWatch::of(path)?))
+            let path = place.file(Stream::Stdout.file_name());
+            let log = towline_files::append(&path)?;
+            // As a program expects its output to be.
+            rustix::io::ioctl_fionbio(&log, false)?;
+            pipes(log.into(), Origin::Log(GrowthWatch::of(&path)?))
         }
         Stdio::Terminal(size) => terminal(Terminal::open(size)?),
     }

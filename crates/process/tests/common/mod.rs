@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use towline_process::{
     Deadline, ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stdio,
-    Stream, connect, end_processes, processes_with_env, shim_process, spawn,
+    Stream, connect, end_processes, processes_with_env, spawn,
 };
 
 /// No wait in these tests is longer; each of them normally ends within milliseconds.
@@ -80,8 +80,9 @@ impl Run {
         String::from_utf8(self.read("stdout.log")).unwrap()
     }
 
+    /// The supervisor, also when it has ended.
     pub(crate) fn shim_process(&self) -> ProcessId {
-        shim_process(&self.dir).unwrap().unwrap()
+        serde_json::from_slice(&self.read("shim.pid")).unwrap()
     }
 
     /// Every process of this run, whoever its parent is now.

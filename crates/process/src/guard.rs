@@ -1,0 +1,100 @@
+//! What a client can do about a supervisor from outside: find out whether it lives, wake one that was suspended, and end one that
+//! does not answer, together with its tree.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::platform::{self, ProcessId, Signal};
+use crate::reaper::Supervised;
+use crate::sweep::end_supervisor;
+
+/// How often a supervisor that has nothing to report is looked at.
+const LOOK_PAUSE: Duration = Duration::from_secs(2);
+/// How often in a row it may be found suspended.
+const MOST_SUSPENSIONS: u32 = 3;
+/// How long a supervisor that hung up may take to be gone.
+const EXIT_MOMENT: Duration = Duration::from_secs(2);
+/// How long the end of a tree may take.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Guard {
+    process: Option<ProcessId>,
+    /// Closed once it is gone with its tree; only for one that this process started.
+    gone: Option<watch::Receiver<()>>,
+    last_look: Instant,
+    suspensions: u32,
+}
+
+impl Guard {
+    /// Of a supervisor that this process started.
+    pub(crate) fn started(supervised: Supervised) -> Self {
+        Self { gone: Some(supervised.gone), ..Self::found(supervised.process) }
+    }
+
+    /// Of one that somebody else started.
+    pub(crate) fn found(process: ProcessId) -> Self {
+        Self { process: Some(process), ..Self::none() }
+    }
+
+    /// Of one that is gone.
+    pub(crate) fn none() -> Self {
+        Self { process: None, gone: None, last_look: Instant::now(), suspensions: 0 }
+    }
+
+    pub(crate) fn is_starter(&self) -> bool {
+        self.gone.is_some()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.process.is_some_and(ProcessId::is_running)
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.process.is_some_and(platform::is_stopped)
+    }
+
+    pub(crate) fn next_look(&self) -> Instant {
+        self.last_look + LOOK_PAUSE
+    }
+
+    /// Looks whether it is suspended. It is woken, and ended if that happens again and again.
+    pub(crate) async fn look(&mut self) {
+        self.last_look = Instant::now();
+        self.suspensions = if self.is_suspended() { self.suspensions + 1 } else { 0 };
+        match self.suspensions {
+            0 => {}
+            1..MOST_SUSPENSIONS => self.wake(),
+            _ => self.end().await,
+        }
+    }
+
+    /// Lets a suspended supervisor go on.
+    pub(crate) fn wake(&self) {
+        if let Some(process) = self.process {
+            // One that is gone needs no waking.
+            let _ = platform::send(process, Signal::Continue);
+        }
+    }
+
+    /// Waits until it is gone with its tree, and sees to it when that takes longer than a moment.
+    pub(crate) async fn end(&self) {
+        let Some(process) = self.process else { return };
+        if let Some(gone) = &self.gone
+            && timeout(EXIT_MOMENT, closed(gone.clone())).await.is_ok()
+        {
+            return;
+        }
+        // What cannot be ended in this time, nobody can end.
+        let _ = tokio::task::spawn_blocking(move || end_supervisor(process, END_PATIENCE)).await;
+        if let Some(gone) = &self.gone {
+            let _ = timeout(END_PATIENCE, closed(gone.clone())).await;
+        }
+    }
+}
+
+async fn closed(mut gone: watch::Receiver<()>) {
+    while gone.changed().await.is_ok() {}
+}
