@@ -1,5 +1,8 @@
-//! Runs one program under its own shim: to its end, to its timeout or to the caller's wish to stop, and in every
+//! Runs one program under its own supervisor: to its end, to its timeout or to the caller's request to stop, and in every
 //! case until nothing of its process tree is left.
+//!
+//! How it ended is what the supervisor reports on the connection that was made when it was started. Nothing on disk counts: the
+//! program could have written it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,10 +12,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::show_duration;
 use towline_process::{
-    Deadline, ExitRecord, Launch, Notice, ProcessError, Shim, ShimProgram, Stdio, StopCause,
+    Deadline, ExitRecord, Launch, Notice, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause,
+    Stream,
 };
 
 use crate::blocking::blocking;
+use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::{CheckError, evidence};
 
@@ -23,6 +28,13 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long after the timeout the shim ends the command by itself, when nobody is left to tell it.
 const BACKSTOP: Duration = Duration::from_secs(60);
+
+/// How often a command is run whose supervisor was killed before it could report the end.
+const MOST_TRIES: u32 = 3;
+/// Not looked up in the PATH of a run, where others may put a shell of their own.
+const SHELL: &str = "/bin/sh";
+/// What is reported of a command whose output is not what its supervisor wrote.
+pub(crate) const ALTERED: &str = "its output was changed on disk before it could be read";
 
 /// Variables that would make git in a check act on another repository than the checkout it runs in. They are set
 /// when Towline is started from a git hook.
@@ -42,25 +54,43 @@ pub(crate) struct Command<'a> {
     pub(crate) argv: Vec<String>,
     /// What it reads from its standard input.
     pub(crate) input: &'a [u8],
-    /// The directory for the shim's files.
-    pub(crate) run_dir: PathBuf,
+    /// The place for the supervisor's files.
+    pub(crate) logs: RunLogs,
     /// How long it may take.
     pub(crate) timeout: Duration,
 }
 
 impl Command<'_> {
     /// A command line for the shell, which has nothing to read.
-    pub(crate) fn shell(line: &str, run_dir: PathBuf, timeout: Duration) -> Self {
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()];
-        Self { argv, input: &[], run_dir, timeout }
+    pub(crate) fn shell(line: &str, logs: RunLogs, timeout: Duration) -> Self {
+        let argv = vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
+        Self { argv, input: &[], logs, timeout }
     }
 }
 
 /// A command that is over, with all it had started.
 pub(crate) struct Ended {
-    record: ExitRecord,
+    outcome: Outcome,
     timeout: Duration,
     run_dir: PathBuf,
+}
+
+/// What is known of a command's end.
+enum Outcome {
+    /// By its supervisor, on our connection.
+    Reported(Box<ExitRecord>),
+    /// It was to be ended at its timeout, and its supervisor was killed meanwhile.
+    TimedOut,
+    /// Its supervisor was killed each time.
+    SupervisorKilled,
+}
+
+/// What was read of a command's output.
+pub(crate) enum Read<T> {
+    /// All of it is what the supervisor wrote.
+    Genuine(T),
+    /// Somebody changed it.
+    Altered,
 }
 
 impl<'a> Place<'a> {
@@ -83,15 +113,33 @@ impl<'a> Place<'a> {
         command: Command<'_>,
         stop: &mut Stop<F>,
     ) -> Result<Ended, CheckError> {
-        if stop.has_come().await {
-            return Err(CheckError::Stopped);
+        let mut tries = MOST_TRIES;
+        loop {
+            if stop.has_come().await {
+                return Err(CheckError::Stopped);
+            }
+            let run_dir = command.logs.fresh();
+            tries -= 1;
+            let outcome = match self.try_once(&command, &run_dir, stop).await {
+                Ok(outcome) => outcome,
+                Err(CheckError::Process(ProcessError::Lost { .. })) if tries > 0 => continue,
+                Err(CheckError::Process(ProcessError::Lost { .. })) => Outcome::SupervisorKilled,
+                Err(error) => return Err(error),
+            };
+            return Ok(Ended { outcome, timeout: command.timeout, run_dir });
         }
-        let launch = self.launch(&command);
-        let mut shim =
-            towline_process::spawn(self.shim, &command.run_dir, &launch, &self.environment).await?;
+    }
+
+    async fn try_once<F: Future<Output = ()>>(
+        &self,
+        command: &Command<'_>,
+        run_dir: &Path,
+        stop: &mut Stop<F>,
+    ) -> Result<Outcome, CheckError> {
+        let launch = self.launch(command);
+        let mut shim = towline_process::spawn(self.shim, run_dir, &launch, &self.environment).await?;
         give(&shim, command.input).await;
-        let record = follow(&mut shim, command.timeout, stop).await?;
-        Ok(Ended { record, timeout: command.timeout, run_dir: command.run_dir })
+        follow(&mut shim, command.timeout, stop).await
     }
 
     fn launch(&self, command: &Command<'_>) -> Launch {
@@ -120,13 +168,13 @@ async fn give(shim: &Shim, input: &[u8]) {
     let _ = shim.close_stdin().await;
 }
 
-/// Waits for the end, and brings it about when it is time. The wait for the end itself has no limit: the shim goes
+/// Waits for the end, and brings it about when it is time. The wait for the end itself has no limit: the supervisor goes
 /// on killing, and to say that nothing is left while something is would be worse than to wait.
 async fn follow<F: Future<Output = ()>>(
     shim: &mut Shim,
     timeout: Duration,
     stop: &mut Stop<F>,
-) -> Result<ExitRecord, CheckError> {
+) -> Result<Outcome, CheckError> {
     let stopped = tokio::select! {
         record = ended(shim) => return by_itself(record?, shim.dir()),
         () = stop.wait() => true,
@@ -134,26 +182,27 @@ async fn follow<F: Future<Output = ()>>(
     };
     // Whether that worked shows in the wait.
     let _ = shim.stop().await;
-    let record = ended(shim).await?;
-    if stopped { Err(CheckError::Stopped) } else { Ok(record) }
+    match ended(shim).await {
+        Ok(_) | Err(ProcessError::Lost { .. }) if stopped => Err(CheckError::Stopped),
+        Ok(record) => Ok(Outcome::Reported(Box::new(record))),
+        Err(ProcessError::Lost { .. }) => Ok(Outcome::TimedOut),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A command that somebody else ended, as a shutdown of the machine does, says nothing about the work.
-fn by_itself(record: ExitRecord, run_dir: &Path) -> Result<ExitRecord, CheckError> {
+fn by_itself(record: ExitRecord, run_dir: &Path) -> Result<Outcome, CheckError> {
     match record.stopped {
         Some(StopCause::Requested) => Err(CheckError::EndedFromOutside { run_dir: run_dir.to_owned() }),
-        Some(StopCause::Deadline | StopCause::OutputClosed) | None => Ok(record),
+        Some(StopCause::Deadline | StopCause::OutputClosed) | None => Ok(Outcome::Reported(Box::new(record))),
     }
 }
 
 /// Waits until the run is over and nothing of it is left.
-pub(crate) async fn ended(shim: &mut Shim) -> Result<ExitRecord, ProcessError> {
+async fn ended(shim: &mut Shim) -> Result<ExitRecord, ProcessError> {
     loop {
-        match shim.next().await {
-            Ok(Notice::Exited(record)) => return Ok(record),
-            Ok(Notice::Grown { .. }) => {}
-            Err(ProcessError::Disconnected { dir }) => *shim = towline_process::connect(&dir).await?,
-            Err(error) => return Err(error),
+        if let Notice::Exited(record) = shim.next().await? {
+            return Ok(record);
         }
     }
 }
@@ -164,21 +213,36 @@ fn now_unix_ms() -> u64 {
 }
 
 impl Ended {
+    fn record(&self) -> Option<&ExitRecord> {
+        match &self.outcome {
+            Outcome::Reported(record) => Some(record),
+            Outcome::TimedOut | Outcome::SupervisorKilled => None,
+        }
+    }
+
     /// The exit code, when it exited.
     pub(crate) fn exit_code(&self) -> Option<i32> {
-        self.record.code
+        self.record()?.code
     }
 
     /// Why it did not come to its own end, if so.
     pub(crate) fn problem(&self) -> Option<String> {
-        if let Some(error) = &self.record.spawn_error {
+        let record = match &self.outcome {
+            Outcome::Reported(record) => record,
+            Outcome::TimedOut => return Some(timed_out(self.timeout)),
+            Outcome::SupervisorKilled => {
+                let problem = "its supervisor was killed before it could report how it ended";
+                return Some(format!("{problem}, {MOST_TRIES} times"));
+            }
+        };
+        if let Some(error) = &record.spawn_error {
             return Some(format!("could not be started: {}", error.message));
         }
-        // By us at the timeout, or by the shim's backstop: every other stop gives no `Ended`.
-        if self.record.stopped.is_some() {
+        // By us at the timeout, or by the supervisor's backstop: every other stop gives no `Ended`.
+        if record.stopped.is_some() {
             return Some(timed_out(self.timeout));
         }
-        self.record.signal.map(|signal| format!("killed by signal {signal}"))
+        record.signal.map(|signal| format!("killed by signal {signal}"))
     }
 
     /// Whether it exited by itself and with 0.
@@ -186,19 +250,42 @@ impl Ended {
         self.problem().is_none() && self.exit_code() == Some(0)
     }
 
-    /// The end of what it printed.
+    /// The end of what it printed. It decides nothing, so it is not compared with what the supervisor reported.
     pub(crate) async fn evidence(&self) -> Result<String, CheckError> {
-        self.read_logs(evidence::of_run).await
+        self.look_at_logs(evidence::of_run).await
     }
 
-    /// Reads something from its logs.
-    pub(crate) async fn read_logs<T: Send + 'static>(
+    /// The end of what it printed on its standard error.
+    pub(crate) async fn stderr(&self) -> Result<String, CheckError> {
+        self.look_at_logs(evidence::of_stderr).await
+    }
+
+    async fn look_at_logs(
         &self,
-        read: impl FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
-    ) -> Result<T, CheckError> {
+        look: impl FnOnce(&Path) -> std::io::Result<String> + Send + 'static,
+    ) -> Result<String, CheckError> {
         let path = self.run_dir.clone();
-        blocking(move || read(&path).map_err(|source| CheckError::Logs { action: "read", path, source }))
-            .await
+        // Whoever made them unreadable must not decide that there is no verdict.
+        blocking(move || {
+            Ok(look(&path).unwrap_or_else(|error| format!("(its output cannot be read: {error})\n")))
+        })
+        .await
+    }
+
+    /// Reads its standard output for something that depends on it.
+    pub(crate) async fn read_stdout<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut ReportedLog) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<Read<T>, CheckError> {
+        let Some(record) = self.record().cloned() else { return Ok(Read::Altered) };
+        let path = self.run_dir.clone();
+        let read = move || {
+            let mut stdout = ReportedLog::open(&path, Stream::Stdout, &record)?;
+            let found = read(&mut stdout)?;
+            Ok(if stdout.is_genuine()? { Read::Genuine(found) } else { Read::Altered })
+        };
+        // A log that cannot be read any more was changed as well.
+        blocking(move || Ok(read().unwrap_or_else(|_: std::io::Error| Read::Altered))).await
     }
 }
 

@@ -1,7 +1,6 @@
 //! The evidence of a failure: the end of what a command printed, the beginning of a file, a list of paths; always
 //! bounded, and as text that is safe to show anywhere.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::iter::Peekable;
 use std::path::Path;
@@ -26,14 +25,14 @@ pub(crate) fn of_run(run_dir: &Path) -> io::Result<String> {
 
 /// The last output of a run on its standard error.
 pub(crate) fn of_stderr(run_dir: &Path) -> io::Result<String> {
-    let mut log = match File::open(run_dir.join(Stream::Stderr.file_name())) {
+    let mut log = match towline_files::open(&run_dir.join(Stream::Stderr.file_name())) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         log => log?,
     };
     let length = log.metadata()?.len();
     log.seek(SeekFrom::Start(length.saturating_sub(RAW_BYTES as u64)))?;
     let mut raw = Vec::new();
-    log.read_to_end(&mut raw)?;
+    log.take(RAW_BYTES as u64).read_to_end(&mut raw)?;
     Ok(last_lines(&plain(&String::from_utf8_lossy(&raw)), EVIDENCE_BYTES).to_owned())
 }
 

@@ -4,7 +4,7 @@
 //! know their kinds.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
@@ -12,8 +12,9 @@ use towline_core::{Check, CheckKind, CheckResult};
 use towline_workspace::Protect;
 
 use crate::blocking::blocking;
-use crate::command::{Command, Ended, Place, timed_out};
+use crate::command::{ALTERED, Command, Ended, Place, Read, timed_out};
 use crate::finding::Finding;
+use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::verdict::CheckRun;
 use crate::{CheckError, file, history, pattern, program, validate};
@@ -29,24 +30,24 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Judges one check. Whatever is run for it has its files in `run_dir`.
+    /// Judges one check. Whatever is run for it has its files in `logs`.
     pub(crate) async fn judge<F: Future<Output = ()>>(
         &self,
         check: &Check,
-        run_dir: PathBuf,
+        logs: RunLogs,
         stop: &mut Stop<F>,
     ) -> Result<CheckResult, CheckError> {
         let started = Instant::now();
         let finding = match &check.kind {
             CheckKind::Command { run, stdout } => {
                 let pattern = stdout.as_deref().map(|text| validate::stdout_pattern(check, text));
-                let command = Command::shell(run, run_dir, check.timeout);
+                let command = Command::shell(run, logs, check.timeout);
                 let ended = self.place.run(command, stop).await?;
                 finding_of_command(&ended, pattern.transpose()?).await?
             }
             CheckKind::Program { argv } => {
                 let input = &program::question(self.run, &check.name, self.checkout);
-                let command = Command { argv: argv.clone(), input, run_dir, timeout: check.timeout };
+                let command = Command { argv: argv.clone(), input, logs, timeout: check.timeout };
                 program::finding(&self.place.run(command, stop).await?).await?
             }
             CheckKind::File { path, matches } => {
@@ -98,9 +99,10 @@ async fn finding_of_command(ended: &Ended, pattern: Option<Regex>) -> Result<Fin
         (None, None) => Finding::met(),
         (None, Some(pattern)) => {
             let problem = format!("its output does not match `{pattern}`");
-            match ended.read_logs(move |dir| pattern::found_in_stdout(dir, &pattern)).await? {
-                true => Finding::met(),
-                false => Finding::not_met(problem),
+            match ended.read_stdout(move |stdout| pattern::found_in_stdout(stdout, &pattern)).await? {
+                Read::Genuine(true) => Finding::met(),
+                Read::Genuine(false) => Finding::not_met(problem),
+                Read::Altered => Finding::not_met(ALTERED.to_owned()),
             }
         }
     };

@@ -1,52 +1,117 @@
 //! Makes room for a run: ends what an earlier, interrupted one left there, and removes its files.
 //!
-//! A shim outlives whoever started it. A verdict that is begun again after a crash must not share its checkout with
+//! A supervisor outlives whoever started it. A verdict that is begun again after a crash must not share its checkout with
 //! commands of the first try.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use towline_process::ProcessError;
+use towline_process::{Notice, ProcessError};
 
 use crate::CheckError;
 use crate::blocking::blocking;
-use crate::command::ended;
+use crate::run_logs::is_run;
 
-/// Ends all of them before the first is removed: nothing of an earlier try may be running from here on.
-pub(crate) async fn clear(run_dirs: &[PathBuf]) -> Result<(), CheckError> {
-    for dir in run_dirs {
+/// How long a supervisor that does not do it itself may take to be gone.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends and removes all earlier runs below `log_dir`. All of them are ended before the first is removed: nothing of an
+/// earlier try may be running from here on.
+pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
+    let below = log_dir.to_owned();
+    let runs = blocking(move || earlier_runs(&below).map_err(|source| logs("list", &below, source))).await?;
+    for dir in &runs {
         end(dir).await?;
     }
-    for dir in run_dirs {
-        remove(dir.clone()).await?;
+    blocking(move || {
+        let remove = |dir: &PathBuf| match std::fs::remove_dir_all(dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(logs("remove", dir, error)),
+            _ => Ok(()),
+        };
+        runs.iter().try_for_each(remove)
+    })
+    .await
+}
+
+/// Directories that were made for runs. Symlinks are not followed: what they lead to is not ours.
+fn earlier_runs(log_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match log_dir.symlink_metadata() {
+        Ok(about) if about.is_dir() => {}
+        Ok(_) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
     }
-    Ok(())
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(log_dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && entry.file_name().to_str().is_some_and(is_run) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 async fn end(dir: &Path) -> Result<(), CheckError> {
     if !dir.join("launch.json").exists() {
         return Ok(());
     }
-    match towline_process::connect(dir).await {
-        Ok(mut shim) => {
-            // Of no use to anybody, so without grace. Whether it worked is seen in the wait.
-            let _ = shim.kill().await;
-            ended(&mut shim).await?;
-            Ok(())
-        }
-        // Its shim was killed and the command with it. What that had started in the background can no longer be
-        // found by descent; the checkout it ran in is deleted under it.
-        Err(ProcessError::Lost { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+    match end_by_request(dir).await {
+        // Killed before, and its tree with it.
+        Ok(()) | Err(ProcessError::Lost { .. }) => Ok(()),
+        Err(_) => end_from_outside(dir.to_owned()).await,
     }
 }
 
-async fn remove(dir: PathBuf) -> Result<(), CheckError> {
-    blocking(move || match std::fs::remove_dir_all(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CheckError::Logs { action: "remove", path: dir, source: error })
+async fn end_by_request(dir: &Path) -> Result<(), ProcessError> {
+    let mut supervisor = towline_process::connect(dir).await?;
+    // Of no use to anybody, so without grace. Whether it worked is seen in the wait.
+    let _ = supervisor.kill().await;
+    while let Notice::Grown { .. } = supervisor.next().await? {}
+    Ok(())
+}
+
+async fn end_from_outside(dir: PathBuf) -> Result<(), CheckError> {
+    blocking(move || {
+        let living = towline_process::shim_process(&dir).map_err(|source| logs("read", &dir, source))?;
+        let left = living.map(|supervisor| towline_process::end_supervisor(supervisor, END_PATIENCE));
+        match left {
+            Some(left) if !left.is_empty() => {
+                Err(logs("end the command of", &dir, io::Error::from(io::ErrorKind::TimedOut)))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
     })
     .await
+}
+
+fn logs(action: &'static str, path: &Path, source: io::Error) -> CheckError {
+    CheckError::Logs { action, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_but_directories_of_earlier_runs_is_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (log_dir, users) = (scratch.path().join("checks"), scratch.path().join("users"));
+        let run = "1-tests-0123456789abcdef0123456789abcdef";
+        for dir in [log_dir.join(run), log_dir.join("notes"), users.join(run)] {
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("file"), "").unwrap();
+        }
+        symlink(users.join(run), log_dir.join("2-tests-0123456789abcdef0123456789abcdef")).unwrap();
+        clear(&log_dir).await.unwrap();
+        assert!(!log_dir.join(run).exists());
+        assert!(log_dir.join("notes/file").exists() && users.join(run).join("file").exists());
+
+        symlink(&users, scratch.path().join("link")).unwrap();
+        clear(&scratch.path().join("link")).await.unwrap_err();
+        assert!(users.join(run).join("file").exists());
+        clear(&scratch.path().join("missing")).await.unwrap();
+    }
 }

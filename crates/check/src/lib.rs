@@ -17,6 +17,7 @@ mod judge;
 mod leftovers;
 mod pattern;
 mod program;
+mod run_logs;
 mod section_values;
 mod sections;
 mod setup;

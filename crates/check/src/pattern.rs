@@ -1,21 +1,19 @@
 //! Looks for a pattern in what a command printed.
 
 use std::io;
-use std::path::Path;
 
 use regex::bytes::Regex;
-use towline_process::{Framed, LineFramer, LogReader, Stream};
+use towline_process::{Framed, LineFramer, ReportedLog};
 
 /// The longest line that is searched. Memory is bounded by it, however much a command prints.
 const LINE_CAP: usize = 16 * 1024 * 1024;
 
 /// Whether a line of the run's standard output matches, as `grep` would say it: `^` and `$` are the line's ends,
 /// and no match spans two lines. A line above 16 MiB is passed over.
-pub(crate) fn found_in_stdout(run_dir: &Path, pattern: &Regex) -> io::Result<bool> {
-    let mut log = LogReader::output(run_dir, Stream::Stdout, 0);
+pub(crate) fn found_in_stdout(stdout: &mut ReportedLog, pattern: &Regex) -> io::Result<bool> {
     let mut framer = LineFramer::with_cap(0, LINE_CAP);
     loop {
-        let chunk = log.read()?;
+        let chunk = stdout.read()?;
         if chunk.is_empty() {
             return Ok(framer.finish().is_some_and(|last| matches(last, pattern)));
         }
@@ -37,13 +35,35 @@ fn matches(framed: Framed<'_>, pattern: &Regex) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use towline_process::{ExitRecord, Stream};
+
     use super::*;
 
     fn found(stdout: &[u8], pattern: &str) -> bool {
         let run = tempfile::tempdir().unwrap();
         std::fs::write(run.path().join("stdout.log"), stdout).unwrap();
         std::fs::write(run.path().join("stderr.log"), "only on stderr\n").unwrap();
-        found_in_stdout(run.path(), &Regex::new(pattern).unwrap()).unwrap()
+        found_in(run.path(), stdout.len(), pattern)
+    }
+
+    fn found_in(run: &Path, length: usize, pattern: &str) -> bool {
+        let record = ExitRecord {
+            code: Some(0),
+            signal: None,
+            spawn_error: None,
+            started_at_ms: 0,
+            ended_at_ms: 0,
+            stopped: None,
+            leftovers_killed: 0,
+            stdout_bytes: length as u64,
+            stderr_bytes: 0,
+            stdout_sha256: None,
+            stderr_sha256: None,
+        };
+        let mut stdout = ReportedLog::open(run, Stream::Stdout, &record).unwrap();
+        found_in_stdout(&mut stdout, &Regex::new(pattern).unwrap()).unwrap()
     }
 
     #[test]
@@ -61,7 +81,7 @@ mod tests {
     fn no_output_matches_nothing() {
         assert!(!found(b"", ".*"));
         let nowhere = tempfile::tempdir().unwrap();
-        assert!(!found_in_stdout(nowhere.path(), &Regex::new("").unwrap()).unwrap());
+        assert!(!found_in(nowhere.path(), 0, ""));
     }
 
     #[test]

@@ -2,16 +2,15 @@
 //!
 //! Anything but a clear "met" from a program that came to a good end is not met.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use towline_process::Stream;
+use towline_process::ReportedLog;
 
 use crate::CheckError;
-use crate::command::Ended;
+use crate::command::{ALTERED, Ended, Read};
 use crate::evidence;
 use crate::finding::Finding;
 use crate::verdict::CheckRun;
@@ -72,7 +71,10 @@ pub(crate) fn question(run: &CheckRun<'_>, check: &str, checkout: &Path) -> Vec<
 pub(crate) async fn finding(ended: &Ended) -> Result<Finding, CheckError> {
     let answer = match (ended.problem(), ended.exit_code()) {
         (Some(problem), _) => Err(problem),
-        (None, Some(0)) => ended.read_logs(answer).await?,
+        (None, Some(0)) => match ended.read_stdout(answer).await? {
+            Read::Genuine(answer) => answer,
+            Read::Altered => Err(ALTERED.to_owned()),
+        },
         (None, code) => {
             let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
             Err(format!("the program failed{code}, so it has no say"))
@@ -84,7 +86,7 @@ pub(crate) async fn finding(ended: &Ended) -> Result<Finding, CheckError> {
             let summary = summary.as_deref().map(one_line).filter(|summary| !summary.is_empty());
             let evidence = match evidence.filter(|evidence| !evidence.trim().is_empty()) {
                 Some(evidence) => evidence::beginning(evidence.as_bytes()),
-                None => ended.read_logs(evidence::of_stderr).await?,
+                None => ended.stderr().await?,
             };
             match (met, summary) {
                 (true, None) => Finding::met().with_evidence(evidence),
@@ -100,13 +102,13 @@ pub(crate) async fn finding(ended: &Ended) -> Result<Finding, CheckError> {
     Ok(finding.with_exit_code(ended.exit_code()))
 }
 
-/// The answer on the run's standard output, or what is wrong with it.
-fn answer(run_dir: &Path) -> io::Result<Result<Answer, String>> {
+/// The answer on the program's standard output, or what is wrong with it.
+fn answer(stdout: &mut ReportedLog) -> io::Result<Result<Answer, String>> {
     let mut text = Vec::new();
-    match File::open(run_dir.join(Stream::Stdout.file_name())) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        log => {
-            log?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+    while text.len() as u64 <= MOST_BYTES {
+        match stdout.read()? {
+            [] => break,
+            chunk => text.extend_from_slice(chunk),
         }
     }
     Ok(parse(&text))

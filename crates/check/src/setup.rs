@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use towline_core::CheckResult;
 use towline_process::ShimProgram;
 
 use crate::command::{Command, Ended, Place};
+use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::{CheckError, leftovers};
 
@@ -19,7 +20,7 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const SETUP: &str = "setup";
 
 /// Runs the setup commands in a workspace, one after the other; the first that fails is the error. Each has its
-/// logs in `log_dir/setup-1`, `log_dir/setup-2`, …; what an earlier, interrupted call left there is ended first.
+/// logs in a directory of `log_dir`; what an earlier, interrupted call left there is ended and removed first.
 ///
 /// When `stop` comes to its end, the command's tree is ended and [`CheckError::Stopped`] returned.
 pub async fn setup(
@@ -30,7 +31,7 @@ pub async fn setup(
     environment: &BTreeMap<String, String>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
-    leftovers::clear(&run_dirs(commands, log_dir)).await?;
+    leftovers::clear(log_dir).await?;
     let place = Place::new(dir, shim, environment);
     match run_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
         Setup::Ready => Ok(()),
@@ -67,11 +68,6 @@ impl Setup {
     }
 }
 
-/// The directories of the shims, one for each command.
-pub(crate) fn run_dirs(commands: &[String], log_dir: &Path) -> Vec<PathBuf> {
-    (1..=commands.len()).map(|number| log_dir.join(format!("setup-{number}"))).collect()
-}
-
 /// Runs the commands until one fails.
 pub(crate) async fn run_all<F: Future<Output = ()>>(
     commands: &[String],
@@ -79,8 +75,9 @@ pub(crate) async fn run_all<F: Future<Output = ()>>(
     place: &Place<'_>,
     stop: &mut Stop<F>,
 ) -> Result<Setup, CheckError> {
-    for (line, run_dir) in commands.iter().zip(run_dirs(commands, log_dir)) {
-        let ended = place.run(Command::shell(line, run_dir, SETUP_TIMEOUT), stop).await?;
+    for (line, number) in commands.iter().zip(1..) {
+        let logs = RunLogs::new(log_dir, format!("setup-{number}"));
+        let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop).await?;
         if !ended.succeeded() {
             return failed(line, &ended).await;
         }

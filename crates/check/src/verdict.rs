@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use crate::blocking::blocking;
 use crate::command::Place;
 use crate::integrity::{Integrity, Scope};
 use crate::judge::Bench;
+use crate::run_logs::RunLogs;
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
 use crate::validate::validate;
@@ -33,8 +34,8 @@ pub struct CheckRun<'a> {
     pub repository: &'a Repository,
     /// Where the checkout goes. It is made anew, and removed at the end.
     pub verify_dir: &'a Path,
-    /// Where the logs go, a directory for each command: `setup-1`, `1-tests`, …. Those of an earlier call are
-    /// replaced.
+    /// Where the logs go, a directory for each command: `setup-1-…`, `1-tests-…`. Those of an earlier call are
+    /// removed.
     pub log_dir: &'a Path,
     /// The program that supervises each command.
     pub shim: &'a ShimProgram,
@@ -75,7 +76,7 @@ pub async fn run(
 ) -> Result<Verdict, CheckError> {
     run.goal.checks.iter().try_for_each(validate)?;
     let mut stop = Stop::new(stop);
-    leftovers::clear(&run.all_run_dirs()).await?;
+    leftovers::clear(run.log_dir).await?;
     if stop.has_come().await {
         return Err(CheckError::Stopped);
     }
@@ -126,9 +127,10 @@ impl CheckRun<'_> {
         let bench = Bench { run: self, checkout: checkout.path(), place: &place };
         let mut results = Vec::with_capacity(self.goal.checks.len());
         results.extend(sections::changed(self, on_progress).await?);
-        for (check, run_dir) in self.goal.checks.iter().zip(self.check_dirs()) {
+        for (check, number) in self.goal.checks.iter().zip(1..) {
             on_progress(Progress::Started { name: check.name.clone() });
-            let result = bench.judge(check, run_dir, stop).await?;
+            let logs = RunLogs::new(self.log_dir, format!("{number}-{}", path_part(&check.name)));
+            let result = bench.judge(check, logs, stop).await?;
             integrity.look(&format!("by the check `{}`", check.name), Scope::Protected).await?;
             on_progress(Progress::Finished { result: result.clone() });
             results.push(result);
@@ -164,17 +166,6 @@ impl CheckRun<'_> {
         let result = setup.into_result(started.elapsed());
         on_progress(Progress::Finished { result: result.clone() });
         Ok((!result.met).then_some(result))
-    }
-
-    fn all_run_dirs(&self) -> Vec<PathBuf> {
-        let mut dirs = setup::run_dirs(&self.goal.workspace.setup, self.log_dir);
-        dirs.extend(self.check_dirs());
-        dirs
-    }
-
-    fn check_dirs(&self) -> impl Iterator<Item = PathBuf> {
-        let names = self.goal.checks.iter().zip(1..);
-        names.map(|(check, number)| self.log_dir.join(format!("{number}-{}", path_part(&check.name))))
     }
 }
 

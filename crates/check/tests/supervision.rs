@@ -100,7 +100,7 @@ async fn a_check_that_somebody_else_ended_is_no_failed_check() {
     let bench = Bench::new(&[]).with_checks(&["touch $HOME/up; sleep 600"]);
     let shutdown = async {
         file_is_there(bench.flag("up")).await;
-        let shim = towline_process::shim_process(&bench.log_dir().join("1-1")).unwrap().unwrap();
+        let shim = towline_process::shim_process(&bench.run_dirs("1-1")[0]).unwrap().unwrap();
         let killed = clean_command("kill").args(["-TERM", &shim.pid.to_string()]).status();
         assert!(killed.unwrap().success());
     };

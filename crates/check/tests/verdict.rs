@@ -117,7 +117,7 @@ async fn an_end_that_is_no_exit_is_named() {
     };
     assert_eq!(bench.results().await, [killed]);
 
-    bench.environment.insert("PATH".into(), "/nonexistent".into());
+    bench.goal.checks[0].kind = CheckKind::Program { argv: vec!["no-such-program".into()] };
     let results = bench.results().await;
     let problem = results[0].problem.clone().unwrap();
     assert!(problem.starts_with("could not be started: "), "{problem}");
@@ -244,17 +244,17 @@ async fn logs_are_kept_in_private_directories_named_after_the_checks() {
     bench.goal.workspace.setup = vec!["true".into()];
     bench.goal.checks = vec![check("tests", "echo hi"), check("../odd name", "true")];
     bench.verdict().await;
-    let mut names: Vec<_> = std::fs::read_dir(bench.log_dir())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["1-tests", "2----odd-name", "setup-1"]);
-    for name in [".", "1-tests"] {
-        let mode = std::fs::metadata(bench.log_dir().join(name)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "{name}");
+    assert_eq!(std::fs::read_dir(bench.log_dir()).unwrap().count(), 3);
+    let [tests, odd, setup] = ["1-tests", "2----odd-name", "setup-1"].map(|name| bench.run_dirs(name));
+    assert_eq!((tests.len(), odd.len(), setup.len()), (1, 1, 1));
+    for dir in [&bench.log_dir(), &tests[0]] {
+        let mode = std::fs::metadata(dir).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", dir.display());
     }
-    assert_eq!(std::fs::read_to_string(bench.log_dir().join("1-tests/stdout.log")).unwrap(), "hi\n");
+    assert_eq!(std::fs::read_to_string(tests[0].join("stdout.log")).unwrap(), "hi\n");
+    bench.verdict().await;
+    assert_ne!(bench.run_dirs("1-tests"), tests, "those of an earlier verdict are removed");
+    assert_eq!(std::fs::read_dir(bench.log_dir()).unwrap().count(), 3);
 }
 
 #[tokio::test]

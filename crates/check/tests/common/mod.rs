@@ -103,6 +103,16 @@ impl Bench {
         self.home.towline().join("attempts/1/checks")
     }
 
+    /// The directories of the runs of a command, whose names nobody can know.
+    pub(crate) fn run_dirs(&self, name: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.log_dir()).unwrap().map(|entry| entry.unwrap().path());
+        let is_of = |path: &PathBuf| {
+            let random = path.file_name().unwrap().to_str().unwrap().strip_prefix(name);
+            random.is_some_and(|random| random.len() == 33)
+        };
+        entries.filter(is_of).collect()
+    }
+
     pub(crate) fn shim(&self) -> ShimProgram {
         ShimProgram { path: shim_program(), args: Vec::new() }
     }

@@ -19,6 +19,11 @@ const OUTBOX_CAP: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PeerId(pub(super) u64);
 
+impl PeerId {
+    /// Whoever started us.
+    pub(super) const STARTER: Self = Self(0);
+}
+
 /// The bytes of a write that are still to come.
 #[derive(Debug)]
 pub(super) struct Payload {

@@ -6,15 +6,18 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::{FileType, Mode};
 
+use super::peer::{Peer, PeerId};
 use super::place::Place;
 use super::signals::Signals;
-use crate::files;
+use crate::files::{self, Stream};
 use crate::identity;
 use crate::launch::Launch;
 use crate::platform::{self, ProcessId};
+use crate::wire::Lengths;
 
 /// Everything the supervisor begins with.
 pub(super) struct Prepared {
@@ -25,7 +28,7 @@ pub(super) struct Prepared {
     pub(super) signals: Signals,
     pub(super) listener: UnixListener,
     /// The connection of whoever started us, if it gave us one.
-    pub(super) starter: Option<UnixStream>,
+    pub(super) starter: Option<Peer>,
     pub(super) stdin_log: File,
     pub(super) stdout_log: File,
     pub(super) stderr_log: File,
@@ -50,18 +53,29 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
     let listener = listen(&place).map_err(in_words("bind shim.sock"))?;
     let create = |name: &'static str| towline_files::create_new(&place.file(name)).map_err(in_words(name));
+    let [stdin_log, index] = [create(files::STDIN)?, create(files::INDEX)?];
+    let [stdout_log, stderr_log] = [create(Stream::Stdout.file_name())?, create(Stream::Stderr.file_name())?];
+    // Before the program starts, which may be quick to turn against us.
+    let starter = starter.map(greet).transpose()?;
     Ok(Prepared {
+        place,
         identity,
         launch,
         signals,
         listener,
         starter,
-        stdin_log: create(files::STDIN)?,
-        stdout_log: create(files::Stream::Stdout.file_name())?,
-        stderr_log: create(files::Stream::Stderr.file_name())?,
-        index: create(files::INDEX)?,
-        place,
+        stdin_log,
+        stdout_log,
+        stderr_log,
+        index,
     })
+}
+
+/// Tells our starter that we have the run in hand.
+fn greet(starter: UnixStream) -> io::Result<Peer> {
+    let mut starter = Peer::new(PeerId::STARTER, starter, Instant::now())?;
+    starter.tell(Lengths::default());
+    Ok(starter)
 }
 
 fn in_words(what: &'static str) -> impl Fn(io::Error) -> io::Error {

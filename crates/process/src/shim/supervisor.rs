@@ -101,12 +101,12 @@ impl Supervisor {
         let streams = leader.streams;
         let stdout = Output::new(Stream::Stdout, prepared.stdout_log, Some(streams.stdout));
         let stderr = Output::new(Stream::Stderr, prepared.stderr_log, streams.stderr);
-        let mut supervisor = Self {
+        Self {
             deadline: prepared.launch.deadline,
             leader: leader.process,
             ending: Ending::new(leader.process, &prepared.launch),
             stdin: Stdin::new(prepared.stdin_log, streams.stdin),
-            peers: Vec::new(),
+            peers: prepared.starter.into_iter().collect(),
             leader_end: None,
             terminal: streams.terminal,
             started_at_ms,
@@ -116,13 +116,9 @@ impl Supervisor {
             listener: prepared.listener,
             place: prepared.place,
             _identity: prepared.identity,
-            next_peer: 0,
+            next_peer: PeerId::STARTER.0 + 1,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-        };
-        if let Some(starter) = prepared.starter {
-            supervisor.admit(starter, Instant::now());
         }
-        supervisor
     }
 
     fn supervise(mut self) -> io::Result<()> {
@@ -489,9 +485,8 @@ fn report_failed_start(prepared: Prepared, error: SpawnError, started_at_ms: u64
     };
     let saved = write_record(&prepared.place, &record);
     let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
-    if let Some(starter) = prepared.starter {
-        let mut peer = Peer::new(PeerId(0), starter, Instant::now())?;
-        peer.say_farewell(Lengths::default(), &Message::Exited(Box::new(record)));
+    if let Some(mut starter) = prepared.starter {
+        starter.say_farewell(Lengths::default(), &Message::Exited(Box::new(record)));
     }
     saved
 }
