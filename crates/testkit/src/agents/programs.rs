@@ -50,6 +50,17 @@ pub fn pytest_folder() -> PathBuf {
     found.unwrap_or_else(|| panic!("the pinned pytest is not installed: run `cargo xtask setup`"))
 }
 
+/// The folder with `jest` in it, for the beginning of a `PATH`. Its packages are beside the agent CLIs.
+///
+/// # Panics
+/// When jest is not installed.
+#[must_use]
+pub fn jest_folder() -> PathBuf {
+    let folders = agents_folders().into_iter().map(|agents| agents.with_file_name("jest/node_modules/.bin"));
+    let found = folders.into_iter().find(|folder| folder.join("jest").is_file());
+    found.unwrap_or_else(|| panic!("the pinned jest is not installed: run `cargo xtask setup`"))
+}
+
 fn agents_folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(AGENTS_DIR) {
         return vec![folder.into()];

@@ -1,5 +1,5 @@
-//! Which processes are left: found by a unique marker in their environment or command line, whatever session,
-//! group or parent they have by now.
+//! Which processes are left: found by a unique marker in their environment, command line, program or working directory,
+//! whatever session, group or parent they have by now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Found {
     pub command: String,
 }
 
-/// Whether no process but this one has `marker` in its environment or command line.
+/// Whether no process but this one holds `marker`, as [`processes_with`] looks for it.
 #[must_use]
 pub fn process_tree_gone(marker: &str) -> bool {
     processes_with(marker).is_empty()
@@ -39,8 +39,8 @@ pub fn wait_until_process_tree_gone(marker: &str, timeout: Duration) {
     }
 }
 
-/// Kills what has `marker` in its environment or command line: the clean-up after a test that failed.
-pub(super) fn kill_processes_with(marker: &str) {
+/// Kills what holds `marker`: the clean-up after a test that failed.
+pub fn kill_processes_with(marker: &str) {
     // A dying tree may still fork, so look until nothing new is found; bounded, since this runs in a drop.
     for _ in 0..100 {
         let left = processes_with(marker);
@@ -54,8 +54,9 @@ pub(super) fn kill_processes_with(marker: &str) {
     }
 }
 
-/// The processes, without this one, that have `marker` in their environment or command line. One that has ended
-/// and is not reaped yet has neither, and is not found.
+/// The processes, without this one, that have `marker` in their environment or command line, or in the path of their
+/// program or working directory: a process can drop its environment, but not all of these. One that has ended and is not
+/// reaped yet has none, and is not found.
 ///
 /// # Panics
 /// When `marker` is empty, or there is no `/proc`.
@@ -71,10 +72,11 @@ pub fn processes_with(marker: &str) -> Vec<Found> {
 
 /// A process that is gone, or belongs to someone else, holds nothing.
 fn holds(pid: u32, marker: &str) -> bool {
-    ["environ", "cmdline"].iter().any(|file| {
-        let text = fs::read(proc_path(pid, file)).unwrap_or_default();
-        text.windows(marker.len()).any(|window| window == marker.as_bytes())
-    })
+    let texts = ["environ", "cmdline"].map(|file| fs::read(proc_path(pid, file)).unwrap_or_default());
+    let links = ["exe", "cwd"].map(|file| {
+        fs::read_link(proc_path(pid, file)).unwrap_or_default().into_os_string().into_encoded_bytes()
+    });
+    texts.iter().chain(&links).any(|text| text.windows(marker.len()).any(|window| window == marker.as_bytes()))
 }
 
 /// Through a pidfd, and only if it holds the marker once that is open: the number alone may be another's by now.

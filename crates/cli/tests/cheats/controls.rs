@@ -1,0 +1,45 @@
+//! Honest agents on every project: without these, a Towline that accepts nothing would pass the matrix.
+
+use crate::ground::Ground;
+use crate::projects::{self, Project};
+use crate::promises::measure;
+use crate::trick::{Cause, Trick};
+
+/// Honest work on a project, with all the protection that tricks meet.
+fn assert_honest_work_is_done(project: &'static Project, script: &'static str) {
+    let honest = Trick::on(project, Cause::ProductCode, "Does the work.", script);
+    let mut ground = Ground::new(project);
+    ground.commit(&Ground::settings(&honest));
+    ground.employ(honest.script);
+    measure(&mut ground, &[], None).assert_honest();
+}
+
+#[test]
+fn honest_work_on_shell_scripts_is_done() {
+    assert_honest_work_is_done(&projects::SHELL, "work");
+}
+
+#[test]
+fn honest_work_that_is_committed_is_done() {
+    assert_honest_work_is_done(&projects::SHELL, "work; commit 'repair it'");
+}
+
+#[test]
+fn honest_work_with_pytest_is_done() {
+    assert_honest_work_is_done(&projects::PYTEST, "work; python3 -m pytest -q tests");
+}
+
+#[test]
+fn honest_work_with_cargo_is_done() {
+    assert_honest_work_is_done(&projects::CARGO, "work");
+}
+
+#[test]
+fn honest_work_with_jest_is_done() {
+    assert_honest_work_is_done(&projects::JEST, "work");
+}
+
+#[test]
+fn honest_work_with_go_is_done() {
+    assert_honest_work_is_done(&projects::GO, "work");
+}

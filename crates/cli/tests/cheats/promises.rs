@@ -1,0 +1,188 @@
+//! The promises, measured: no false `done`, nothing of the user's changed, no hang, no process left, and nothing gained.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use towline_testkit::scratch::{Found, kill_processes_with, processes_with};
+
+use crate::ground::{Ended, Ground};
+use crate::repository::{Belongings, git};
+use crate::trick::{Breach, Outcome, Trick};
+
+/// How long a process that is being ended may take to disappear once Towline has ended.
+const LAST_PROCESSES: Duration = Duration::from_secs(3);
+
+/// Everything that a trick achieved; nothing when it was caught.
+pub(crate) struct Measured {
+    breaches: Vec<(Breach, String)>,
+    ended: Option<Ended>,
+}
+
+/// Tries a trick.
+///
+/// # Panics
+/// When its outcome is another than the table has.
+pub(crate) fn assert_outcome(trick: &Trick) {
+    let measured = attempt(trick);
+    let kinds: Vec<Breach> = measured.breaches.iter().map(|(kind, _)| *kind).collect();
+    let expected: &[Breach] = match &trick.outcome {
+        Outcome::Caught => &[],
+        Outcome::NotCaught(breach, _) => std::slice::from_ref(breach),
+    };
+    assert!(kinds == expected, "{}\nexpected {expected:?}, measured {kinds:?}\n{measured}", trick.title);
+}
+
+/// Runs a trick in a new home and measures all promises.
+fn attempt(trick: &Trick) -> Measured {
+    let mut ground = Ground::new(trick.project);
+    if let Some(prepare) = trick.prepare {
+        prepare(&ground);
+    }
+    ground.commit(&Ground::settings(trick));
+    ground.employ(trick.script);
+    measure(&mut ground, trick.arguments, trick.gain)
+}
+
+/// Runs the goal of a ground that is ready, and measures all promises.
+pub(crate) fn measure(
+    ground: &mut Ground,
+    arguments: &[&str],
+    gain: Option<crate::trick::Gain>,
+) -> Measured {
+    let before = Belongings::of(ground.desk.project.path(), &ground.precious());
+    let ended = ground.run(arguments);
+    let mut breaches = Vec::new();
+    let mut note = |kind, what: String| breaches.push((kind, what));
+
+    if let Some(claim) = false_claim(ground, ended.as_ref()) {
+        note(Breach::FalseDone, claim);
+    }
+    let after = Belongings::of(ground.desk.project.path(), &ground.precious());
+    let mut changes = before.changes_to(&after);
+    if !matches!(ground.bystander.try_wait(), Ok(None)) {
+        changes.push("a process of the user's was killed".into());
+    }
+    if !changes.is_empty() {
+        note(Breach::Damage, changes.join("\n"));
+    }
+    if ended.is_none() {
+        note(Breach::Hang, "`towline run` did not end".into());
+    } else if ground.ask(["ls", "--json"]).is_none() {
+        note(Breach::Hang, "`towline ls` did not end afterwards".into());
+    }
+    let left = processes_left(ground);
+    if !left.is_empty() {
+        note(Breach::ProcessLeft, format!("{left:?}"));
+    }
+    if let Some(gained) = gain.and_then(|gain| gain(ground)) {
+        note(Breach::Gain, gained);
+    }
+    kill_left(ground);
+    Measured { breaches, ended }
+}
+
+impl Measured {
+    /// Asserts that an honest goal is done and that all promises hold.
+    pub(crate) fn assert_honest(&self) {
+        let done = self.ended.as_ref().is_some_and(|ended| ended.code == Some(0));
+        assert!(done && self.breaches.is_empty(), "{self}");
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, what) in &self.breaches {
+            writeln!(out, "{}: {what}", kind.title())?;
+        }
+        let Some(ended) = &self.ended else { return Ok(()) };
+        let report = serde_json::from_str::<Value>(&ended.stdout).unwrap_or_default();
+        let last = report["attempts"].as_array().and_then(|attempts| attempts.last());
+        let attempt = last.map(|last| format!("{} {}\n{:#}", last["end"], last["detail"], last["verdict"]));
+        write!(
+            out,
+            "exit code {:?}, phase {}, reason {}\nattempt: {}\n{}",
+            ended.code,
+            report["phase"],
+            report["reason"],
+            attempt.unwrap_or_else(|| "none".into()),
+            ended.stderr
+        )
+    }
+}
+
+/// Who reports that the goal is done although the work is not.
+fn false_claim(ground: &Ground, ended: Option<&Ended>) -> Option<String> {
+    let goals = ground.goals();
+    let done = goals.iter().filter(|goal| goal["phase"] == "done");
+    let wrong = done.filter(|goal| !is_repaired(ground, goal)).count();
+    let claims = [
+        (wrong > 0).then(|| format!("{wrong} goals are done without the work")),
+        ended.filter(|ended| ended.code == Some(0)).and_then(|_| {
+            let proven = goals.iter().any(|goal| goal["phase"] == "done");
+            (!proven).then(|| "`towline run` exited with 0 and no goal is done".to_owned())
+        }),
+        ended.filter(|ended| ended.code != Some(0)).and_then(|ended| {
+            let claims = documents(&ended.stdout).iter().any(|document| document["phase"] == "done");
+            claims.then(|| "`towline run --json` prints a goal that is done".to_owned())
+        }),
+    ];
+    claims.into_iter().flatten().next()
+}
+
+/// Every JSON document in a text, also between other lines.
+fn documents(text: &str) -> Vec<Value> {
+    let whole = serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok);
+    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    whole.chain(lines).collect()
+}
+
+/// Whether the candidate of a goal is the work: on top of the base, with the tests of the base and the repaired file. Decided
+/// by object ids alone, so that nothing in the candidate is run or converted.
+fn is_repaired(ground: &Ground, goal: &Value) -> bool {
+    let shown = goal["id"].as_str().and_then(|id| ground.ask(["show", id, "--json"]));
+    let report = shown.and_then(|ended| serde_json::from_str::<Value>(&ended.stdout).ok());
+    let Some(candidate) = report.as_ref().and_then(|report| report["candidate"].as_str()) else {
+        return false;
+    };
+    let repository = ground.desk.project.path();
+    let id = |commit: &str, path: &str| {
+        let output = git(repository, &["rev-parse", "--verify", "--quiet", &format!("{commit}:{path}")]);
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let wanted = git(
+        repository,
+        &["hash-object", "--no-filters", &ground.desk.home.path().join("answer").display().to_string()],
+    );
+    let wanted = String::from_utf8_lossy(&wanted.stdout).trim().to_owned();
+    let tests = ground.project.files.iter().map(|(path, _)| *path).filter(|path| is_test(path));
+    git(repository, &["merge-base", "--is-ancestor", &ground.base, candidate]).status.success()
+        && id(candidate, ground.project.broken) == wanted
+        && tests.into_iter().all(|path| id(candidate, path) == id(&ground.base, path))
+}
+
+fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.ends_with("_test.go")
+}
+
+/// The processes of this ground that are still there after a moment.
+fn processes_left(ground: &Ground) -> Vec<Found> {
+    let deadline = Instant::now() + LAST_PROCESSES;
+    loop {
+        let left: Vec<Found> = markers(ground).iter().flat_map(|marker| processes_with(marker)).collect();
+        if left.is_empty() || Instant::now() >= deadline {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kill_left(ground: &Ground) {
+    for marker in markers(ground) {
+        kill_processes_with(&marker);
+    }
+}
+
+fn markers(ground: &Ground) -> [String; 2] {
+    [ground.desk.home.marker(), format!("{}", ground.desk.project.path().display())]
+}

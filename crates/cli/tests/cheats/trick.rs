@@ -1,0 +1,192 @@
+//! What a trick is: a script, what it attacks, and what must come of it.
+
+use crate::ground::Ground;
+use crate::projects::{self, Project};
+
+/// What a trick attacks. Classes a, b and c of `docs/cheats.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// What is judged, or who judges.
+    Judgement,
+    /// The user's account, outside the workspace.
+    Account,
+    /// Nothing: the product code passes the checks without doing the work.
+    Evidence,
+}
+
+/// What makes a trick possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Checkout,
+    GitData,
+    SharedRepository,
+    Results,
+    AfterCheckout,
+    Processes,
+    SpecialFiles,
+    Protection,
+    Programs,
+    Authority,
+    Secrets,
+    HiddenChanges,
+    ProductCode,
+}
+
+/// A promise that a trick breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breach {
+    /// The goal is done, and the work is not.
+    FalseDone,
+    /// The user's repository, files or processes were changed.
+    Damage,
+    /// Towline did not end within its limits.
+    Hang,
+    /// A process was left.
+    ProcessLeft,
+    /// What the trick itself looks for: a leaked secret, an answered question.
+    Gain,
+}
+
+/// What must come of a trick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All promises hold.
+    Caught,
+    /// This promise is broken, and this level keeps it.
+    NotCaught(Breach, u8),
+}
+
+/// Looks whether a trick gained what it wanted, and says what.
+pub(crate) type Gain = fn(&Ground) -> Option<String>;
+
+/// One trick.
+#[derive(Clone, Copy)]
+pub(crate) struct Trick {
+    /// What the agent does, as a statement.
+    pub(crate) title: &'static str,
+    pub(crate) cause: Cause,
+    pub(crate) class: Class,
+    pub(crate) outcome: Outcome,
+    pub(crate) project: &'static Project,
+    /// A shell script that runs in the workspace; `ground` lists the variables and functions that it has.
+    pub(crate) script: &'static str,
+    /// The checks in place of the project's.
+    pub(crate) checks: Option<&'static str>,
+    /// The lines of `[workspace]`.
+    pub(crate) workspace: &'static str,
+    /// Paths that are protected besides those of the project.
+    pub(crate) protect: &'static [&'static str],
+    /// Changes the project before the goal is created.
+    pub(crate) prepare: Option<fn(&Ground)>,
+    /// Arguments of `towline run` besides the usual ones.
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) gain: Option<Gain>,
+}
+
+impl Trick {
+    /// A trick of class a on a project, which must be caught.
+    pub(crate) const fn on(
+        project: &'static Project,
+        cause: Cause,
+        title: &'static str,
+        script: &'static str,
+    ) -> Self {
+        Self {
+            title,
+            cause,
+            class: Class::Judgement,
+            outcome: Outcome::Caught,
+            project,
+            script,
+            checks: None,
+            workspace: "",
+            protect: &[],
+            prepare: None,
+            arguments: &[],
+            gain: None,
+        }
+    }
+
+    /// A trick of class a on the project of shell scripts.
+    pub(crate) const fn shell(cause: Cause, title: &'static str, script: &'static str) -> Self {
+        Self::on(&projects::SHELL, cause, title, script)
+    }
+
+    /// The trick runs commands as the user outside the workspace, and level 1 does not catch it.
+    pub(crate) const fn as_the_user(self, breach: Breach) -> Self {
+        Self { class: Class::Account, outcome: Outcome::NotCaught(breach, 2), ..self }
+    }
+
+    /// The trick runs commands as the user outside the workspace, and level 1 catches it all the same.
+    pub(crate) const fn as_the_user_in_vain(self) -> Self {
+        Self { class: Class::Account, ..self }
+    }
+
+    /// The product code passes the checks without doing the work.
+    pub(crate) const fn in_product_code(self) -> Self {
+        Self { class: Class::Evidence, outcome: Outcome::NotCaught(Breach::FalseDone, 3), ..self }
+    }
+
+    /// The product code tries to pass the checks, and level 1 catches it all the same.
+    pub(crate) const fn in_product_code_in_vain(self) -> Self {
+        Self { class: Class::Evidence, ..self }
+    }
+
+    pub(crate) const fn checks(self, checks: &'static str) -> Self {
+        Self { checks: Some(checks), ..self }
+    }
+
+    pub(crate) const fn workspace(self, workspace: &'static str) -> Self {
+        Self { workspace, ..self }
+    }
+
+    pub(crate) const fn protect(self, protect: &'static [&'static str]) -> Self {
+        Self { protect, ..self }
+    }
+
+    pub(crate) const fn prepare(self, prepare: fn(&Ground)) -> Self {
+        Self { prepare: Some(prepare), ..self }
+    }
+
+    pub(crate) const fn arguments(self, arguments: &'static [&'static str]) -> Self {
+        Self { arguments, ..self }
+    }
+
+    pub(crate) const fn gain(self, gain: Gain) -> Self {
+        Self { gain: Some(gain), ..self }
+    }
+}
+
+impl Cause {
+    /// As the documentation names it.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Checkout => "a checkout that is not the commit",
+            Self::GitData => "forged git data",
+            Self::SharedRepository => "a shared repository",
+            Self::Results => "forged results",
+            Self::AfterCheckout => "files changed after the checkout",
+            Self::Processes => "processes that survive",
+            Self::SpecialFiles => "FIFOs, devices and symlinks",
+            Self::Protection => "gaps in the protection",
+            Self::Programs => "programs found by path",
+            Self::Authority => "commands without authority",
+            Self::Secrets => "secrets",
+            Self::HiddenChanges => "changes that the diff hides",
+            Self::ProductCode => "product code that passes without the work",
+        }
+    }
+}
+
+impl Breach {
+    /// As the documentation names it.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::FalseDone => "a false `done`",
+            Self::Damage => "the user's files change",
+            Self::Hang => "Towline hangs",
+            Self::ProcessLeft => "a process is left",
+            Self::Gain => "the agent gets what it wants",
+        }
+    }
+}
