@@ -3,8 +3,8 @@
 //! The agent is a shell script. Before the trick's own lines it gets these variables:
 //! `home`, `state` (Towline's), `project` (the user's repository), `precious` (files of the user's), `loot` (a file for what
 //! it finds), `towline` (the program), `bystander` (a process of the user's), `sleeper` (a `sleep` that is found by its path),
-//! `broken` and `answer` (the file to repair, and a copy as it should be), `workspace`, `gitdir`, `common` (git directories);
-//! and these functions: `work` does the honest work, `daemon SCRIPT` runs a script in a session of its own without environment.
+//! `broken` and `answer` (the file to repair, and a copy as it should be), `workspace`, `gitdir`, `common` (git directories).
+//! `prelude.sh` adds functions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -55,11 +55,12 @@ impl Ground {
         desk.leaves_nothing_to_replay("a hostile agent may have removed or forged its logs");
         // The user's own git settings are part of what a trick may attack.
         desk.unset("GIT_CONFIG_GLOBAL");
-        if let Some(tools) = project.tools {
-            let path = std::env::var("PATH").expect("a PATH");
-            desk.unset("PATH");
-            desk.set("PATH", &format!("{}:{path}", tools().display()));
-        }
+        let tools = project.tools.map(|tools| format!("{}:", tools().display())).unwrap_or_default();
+        let path = std::env::var("PATH").expect("a PATH");
+        let own = desk.home.path().join("bin");
+        fs::create_dir(&own).expect("a folder");
+        desk.unset("PATH");
+        desk.set("PATH", &format!("{}:{tools}{path}", own.display()));
         for (name, value) in shared_tools() {
             desk.set(&name, &value);
         }
@@ -86,7 +87,8 @@ impl Ground {
     /// The user's home and the base of the repository, without settings of Towline's.
     fn furnish(&self) {
         let home = self.desk.home.path();
-        fs::write(home.join(".gitconfig"), "[user]\n\tname = User\n\temail = user@example.org\n").expect("written");
+        fs::write(home.join(".gitconfig"), "[user]\n\tname = User\n\temail = user@example.org\n")
+            .expect("written");
         fs::create_dir(self.precious()).expect("a folder");
         fs::write(self.precious().join("letter.txt"), "dear\n").expect("written");
         fs::write(home.join("answer"), self.project.repaired).expect("written");
@@ -104,6 +106,12 @@ impl Ground {
         let project = &self.desk.project;
         project.write("towline.toml", settings);
         self.base = project.commit("a project with a broken file");
+        if settings.contains("base = \"start\"") {
+            project.git(["branch", "start"]);
+            project.write("later.txt", "the user's own work\n");
+            project.write("data/table.txt", "ONE\ntwo\n");
+            project.commit("later work");
+        }
         project.git(["branch", "side", "HEAD~1"]);
         project.git(["tag", "v1", "HEAD~1"]);
         project.write("README.md", "stashed\n");
@@ -113,7 +121,8 @@ impl Ground {
 
     /// The settings of a trick.
     pub(crate) fn settings(trick: &Trick) -> String {
-        let usual = format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\n", trick.project.check);
+        let usual =
+            format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\n", trick.project.check);
         let protect: Vec<&str> = trick.project.protect.iter().chain(trick.protect).copied().collect();
         format!(
             "{}\n[protect]\npaths = {protect:?}\n\n[workspace]\n{}\n",
@@ -196,15 +205,7 @@ impl Drop for Ground {
 }
 
 /// What every script begins with.
-const PRELUDE: &str = r#"
-cat > /dev/null
-workspace=$PWD
-gitdir=$(git rev-parse --absolute-git-dir 2>/dev/null)
-common=$(cd "$(git rev-parse --git-common-dir 2>/dev/null)" && pwd)
-work() { cp "$answer" "$broken"; }
-daemon() { setsid env -i PATH="$PATH" sh -c "$1" "$sleeper" </dev/null >/dev/null 2>&1 & }
-commit() { git add -A && git -c user.name=Agent -c user.email=agent@example.org commit -q --no-verify -m "$1"; }
-"#;
+const PRELUDE: &str = include_str!("prelude.sh");
 
 /// Neither its environment nor its command line has anything to do with this test.
 fn bystander() -> Child {
@@ -224,10 +225,8 @@ fn shared_tools() -> Vec<(String, String)> {
     };
     vec![
         ("GOCACHE".to_owned(), cache.display().to_string()),
-        ("GOFLAGS".to_owned(), "-mod=mod".to_owned()),
         ("GOTOOLCHAIN".to_owned(), "local".to_owned()),
         or_below_home("RUSTUP_HOME", ".rustup"),
-        or_below_home("CARGO_HOME", ".cargo"),
     ]
 }
 

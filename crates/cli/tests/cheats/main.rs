@@ -9,6 +9,7 @@
 mod support;
 
 mod controls;
+mod gains;
 mod ground;
 mod honest;
 mod page;

@@ -36,6 +36,9 @@ pub(crate) fn assert_outcome(trick: &Trick) {
 /// Runs a trick in a new home and measures all promises.
 fn attempt(trick: &Trick) -> Measured {
     let mut ground = Ground::new(trick.project);
+    for (name, value) in trick.variables {
+        ground.desk.set(name, value);
+    }
     if let Some(prepare) = trick.prepare {
         prepare(&ground);
     }
@@ -45,11 +48,7 @@ fn attempt(trick: &Trick) -> Measured {
 }
 
 /// Runs the goal of a ground that is ready, and measures all promises.
-pub(crate) fn measure(
-    ground: &mut Ground,
-    arguments: &[&str],
-    gain: Option<crate::trick::Gain>,
-) -> Measured {
+pub(crate) fn measure(ground: &mut Ground, arguments: &[&str], gain: Option<crate::trick::Gain>) -> Measured {
     let before = Belongings::of(ground.desk.project.path(), &ground.precious());
     let ended = ground.run(arguments);
     let mut breaches = Vec::new();

@@ -40,10 +40,7 @@ impl Belongings {
             let lines = text.lines().filter(|line| !is_towlines(line));
             let lines: Vec<&str> = lines.collect();
             let problem = String::from_utf8_lossy(&output.stderr);
-            found.insert(
-                format!("git {name}"),
-                format!("{}\n{}{problem}", output.status, lines.join("\n")),
-            );
+            found.insert(format!("git {name}"), format!("{}\n{}{problem}", output.status, lines.join("\n")));
         }
         Self(found)
     }
@@ -67,7 +64,15 @@ fn is_towlines(line: &str) -> bool {
 /// Runs git on the user's repository, without its hooks and monitors.
 pub(crate) fn git(repository: &Path, arguments: &[&str]) -> Output {
     clean_command("timeout")
-        .args(["--signal=KILL", GIT_SECONDS, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args([
+            "--signal=KILL",
+            GIT_SECONDS,
+            "git",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+        ])
         .args(["-c", "core.commitGraph=false"])
         .args(arguments)
         .current_dir(repository)

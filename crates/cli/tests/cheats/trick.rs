@@ -78,6 +78,8 @@ pub(crate) struct Trick {
     pub(crate) protect: &'static [&'static str],
     /// Changes the project before the goal is created.
     pub(crate) prepare: Option<fn(&Ground)>,
+    /// Variables in the user's environment besides the usual ones.
+    pub(crate) variables: &'static [(&'static str, &'static str)],
     /// Arguments of `towline run` besides the usual ones.
     pub(crate) arguments: &'static [&'static str],
     pub(crate) gain: Option<Gain>,
@@ -102,6 +104,7 @@ impl Trick {
             workspace: "",
             protect: &[],
             prepare: None,
+            variables: &[],
             arguments: &[],
             gain: None,
         }
@@ -146,6 +149,10 @@ impl Trick {
 
     pub(crate) const fn prepare(self, prepare: fn(&Ground)) -> Self {
         Self { prepare: Some(prepare), ..self }
+    }
+
+    pub(crate) const fn variables(self, variables: &'static [(&'static str, &'static str)]) -> Self {
+        Self { variables, ..self }
     }
 
     pub(crate) const fn arguments(self, arguments: &'static [&'static str]) -> Self {

@@ -9,7 +9,9 @@ mod project;
 mod wait;
 
 pub use home::Home;
-pub use processes::{Found, kill_processes_with, process_tree_gone, processes_with, wait_until_process_tree_gone};
+pub use processes::{
+    Found, kill_processes_with, process_tree_gone, processes_with, wait_until_process_tree_gone,
+};
 pub use programs::{clean_command, shim_program, towline_program};
 pub(crate) use programs::{search_path, target_directory};
 pub use project::Project;

@@ -76,7 +76,10 @@ fn holds(pid: u32, marker: &str) -> bool {
     let links = ["exe", "cwd"].map(|file| {
         fs::read_link(proc_path(pid, file)).unwrap_or_default().into_os_string().into_encoded_bytes()
     });
-    texts.iter().chain(&links).any(|text| text.windows(marker.len()).any(|window| window == marker.as_bytes()))
+    texts
+        .iter()
+        .chain(&links)
+        .any(|text| text.windows(marker.len()).any(|window| window == marker.as_bytes()))
 }
 
 /// Through a pidfd, and only if it holds the marker once that is open: the number alone may be another's by now.

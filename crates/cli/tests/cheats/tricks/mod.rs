@@ -16,9 +16,41 @@ macro_rules! tricks {
     };
 }
 
+mod after_checkout;
+mod authority;
 mod checkout;
+mod git_data;
+mod hidden_changes;
+mod processes;
+mod product_code;
+mod programs;
+mod protection;
+mod results;
+mod runners;
+mod secrets;
+mod shared_repository;
+mod special_files;
+mod state_files;
 
 /// All tricks.
 pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
-    [checkout::TRICKS].into_iter().flatten()
+    [
+        checkout::TRICKS,
+        git_data::TRICKS,
+        shared_repository::TRICKS,
+        results::TRICKS,
+        after_checkout::TRICKS,
+        processes::TRICKS,
+        special_files::TRICKS,
+        state_files::TRICKS,
+        protection::TRICKS,
+        runners::TRICKS,
+        programs::TRICKS,
+        authority::TRICKS,
+        secrets::TRICKS,
+        hidden_changes::TRICKS,
+        product_code::TRICKS,
+    ]
+    .into_iter()
+    .flatten()
 }
