@@ -68,7 +68,7 @@ pub enum CheckError {
     NoWorkspace,
     /// The checkout could not be made.
     #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
+    Workspace(WorkspaceError),
     /// The supervision of a command failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -94,6 +94,15 @@ pub enum CheckError {
         /// What is known about it.
         message: String,
     },
+}
+
+impl From<WorkspaceError> for CheckError {
+    fn from(error: WorkspaceError) -> Self {
+        match error {
+            WorkspaceError::Stopped => Self::Stopped,
+            error => Self::Workspace(error),
+        }
+    }
 }
 
 fn printed(evidence: &str) -> String {

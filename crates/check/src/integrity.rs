@@ -1,14 +1,15 @@
 //! Whether the files that are judged are still those of the candidate: after setup, before each check and after the last.
 //!
 //! Setup and checks run the candidate's own scripts, which may rewrite what judges them. A file that setup changes before any
-//! work too, or that the goal lists as generated, is allowed and named. Anything else makes the verdict red.
+//! work too, or that the goal lists as generated, is allowed and named. Anything else makes the verdict red. What a check
+//! adds in a protected place, as test runners do with their caches, is removed before the next one could see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use towline_core::CheckResult;
-use towline_workspace::{Difference, Protect, Verification};
+use towline_workspace::{Difference, DifferenceKind, Protect, Verification};
 
 use crate::CheckError;
 use crate::blocking::blocking;
@@ -73,6 +74,15 @@ impl Integrity {
         .await?;
         let bad: Vec<Difference> =
             differences.into_iter().filter(|difference| !self.allows(difference, scope)).collect();
+        let by_check = |difference: &Difference| {
+            scope == Scope::Protected
+                && difference.kind == DifferenceKind::Added
+                && !self.accepted.contains_key(&difference.path)
+        };
+        let (added, bad): (Vec<Difference>, Vec<Difference>) = bad.into_iter().partition(by_check);
+        let checkout = Arc::clone(&self.checkout);
+        blocking(move || Ok(checkout.remove_added(added.iter().map(|difference| difference.path.as_str()))?))
+            .await?;
         if !bad.is_empty() {
             self.found = Some((step.to_owned(), bad));
         }
@@ -80,13 +90,16 @@ impl Integrity {
     }
 
     fn allows(&mut self, difference: &Difference, scope: Scope) -> bool {
-        let Difference { path, now, .. } = difference;
+        let Difference { path, now, kind } = difference;
         if self.accepted.get(path).is_some_and(|accepted| accepted == now) {
             return true;
         }
         let is_protected = self.protect.covers(path.as_ref());
         let by_setup = scope == Scope::All
-            && self.setup_changes.get(path).is_some_and(|before| !is_protected || before == now);
+            && self
+                .setup_changes
+                .get(path)
+                .is_some_and(|before| !is_protected || *kind == DifferenceKind::Added || before == now);
         let is_allowed = by_setup || self.generated.covers(path.as_ref());
         if is_allowed {
             self.allowed.insert(path.clone());

@@ -10,7 +10,7 @@ use towline_core::{CheckResult, Goal, Verdict};
 use towline_process::ShimProgram;
 use towline_workspace::{Candidate, Protect, Repository, Verification};
 
-use crate::blocking::blocking;
+use crate::blocking::{blocking, stoppable};
 use crate::command::Place;
 use crate::integrity::{Integrity, Scope};
 use crate::judge::Bench;
@@ -80,7 +80,7 @@ pub async fn run(
     if stop.has_come().await {
         return Err(CheckError::Stopped);
     }
-    let checkout = Arc::new(run.check_out().await?);
+    let checkout = Arc::new(run.check_out(&mut stop).await?);
     let judged = run.judge(&checkout, &mut stop, &mut on_progress).await;
     // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
     let _ = blocking(move || Ok(checkout.remove()?)).await;
@@ -96,11 +96,15 @@ pub async fn run(
 
 impl CheckRun<'_> {
     /// Makes the checkout. The candidate's protected files must be those of the base, by objects that are proven.
-    async fn check_out(&self) -> Result<Verification, CheckError> {
+    async fn check_out<F: Future<Output = ()>>(
+        &self,
+        stop: &mut Stop<F>,
+    ) -> Result<Verification, CheckError> {
         let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
         let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
         let (protect, base) = (Protect::of_goal(self.goal)?, self.goal.workspace.base.clone());
-        blocking(move || {
+        stoppable(stop, move |halt| {
+            let repository = repository.until(halt);
             if let Some(changed) = repository.changes_under(&protect, &base, &commit)?.first() {
                 return Err(CheckError::NotProtected { change: changed.to_string() });
             }

@@ -13,7 +13,7 @@ use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
-use crate::prepare::stopped;
+use crate::prepare::{stoppable, stopped};
 
 /// How much of a list of changes is handed over.
 const LONGEST_CHANGES: usize = 4 * 1024;
@@ -30,7 +30,8 @@ pub(crate) async fn run(
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let setup_changes = workspace.setup_changes.clone();
-        let (repository, candidate) = candidate(&shared.home, goal.clone(), workspace, attempt).await?;
+        let (repository, candidate) =
+            candidate(&shared.home, goal.clone(), workspace, attempt, stop.clone()).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
@@ -107,7 +108,8 @@ pub(crate) async fn left_work(
     attempt: AttemptNo,
     checked: Option<String>,
 ) -> Work {
-    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, attempt).await else {
+    let never = watch::Sender::new(StopLevel::Run).subscribe();
+    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, attempt, never).await else {
         return Work::Nothing;
     };
     let base = goal.workspace.base;
@@ -140,10 +142,12 @@ async fn candidate(
     goal: Goal,
     binding: WorkspaceBinding,
     attempt: AttemptNo,
+    stop: watch::Receiver<StopLevel>,
 ) -> Result<(Repository, Candidate), CheckError> {
     let home = home.clone();
-    let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
+    let made = stoppable(stop, move |halt| -> Result<_, WorkspaceError> {
         let (repository, workspace) = workspace_of(&home, &goal, &binding)?;
+        let workspace = workspace.until(halt);
         let protect = Protect::of_candidate(&goal)?;
         let candidate = workspace.candidate(attempt.get(), &protect)?;
         Ok((repository, candidate))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use towline_check::CheckError;
 use towline_core::{Event, Goal, WorkspaceBinding};
-use towline_workspace::{Protect, Repository, Workspace, WorkspaceError, WorkspacePlan};
+use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
 use crate::checks::{Judged, judge};
 use crate::engine::Shared;
@@ -34,7 +34,10 @@ enum Problem {
 
 impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            WorkspaceError::Stopped => Self::Stopped,
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -54,9 +57,9 @@ async fn prepare(
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Event, Problem> {
     let (home, of) = (shared.home.clone(), goal.clone());
-    let made = tokio::task::spawn_blocking(move || -> Result<_, WorkspaceError> {
-        let workspace = make(&home, &of)?;
-        let repository = repository_of(&home, &of)?;
+    let made = stoppable(stop.clone(), move |halt| -> Result<_, WorkspaceError> {
+        let workspace = make(&home, &of, halt)?;
+        let repository = repository_of(&home, &of)?.until(halt);
         let base = if of.red_first { Some(repository.as_candidate(&of.workspace.base)?) } else { None };
         Ok((repository, base, workspace))
     });
@@ -95,12 +98,12 @@ async fn prepare(
 }
 
 /// Makes the workspace, or opens the one that is there. One of an earlier version becomes a private clone.
-pub(crate) fn make(home: &Home, goal: &Goal) -> Result<Workspace, WorkspaceError> {
+pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, WorkspaceError> {
     if goal.workspace.mode.is_in_place() {
         let repository = repository_of(home, goal)?;
         return Workspace::in_place(&repository, &goal.id.to_string(), &goal.workspace.base);
     }
-    let users = Repository::at(Path::new(&goal.workspace.repository))?;
+    let users = Repository::at(Path::new(&goal.workspace.repository))?.until(stop);
     let plan = WorkspacePlan {
         goal: goal.id.to_string(),
         branch: branch_name(goal),
@@ -120,7 +123,8 @@ pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), String> {
         return Ok(());
     }
     let (home, goal) = (home.clone(), goal.clone());
-    let refreshed = tokio::task::spawn_blocking(move || make(&home, &goal)?.forget_gone_refs());
+    let refreshed =
+        tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.forget_gone_refs());
     refreshed.await.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
 }
 
@@ -135,6 +139,21 @@ async fn setup_changes(
     let protect = Protect::of_goal(goal)?;
     let found = tokio::task::spawn_blocking(move || workspace.setup_changes(&protect));
     Ok(found.await.map_err(|panic| Problem::Failed(panic.to_string()))??)
+}
+
+/// Runs work with git on a thread that may block. When the goal is to stop, git ends.
+pub(crate) async fn stoppable<T: Send + 'static>(
+    stop: watch::Receiver<StopLevel>,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    let halt = Stop::default();
+    let of_git = halt.clone();
+    let mut work = tokio::task::spawn_blocking(move || work(&of_git));
+    tokio::select! {
+        done = &mut work => return done,
+        () = stopped(stop) => halt.stop(),
+    }
+    work.await
 }
 
 /// Comes to its end when the work is to stop.

@@ -110,6 +110,9 @@ pub enum WorkspaceError {
         /// How long it was given.
         limit: Duration,
     },
+    /// The caller wanted to stop.
+    #[error("git was stopped on request")]
+    Stopped,
     /// The file system said no.
     #[error("cannot {action} {}: {source}; check its owner, its permissions and the free space", path.display())]
     Io {

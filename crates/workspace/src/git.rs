@@ -12,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,12 +41,13 @@ const SETTINGS: [&str; 13] = [
 
 /// Further settings for a repository of our own: files beside the objects that an agent could have put there count for
 /// nothing, and neither do the user's files at their usual places, of which the repository has a copy.
-const OWN_SETTINGS: [&str; 6] = [
+const OWN_SETTINGS: [&str; 7] = [
     "core.commitGraph=false",
     "core.multiPackIndex=false",
     "core.excludesFile=/dev/null",
     "core.attributesFile=/dev/null",
     "pack.useBitmaps=false",
+    "fetch.fsckObjects=true",
     "uploadpack.allowAnySHA1InWant=true",
 ];
 
@@ -106,6 +108,9 @@ pub(crate) struct Git {
     index: Option<PathBuf>,
     /// Directories with objects that are seen as well.
     borrowed: Vec<PathBuf>,
+    /// The commit whose attributes count instead of those in the working tree.
+    attributes: Option<String>,
+    stop: Option<Stop>,
     acts_for: ActsFor,
     time_limit: Duration,
 }
@@ -129,6 +134,8 @@ impl Git {
             git_dir: None,
             index: None,
             borrowed: Vec::new(),
+            attributes: None,
+            stop: None,
             acts_for: ActsFor::Towline,
             time_limit: TIME_LIMIT,
         }
@@ -156,7 +163,18 @@ impl Git {
         git
     }
 
-    /// The same place, which is a repository of our own.
+    /// The same place, where the attributes of a commit count instead of those in the working tree. Git before 2.41 reads the
+    /// working tree all the same.
+    pub(crate) fn with_attributes_of(&self, commit: &str) -> Self {
+        Self { attributes: Some(commit.to_owned()), ..self.clone() }
+    }
+
+    /// The same place, whose commands end when somebody wants it.
+    pub(crate) fn until(&self, stop: Option<Stop>) -> Self {
+        Self { stop, ..self.clone() }
+    }
+
+    /// The same place, where the user's configuration outside the repository does not count.
     pub(crate) fn alone(&self) -> Self {
         Self { acts_for: ActsFor::TowlineAlone, ..self.clone() }
     }
@@ -221,6 +239,9 @@ impl Git {
         }
         for setting in settings.iter().chain(more) {
             program.arg("-c").arg(setting);
+        }
+        if let Some(commit) = &self.attributes {
+            program.env("GIT_ATTR_SOURCE", commit);
         }
         if !self.borrowed.is_empty() {
             program.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_variable(&self.borrowed));
@@ -312,6 +333,9 @@ impl GitCommand<'_> {
 
     fn output_once(&self) -> Result<Output, WorkspaceError> {
         let not_started = |source| self.git.not_started(source);
+        if self.git.stop.as_ref().is_some_and(Stop::is_wanted) {
+            return Err(WorkspaceError::Stopped);
+        }
         let mut child = self
             .git
             .program()
@@ -332,15 +356,20 @@ impl GitCommand<'_> {
         let mut deadline = Instant::now() + self.git.time_limit;
         let stdout = Gathering::of(child.stdout.take());
         let stderr = Gathering::of(child.stderr.take());
-        let in_time = [&stdout, &stderr].into_iter().all(|pipe| pipe.wait(&mut child, &mut deadline));
-        if !in_time {
+        let stop = self.git.stop.as_ref();
+        for pipe in [&stdout, &stderr] {
+            let why = match pipe.wait(&mut child, &mut deadline, stop) {
+                Waited::Ended => continue,
+                Waited::TooLong => WorkspaceError::TimedOut {
+                    command: self.name.to_owned(),
+                    directory: self.git.directory.clone(),
+                    limit: self.git.time_limit,
+                },
+                Waited::Stopped => WorkspaceError::Stopped,
+            };
             end_group(&child);
             child.wait().map_err(not_started)?;
-            return Err(WorkspaceError::TimedOut {
-                command: self.name.to_owned(),
-                directory: self.git.directory.clone(),
-                limit: self.git.time_limit,
-            });
+            return Err(why);
         }
         let status = child.wait().map_err(not_started)?;
         Ok(Output { status, stdout: stdout.take(), stderr: stderr.take() })
@@ -415,6 +444,28 @@ pub(crate) fn quoted_path(path: &Path) -> Vec<u8> {
     quoted
 }
 
+/// A wish to stop that reaches git wherever it is: commands that run are ended, and no other is started.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Wishes it.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How the wait for a command ended.
+enum Waited {
+    Ended,
+    TooLong,
+    Stopped,
+}
+
 /// A pipe that is read on a thread of its own, so that the caller can stop waiting.
 struct Gathering {
     /// What was read so far; nothing once the caller has it, and what comes later is thrown away.
@@ -444,18 +495,19 @@ impl Gathering {
         Self { bytes, at_end }
     }
 
-    /// Waits for the end of the pipe, or for that of the command and a moment. Whether one of them came in time.
-    fn wait(&self, child: &mut Child, deadline: &mut Instant) -> bool {
+    /// Waits for the end of the pipe, or for that of the command and a moment, until the deadline or a wish to stop.
+    fn wait(&self, child: &mut Child, deadline: &mut Instant, stop: Option<&Stop>) -> Waited {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.at_end.recv_timeout(left.min(END_PAUSE)) {
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return true,
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Waited::Ended,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             match child.try_wait() {
-                Ok(Some(_)) if left.is_zero() => return true,
+                Ok(Some(_)) if left.is_zero() => return Waited::Ended,
                 Ok(Some(_)) => *deadline = (*deadline).min(Instant::now() + OUTPUT_GRACE),
-                _ if left.is_zero() => return false,
+                _ if stop.is_some_and(Stop::is_wanted) => return Waited::Stopped,
+                _ if left.is_zero() => return Waited::TooLong,
                 _ => {}
             }
         }

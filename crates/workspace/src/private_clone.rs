@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use towline_core::{Commit, GitSettings};
 
+use crate::git::Git;
 use crate::git_dir::{GitDir, ObjectFormat, Refs, write_refs};
 use crate::own::LONGEST_SHALLOW;
 use crate::settings::Configuration;
@@ -32,11 +33,19 @@ pub(crate) enum On<'a> {
 impl Repository {
     /// Looks at what a clone of this repository needs.
     pub(crate) fn lend(&self) -> Result<Lent, WorkspaceError> {
-        let git = self.git();
+        self.lend_by(&self.git())
+    }
+
+    /// The same by the repository's own configuration alone, for a checkout: an agent may have been at the user's files.
+    pub(crate) fn lend_to_checkout(&self) -> Result<Lent, WorkspaceError> {
+        self.lend_by(&self.plain_git())
+    }
+
+    fn lend_by(&self, git: &Git) -> Result<Lent, WorkspaceError> {
         let shallow = self.common_dir().join("shallow");
         let (configuration, refs) = std::thread::scope(|scope| {
             let refs = scope.spawn(|| self.users_refs());
-            (Configuration::of(&git), finish(refs))
+            (Configuration::of(git), finish(refs))
         });
         Ok(Lent {
             configuration: configuration?,
@@ -50,7 +59,7 @@ impl Repository {
     /// The user's branches, tags and remote branches. Branches of goals are not among them.
     fn users_refs(&self) -> Result<Refs, WorkspaceError> {
         let list = self
-            .git()
+            .plain_git()
             .command("for-each-ref")
             .args(["--format=%(objectname) %(refname) %(symref)", "refs/heads", "refs/tags", "refs/remotes"])
             .line()?;

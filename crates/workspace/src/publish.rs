@@ -20,16 +20,17 @@ impl Repository {
         if users.find_commit(commit.as_str())?.is_some() {
             return users.keep(reference, commit);
         }
+        let quietly = [
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+        ];
         users
-            .git()
+            .plain_git()
             .command("fetch")
-            .args([
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-auto-maintenance",
-                "--no-recurse-submodules",
-            ])
+            .args(quietly)
             .arg(self.git_dir())
             .arg(format!("+{commit}:{reference}"))
             .run()?;
@@ -53,7 +54,7 @@ impl Repository {
         }
         let expected = at.as_ref().map_or(NOTHING, Commit::as_str);
         let args = ["-m", "towline: work of a goal", &reference, commit.as_str(), expected];
-        match users.git().command("update-ref").args(args).run() {
+        match users.plain_git().command("update-ref").args(args).run() {
             Ok(_) => Ok(true),
             // A branch by the first part of the name is in the way, or somebody was faster.
             Err(WorkspaceError::Git { .. }) => Ok(false),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use towline_core::{Commit, GitSettings};
 
 use crate::embedded::{self, Nested};
-use crate::git::{Git, records, shown};
+use crate::git::{Git, Stop, records, shown};
 use crate::measure::measure;
 use crate::paths::from_bytes;
 use crate::private_index::{Snapshot, Source};
@@ -22,6 +22,9 @@ const SUGGESTIONS: usize = 3;
 
 /// The message of a commit that holds what was in no commit when a goal began.
 pub(crate) const SNAPSHOT_MESSAGE: &str = "towline: uncommitted changes at the goal's start";
+
+/// The most that is read of a configuration.
+const LONGEST_CONFIG: u64 = 1024 * 1024;
 
 /// Whose repository it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,7 @@ pub struct Repository {
     settings: Arc<GitSettings>,
     /// Further directories with objects that are seen.
     borrowed: Vec<PathBuf>,
+    stop: Option<Stop>,
 }
 
 impl Repository {
@@ -86,7 +90,8 @@ impl Repository {
         let is_whole = git_dir.join("HEAD").is_file()
             && ["objects", "refs"].iter().all(|name| git_dir.join(name).is_dir())
             && !git_dir.is_symlink();
-        let config = std::fs::read_to_string(git_dir.join("config")).unwrap_or_default();
+        let config = towline_files::read(&git_dir.join("config"), LONGEST_CONFIG).unwrap_or_default();
+        let config = String::from_utf8_lossy(&config);
         let is_usual = config.contains("bare = false") && !config.to_lowercase().contains("worktree");
         if is_whole && is_usual && !git_dir.join("commondir").exists() {
             return Ok(Self::from_parts(root.to_path_buf(), git_dir.clone(), git_dir, Owner::User));
@@ -96,7 +101,13 @@ impl Repository {
 
     pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {
         let (lender, settings, borrowed) = (None, Arc::default(), Vec::new());
-        Self { root, git_dir, common_dir, owner, lender, settings, borrowed }
+        Self { root, git_dir, common_dir, owner, lender, settings, borrowed, stop: None }
+    }
+
+    /// The same, whose work ends when somebody wants it.
+    pub fn until(&self, stop: &Stop) -> Self {
+        let lender = self.lender.as_ref().map(|lender| Arc::new(lender.until(stop)));
+        Self { stop: Some(stop.clone()), lender, ..self.clone() }
     }
 
     /// The same, which reads and writes files in this way.
@@ -226,16 +237,26 @@ impl Repository {
             return Ok(false);
         }
         let args = ["--is-ancestor", of.as_str(), commit.as_str()];
-        Ok(self.git().command("merge-base").args(args).query()?.is_some())
+        Ok(self.plain_git().command("merge-base").args(args).query()?.is_some())
     }
 
     /// Git in the user's working tree.
     pub(crate) fn git(&self) -> Git {
-        let git = Git::at(&self.git_dir, &self.root).borrowing(self.borrowed.iter().cloned());
         match self.owner {
-            Owner::User => git,
-            Owner::Towline => git.alone(),
+            Owner::User => self.located(),
+            Owner::Towline => self.plain_git(),
         }
+    }
+
+    /// The same, for objects and refs alone: what the user has configured outside the repository does not count, and cannot
+    /// be in the way.
+    pub(crate) fn plain_git(&self) -> Git {
+        self.located().alone()
+    }
+
+    fn located(&self) -> Git {
+        let git = Git::at(&self.git_dir, &self.root).borrowing(self.borrowed.iter().cloned());
+        git.until(self.stop.clone())
     }
 
     /// Git as the user would run it in their working tree. It finds the repository by itself, so that hooks see what
@@ -261,7 +282,7 @@ impl Repository {
 
     /// The commit a name stands for, if any.
     pub(crate) fn find_commit(&self, name: &str) -> Result<Option<Commit>, WorkspaceError> {
-        find_commit(&self.git(), name)
+        find_commit(&self.plain_git(), name)
     }
 
     /// Fails when a commit that was stored earlier is gone.
@@ -274,7 +295,7 @@ impl Repository {
         &self,
         names: [String; N],
     ) -> Result<[Option<String>; N], WorkspaceError> {
-        find_objects(&self.git(), names)
+        find_objects(&self.plain_git(), names)
     }
 
     /// The error for a commit that was stored earlier and is gone.
@@ -284,7 +305,7 @@ impl Repository {
 
     /// The tree of a commit.
     pub(crate) fn tree_of(&self, commit: &Commit) -> Result<String, WorkspaceError> {
-        self.git().command("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()
+        self.plain_git().command("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()
     }
 
     /// Makes a commit object; no branch moves.
@@ -294,7 +315,7 @@ impl Repository {
         parent: &Commit,
         message: &str,
     ) -> Result<Commit, WorkspaceError> {
-        self.git()
+        self.plain_git()
             .command("commit-tree")
             .args([tree, "-p", parent.as_str(), "-m", message])
             .line()
@@ -303,7 +324,7 @@ impl Repository {
 
     /// Keeps a commit alive under a ref of ours; what the ref held before stays in its reflog.
     pub(crate) fn keep(&self, reference: &str, commit: &Commit) -> Result<(), WorkspaceError> {
-        self.git()
+        self.plain_git()
             .command("update-ref")
             .args(["--create-reflog", "-m", "towline: keep", reference, commit.as_str()])
             .run()?;

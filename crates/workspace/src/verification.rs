@@ -93,6 +93,11 @@ impl Verification {
         Ok(described(differences))
     }
 
+    /// Removes files that were found to be added.
+    pub fn remove_added<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), WorkspaceError> {
+        paths.into_iter().try_for_each(|path| remove_tree(&self.path.join(path)))
+    }
+
     /// Removes the checkout.
     pub fn remove(&self) -> Result<(), WorkspaceError> {
         remove_tree(&self.path)
@@ -143,7 +148,7 @@ fn fill(
 ) -> Result<(Comparison, Vec<String>), WorkspaceError> {
     let index = own.git_dir().join("verification-index");
     let (lent, tree, written) = std::thread::scope(|scope| {
-        let lent = scope.spawn(|| own.lender().map(Repository::lend).transpose());
+        let lent = scope.spawn(|| own.lender().map(Repository::lend_to_checkout).transpose());
         let tree = scope.spawn(|| own.files_of(candidate));
         let written = own.check_out(candidate, path, &index);
         (finish(lent), finish(tree), written)

@@ -16,7 +16,7 @@ use crate::git::shown;
 use crate::paths::{is_there, place_of};
 use crate::private_index::{Snapshot, Source};
 use crate::walk::Special;
-use crate::{Protect, Repository, WorkspaceError};
+use crate::{Protect, Repository, Stop, WorkspaceError};
 
 /// The commit that new work is on top of.
 #[derive(Debug)]
@@ -73,6 +73,11 @@ impl Workspace {
             path,
             warnings,
         }
+    }
+
+    /// The same, whose work with git ends when somebody wants it.
+    pub fn until(&self, stop: &Stop) -> Self {
+        Self { repository: self.repository.until(stop), ..self.clone() }
     }
 
     /// The directory the agent works in.
@@ -183,7 +188,7 @@ impl Workspace {
     /// Everything in the workspace that is not ignored.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
         let source = Source {
-            git: &self.repository.git().with_work_tree(&self.path),
+            git: &self.repository.git().with_work_tree(&self.path).with_attributes_of(self.base.as_str()),
             git_dir: self.repository.git_dir(),
             worktrees: &self.worktree_records(),
             head: &|| Ok(self.base.clone()),
