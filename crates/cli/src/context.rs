@@ -163,12 +163,17 @@ impl Context {
         agents: BTreeMap<AgentName, AgentSettings>,
     ) -> Result<Engine, Failure> {
         let State { home, store } = state;
-        let shim = ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] };
+        let shim = self.supervisor();
         let environment = self.environment.clone();
         let clock = Arc::new(SystemClock);
         let tools = vec![self.program.display().to_string(), "mcp".to_owned()];
         let settings = EngineSettings { home, store, clock, agents, shim, environment, tools, slots: 1 };
         Ok(Engine::open(settings)?)
+    }
+
+    /// The program that supervises agents and checks: this one.
+    pub(crate) fn supervisor(&self) -> ShimProgram {
+        ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] }
     }
 
     /// Where the state directory is or would be.

@@ -10,6 +10,7 @@ mod find;
 mod goal_file;
 mod in_place;
 mod inspect;
+mod operator;
 mod output;
 mod prompt;
 mod report;
@@ -68,6 +69,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
     let context = Context::of_this_process()?;
+    operator::require(&context, &args.command)?;
     runtime.block_on(async {
         match args.command {
             Command::Run(run) => commands::run::run(&context, run).await,

@@ -2,6 +2,9 @@
 //!
 //! Newline-delimited JSON. A request is one line; the answer is one line, or, for `follow`, one for each time the
 //! log has grown. Events themselves are read from the store: the socket only says that there are some.
+//!
+//! Everybody may follow a goal. Only the operator may steer it; an agent proves with its token that it speaks for its own
+//! goal.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,6 +22,7 @@ use tokio::task::JoinSet;
 use towline_core::{AgentEvent, Answerer, Ask, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
 use towline_store::{GoalRecord, Store, StoreError, WorkerName};
 
+use crate::authority;
 use crate::driver::Order;
 use crate::engine::{Driven, Shared};
 use crate::handle::{Events, Steerer};
@@ -200,6 +204,9 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 
 /// Serves one client until it goes away.
 async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
+    // At once: the number of a process that has ended may become another's.
+    let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
+    let refusal = authority::refusal(shared.home.root(), &shared.shim, peer);
     let (reading, mut writing) = stream.into_split();
     let mut line = String::new();
     let mut reading = BufReader::new(reading.take(LONGEST_REQUEST));
@@ -210,8 +217,11 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
         let _ = send(&mut writing, &Reply::NotUnderstood).await;
         return;
     };
-    match request {
-        Request::Wish { goal, wish } => {
+    match (request, refusal) {
+        (Request::Wish { .. }, Some(why)) => {
+            let _ = send(&mut writing, &Reply::Refused { why: why.to_owned() }).await;
+        }
+        (Request::Wish { goal, wish }, None) => {
             let granted = match shared.driven(goal) {
                 Some(driven) => Steerer::new(driven.orders).wish(wish.into()).await,
                 None => None,
@@ -223,14 +233,14 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
             };
             let _ = send(&mut writing, &reply).await;
         }
-        Request::Word { goal, token, word } => {
+        (Request::Word { goal, token, word }, _) => {
             let reply = match shared.driven(goal) {
                 Some(driven) => hear(&driven, token, word).await,
                 None => Reply::NotDriven,
             };
             let _ = send(&mut writing, &reply).await;
         }
-        Request::Follow { goal } => match shared.driven(goal) {
+        (Request::Follow { goal }, _) => match shared.driven(goal) {
             Some(driven) => follow_log(&mut writing, driven.last_seq).await,
             None => {
                 let _ = send(&mut writing, &Reply::NotDriven).await;

@@ -5,6 +5,7 @@
 //! process crate owns process trees. Nothing here parses an agent's output or speaks HTTP.
 
 mod attempt;
+mod authority;
 mod checks;
 mod clock;
 mod control;
@@ -31,6 +32,7 @@ mod sent;
 mod sweep;
 mod token;
 
+pub use authority::is_supervised;
 pub use clock::{Clock, SystemClock};
 pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
 pub use custody::{Custody, Recheck};

@@ -8,6 +8,7 @@
 //!
 //! It never knows what the program is or why it runs.
 
+mod ancestry;
 mod client;
 mod clock;
 mod dial;
@@ -32,6 +33,7 @@ mod sweep;
 mod tail;
 mod wire;
 
+pub use ancestry::{ancestors, supervised_by};
 pub use client::{Notice, Shim, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;

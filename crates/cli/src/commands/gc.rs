@@ -21,7 +21,7 @@ and conversations of the built-in agent. Goals stay listed: `towline rm` removes
 pub(crate) struct Gc {
     /// Only say what would be removed
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// How old logs and conversations must be [default: `retention.logs` of the configuration, 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,

@@ -51,6 +51,14 @@ pub(crate) fn is_running(process: ProcessId) -> bool {
     start_time(process.pid).is_some()
 }
 
+pub(crate) fn parent(_pid: u32) -> Option<u32> {
+    None
+}
+
+pub(crate) fn arguments(_pid: u32) -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
 pub(crate) fn descendants(_root: u32) -> Vec<ProcessId> {
     Vec::new()
 }

@@ -60,6 +60,17 @@ pub(crate) fn is_ours(pid: u32) -> bool {
     owner.and_then(|owner| owner.parse().ok()) == Some(getuid().as_raw())
 }
 
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    Stat::read(pid, &mut Vec::new()).map(|stat| stat.parent)
+}
+
+/// The command line of a process; empty for one that has ended. Everybody may read it.
+pub(crate) fn arguments(pid: u32) -> Vec<Vec<u8>> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = line.strip_suffix(&[0]).unwrap_or(&line);
+    line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
 pub(crate) fn descendants(root: u32) -> Vec<ProcessId> {
     let mut all = Processes::look();
     all.take_below(vec![root])

@@ -1,0 +1,188 @@
+//! Only the operator steers. An agent, a check or a setup command that tries is refused, by the command line and by the
+//! engine's socket, and a Towline inside of a check has a state directory of its own.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::{Desk, finish};
+use towline_testkit::hostile;
+
+/// The directory of the sockets, for this test program when an agent starts it.
+const SOCKETS: &str = "TEST_SOCKETS";
+
+/// What changes something, with the goal of somebody else as `$other`.
+const CHANGING: [&str; 13] = [
+    "answer $TOWLINE_GOAL yes",
+    "tell $TOWLINE_GOAL stop",
+    "cancel $TOWLINE_GOAL",
+    "cancel $other",
+    "tell $other stop",
+    "retry $other",
+    "rm --force $other",
+    "merge $other",
+    "verify $other",
+    "restore $other",
+    "gc",
+    "run another --json",
+    "demo --json",
+];
+const READING: [&str; 6] =
+    ["ls", "show $other", "logs $other", "diff $other", "questions --json", "gc --dry-run"];
+
+fn script(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+/// Runs the commands as somebody inside, and records each with its exit code and what it printed.
+fn trying(desk: &Desk, other: &str, commands: &[&str]) -> String {
+    let (towline, home) = (env!("CARGO_BIN_EXE_towline"), desk.home.towline());
+    let setting = format!("other={other}; exec 3>>\"$HOME/tried\"; export TOWLINE_HOME='{}'", home.display());
+    let each = commands.iter().map(|command| {
+        format!("out=$('{towline}' {command} 2>&1 </dev/null); printf '%s\\t{command}\\t%s\\n' $? \"$(echo \"$out\" | head -n 1)\" >&3")
+    });
+    script([setting].into_iter().chain(each))
+}
+
+/// The exit code and the first line of each command.
+fn tried(desk: &Desk) -> Vec<(String, String, String)> {
+    let text = std::fs::read_to_string(desk.home.path().join("tried")).unwrap_or_default();
+    let of_line = |line: &str| {
+        let mut parts = line.splitn(3, '\t').map(str::to_owned);
+        (|| Some((parts.next()?, parts.next()?, parts.next()?)))().expect("three columns")
+    };
+    text.lines().map(of_line).collect()
+}
+
+fn assert_refused(tried: &[(String, String, String)], commands: &[&str]) {
+    assert_eq!(tried.iter().map(|(_, command, _)| command.as_str()).collect::<Vec<_>>(), commands);
+    for (code, command, said) in tried {
+        assert_eq!(code, "2", "{command}: {said}");
+        assert!(said.contains("was started by an agent, check or setup command"), "{command}: {said}");
+    }
+}
+
+/// A goal that has failed, and everything that is recorded of it.
+fn other_goal(desk: &Desk) -> (String, Vec<Value>) {
+    let ran = desk.towline(["run", "the other", "--check", "false", "--budget", "attempts=1", "--json"]);
+    let goal = ran.json()["id"].as_str().expect("an id").to_owned();
+    let events = desk.events(&goal);
+    (goal, events)
+}
+
+fn agent_that(desk: &Desk, commands: &str) {
+    let script = hostile::doing(&desk.home.path(), commands);
+    desk.configure(&format!("[agents.claude]\ncommand = [{:?}]\n", script.display().to_string()));
+}
+
+#[test]
+fn an_agent_can_read_and_is_refused_whatever_changes_something() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let (other, before) = other_goal(&desk);
+    agent_that(&desk, &trying(&desk, &other, &[&CHANGING[..], &READING].concat()));
+    let ran = desk.towline(["run", "steer", "--check", "true", "--json"]);
+    assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");
+    let tried = tried(&desk);
+    let (changing, reading) = tried.split_at(CHANGING.len());
+    assert_refused(changing, &CHANGING);
+    assert!(reading.iter().all(|(code, ..)| code == "0") && reading.len() == READING.len(), "{reading:?}");
+    assert_eq!(desk.events(&other), before);
+    assert_eq!(desk.towline(["ls", "--json"]).json().as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn checks_setup_commands_and_orphans_are_refused_too() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let (other, before) = other_goal(&desk);
+    let cancel = ["cancel $other"];
+    let attempt = trying(&desk, &other, &cancel);
+    std::fs::write(desk.home.path().join("try.sh"), &attempt).expect("a script");
+    // The parents of the last one have ended when it begins.
+    let orphan = "(setsid sh -c 'while kill -0 '$$'; do sleep 0.01; done; . \"$HOME/try.sh\"; touch \"$HOME/tried.orphan\"' >/dev/null 2>&1 &)";
+    desk.project.write("towline.toml", "[workspace]\nsetup = ['. \"$HOME/try.sh\"']\n");
+    desk.project.commit("a setup");
+    let check =
+        format!(". \"$HOME/try.sh\"; sh -c \"{}\"; true", orphan.replace('"', "\\\"").replace('$', "\\$"));
+    let wait = "while ! test -e \"$HOME/tried.orphan\"; do sleep 0.02; done";
+    let ran = desk.towline(["run", "work", "--check", &format!("{check}; {wait}"), "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // Setup in the workspace and in the checkout, the check, and what the check left.
+    assert_refused(&tried(&desk), &[cancel[0]; 4]);
+    assert_eq!(desk.events(&other), before);
+}
+
+#[test]
+fn a_towline_inside_a_check_works_with_a_state_directory_of_its_own() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let towline = env!("CARGO_BIN_EXE_towline");
+    let check = format!("TOWLINE_HOME=\"$HOME/inner\" '{towline}' demo --json");
+    let ran = desk.towline(["run", "work", "--check", &check, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// What every engine in the directory answers to this.
+fn by_hand(sockets: &Path, request: &Value) -> Vec<Value> {
+    let entries = std::fs::read_dir(sockets).expect("the sockets").map(|entry| entry.expect("one").path());
+    let sockets = entries.filter(|path| path.extension().is_some_and(|extension| extension == "sock"));
+    let ask = |path: std::path::PathBuf| {
+        let mut stream = UnixStream::connect(path).expect("a connection");
+        writeln!(stream, "{request}").expect("sent");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("an answer");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    sockets.map(ask).collect()
+}
+
+fn wish(goal: &str, wish: Value) -> Value {
+    json!({"request": "wish", "goal": goal, "wish": wish})
+}
+
+/// Run by the test, it starts an agent that runs it again, which then speaks with the socket by hand.
+#[test]
+fn the_socket_refuses_an_agent_that_connects_by_hand() {
+    if let Some(sockets) = std::env::var_os(SOCKETS) {
+        let goal = std::env::var("TOWLINE_GOAL").expect("the goal");
+        let answer = json!({"wish": "answer", "question": 1, "reply": {"reply": "option", "index": 0}});
+        let wishes = [json!({"wish": "cancel"}), json!({"wish": "tell", "text": "x"}), answer];
+        let replies: Vec<_> =
+            wishes.into_iter().flat_map(|what| by_hand(Path::new(&sockets), &wish(&goal, what))).collect();
+        let home = std::env::var("HOME").expect("a home");
+        std::fs::write(Path::new(&home).join("replies"), json!(replies).to_string()).expect("written");
+        return;
+    }
+    let desk = Desk::new();
+    let me = std::env::current_exe().expect("this program");
+    let name = "the_socket_refuses_an_agent_that_connects_by_hand";
+    let sockets = desk.home.towline().join("engines");
+    agent_that(
+        &desk,
+        &format!(
+            "{SOCKETS}='{}' '{}' --exact {name} > \"$HOME/test.log\" 2>&1; touch \"$HOME/tried\"; while ! test -e \"$HOME/go\"; do sleep 0.02; done",
+            sockets.display(),
+            me.display()
+        ),
+    );
+    let run = desk.start(["run", "steer", "--check", "true", "--json"]);
+    let goal = desk.only_goal();
+    let home = desk.home.path();
+    towline_testkit::scratch::wait_for(support::LIMIT, "the agent's attempt", || home.join("tried").exists());
+    let replies = std::fs::read_to_string(home.join("replies"));
+    let log = std::fs::read_to_string(home.join("test.log")).unwrap_or_default();
+    let replies: Vec<Value> = serde_json::from_str(&replies.expect(&log)).expect("JSON");
+    let refused = json!({"reply": "refused", "why": "an agent, check or setup command cannot steer goals"});
+    // The last request may not be understood; it is not obeyed either way.
+    assert_eq!(replies[..2], [refused.clone(), refused], "{replies:?}");
+    assert_ne!(replies[2], json!({"reply": "accepted"}));
+    // The same bytes from outside are obeyed.
+    let told = by_hand(&sockets, &wish(&goal, json!({"wish": "tell", "text": "from outside"})));
+    assert_eq!(told, [json!({"reply": "accepted"})]);
+    std::fs::write(home.join("go"), "").expect("let go");
+    let ran = finish(run);
+    assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");
+}
