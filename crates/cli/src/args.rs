@@ -199,7 +199,7 @@ pub(crate) struct RunFormat {
     /// Print nothing but the goal as JSON at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print each event as a line of JSON when it happens
+    /// Print each event as a line of JSON when it happens; with --json, the goal is the last line
     #[arg(long)]
     pub(crate) events: bool,
 }

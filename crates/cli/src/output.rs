@@ -5,6 +5,7 @@
 //! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there. On the same
 //! way secrets are hidden: those that this process [knows](know), and what looks like a token.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -107,14 +108,68 @@ fn leave_with_the_reader(written: io::Result<()>) {
     }
 }
 
-/// A value as one line of JSON.
-pub(crate) fn json_line(value: &impl Serialize) -> String {
-    escaped(&serde_json::to_string(value).unwrap_or_default())
+/// How JSON is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// All of it on one line.
+    Line,
+    /// On as many lines as people like to read.
+    Pretty,
 }
 
-/// A value as JSON that people can read, too.
-pub(crate) fn json(value: &impl Serialize) -> String {
-    escaped(&serde_json::to_string_pretty(value).unwrap_or_default())
+/// Prints the JSON of a run, on standard output. A run goes on without anybody to read it.
+pub(crate) fn print_json(layout: Layout, value: &impl Serialize) {
+    let _ = writeln!(io::stdout().lock(), "{}", json(layout, value));
+}
+
+/// Prints JSON for a command that has nothing else to do: once nobody reads it, the command is over.
+pub(crate) fn tell_json(layout: Layout, value: &impl Serialize) {
+    leave_with_the_reader(writeln!(io::stdout().lock(), "{}", json(layout, value)));
+}
+
+/// A value as JSON without any secret, and without any order to a terminal. It stays JSON whatever the secrets are: they are
+/// hidden inside of strings alone, and a number that equals a secret is no more than a number.
+pub(crate) fn json(layout: Layout, value: &impl Serialize) -> String {
+    let text = match layout {
+        Layout::Line => serde_json::to_string(value),
+        Layout::Pretty => serde_json::to_string_pretty(value),
+    };
+    escaped(&with_strings_masked(&text.unwrap_or_default(), &mask()))
+}
+
+fn with_strings_masked(json: &str, mask: &Mask) -> String {
+    let mut masked = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(start) = rest.find('"') {
+        let end = start + string_length(&rest[start..]);
+        masked.push_str(&rest[..start]);
+        masked.push_str(&string_masked(&rest[start..end], mask));
+        rest = &rest[end..];
+    }
+    masked.push_str(rest);
+    masked
+}
+
+/// The length of the string that the text begins with, quotes included.
+fn string_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn string_masked<'a>(literal: &'a str, mask: &Mask) -> Cow<'a, str> {
+    let Ok(text) = serde_json::from_str::<String>(literal) else { return Cow::Borrowed(literal) };
+    match mask.text(&text) {
+        Cow::Borrowed(_) => Cow::Borrowed(literal),
+        Cow::Owned(masked) => Cow::Owned(serde_json::Value::String(masked).to_string()),
+    }
 }
 
 /// JSON that says the same and does nothing to a terminal. Such characters stand inside its strings alone.
@@ -290,7 +345,7 @@ mod tests {
     #[test]
     fn json_says_the_same_without_giving_orders() {
         let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\n";
-        let line = json_line(&hostile);
+        let line = json(Layout::Line, &hostile);
         assert_eq!(clean(&line), line);
         assert_eq!(serde_json::from_str::<String>(&line).ok().as_deref(), Some(hostile));
     }
@@ -320,8 +375,25 @@ mod tests {
         secrets.add("MY_TOKEN", "quoted\"value9");
         know(&secrets);
         assert_eq!(clean("a quoted\"value9 b"), "a [masked MY_TOKEN] b");
-        assert_eq!(clean(&json_line(&"quoted\"value9")), "\"[masked MY_TOKEN]\"");
+        assert_eq!(json(Layout::Line, &"quoted\"value9"), "\"[masked MY_TOKEN]\"");
         assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
+    }
+
+    #[test]
+    fn json_stays_json_whatever_the_secrets_are() {
+        let mut secrets = Secrets::default();
+        for value in ["12345678", "\",\"number\":", "\\\"twice\\\" quoted"] {
+            secrets.add("ODD_TOKEN", value);
+        }
+        let mask = Mask::new(&secrets);
+        let value = serde_json::json!({
+            "number": 12_345_678, "text": "pin 12345678", "quoted": "\\\"twice\\\" quoted", "end": "\\",
+        });
+        let masked = with_strings_masked(&value.to_string(), &mask);
+        let expected = serde_json::json!({
+            "number": 12_345_678, "text": "pin [masked ODD_TOKEN]", "quoted": "[masked ODD_TOKEN]", "end": "\\",
+        });
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&masked).ok(), Some(expected), "{masked}");
     }
 
     /// Runs this very test once more in a process of its own, which panics there.

@@ -148,7 +148,7 @@ fn wish(goal: &str, wish: Value) -> Value {
 fn the_socket_refuses_an_agent_that_connects_by_hand() {
     if let Some(sockets) = std::env::var_os(SOCKETS) {
         let goal = std::env::var("TOWLINE_GOAL").expect("the goal");
-        let answer = json!({"wish": "answer", "question": 1, "reply": {"reply": "option", "index": 0}});
+        let answer = json!({"wish": "answer", "question": 1, "reply": {"reply": "allowed"}});
         let wishes = [json!({"wish": "cancel"}), json!({"wish": "tell", "text": "x"}), answer];
         let replies: Vec<_> =
             wishes.into_iter().flat_map(|what| by_hand(Path::new(&sockets), &wish(&goal, what))).collect();
@@ -176,9 +176,7 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
     let log = std::fs::read_to_string(home.join("test.log")).unwrap_or_default();
     let replies: Vec<Value> = serde_json::from_str(&replies.expect(&log)).expect("JSON");
     let refused = json!({"reply": "refused", "why": "an agent, check or setup command cannot steer goals"});
-    // The last request may not be understood; it is not obeyed either way.
-    assert_eq!(replies[..2], [refused.clone(), refused], "{replies:?}");
-    assert_ne!(replies[2], json!({"reply": "accepted"}));
+    assert_eq!(replies, [refused.clone(), refused.clone(), refused]);
     // The same bytes from outside are obeyed.
     let told = by_hand(&sockets, &wish(&goal, json!({"wish": "tell", "text": "from outside"})));
     assert_eq!(told, [json!({"reply": "accepted"})]);

@@ -17,7 +17,7 @@ use crate::inspect::frames::{self, FrameFacts, Stored};
 use crate::inspect::lines::{rows_lines, summary};
 use crate::inspect::rows::{Finding, Mark, NEEDS_A_PERSON, Row, findings};
 use crate::inspect::sign_in::SignedIn;
-use crate::output;
+use crate::output::{self, Layout};
 use crate::view::Paint;
 
 /// Where there is nothing to say.
@@ -72,7 +72,7 @@ fn list(context: &Context, inspection: &Inspection, frames: &[FrameFacts], json:
     });
     let lines: Vec<AgentLine> = looked.collect();
     if json {
-        output::tell(output::json(&lines));
+        output::tell_json(Layout::Pretty, &lines);
     } else {
         table(&lines).iter().for_each(output::tell);
     }
@@ -166,7 +166,7 @@ fn check(
         let line = AgentLine::of(looked.facts, settings, frames);
         let abilities = abilities.map(|(name, ability)| (name.to_owned(), ability_json(ability)));
         let abilities = abilities.into_iter().collect();
-        output::tell(output::json(&Checked { ok: problems == 0, line, abilities, findings }));
+        output::tell_json(Layout::Pretty, &Checked { ok: problems == 0, line, abilities, findings });
     } else {
         let paint = Paint::for_stdout(context);
         output::tell(paint.bold(&format!("what {} can do", output::printable(name))));

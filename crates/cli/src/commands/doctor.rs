@@ -16,7 +16,7 @@ use crate::args::Doctor;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inspect::{agents, frames, rows};
-use crate::output;
+use crate::output::{self, Layout};
 use crate::view::Paint;
 use report::Report;
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: Doctor) -> Result<ExitCode, Fai
         processes::look(),
     );
     if args.json {
-        output::tell(output::json(&report));
+        output::tell_json(Layout::Pretty, &report);
     } else {
         text::lines(Paint::for_stdout(context), &report).iter().for_each(output::tell);
     }

@@ -17,7 +17,7 @@ use crate::commands::typing::Typing;
 use crate::context::{Context, State};
 use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
-use crate::output;
+use crate::output::{self, Layout};
 use crate::report::GoalReport;
 use crate::view::{LastLine, Live, Paint, TICK, ending, how_to_answer, next_steps};
 
@@ -182,7 +182,9 @@ fn conclude(
     first: Option<&AgentSettings>,
 ) {
     if format.json {
-        output::print(output::json(&GoalReport::of(record, home, SystemClock.now())));
+        // After the events it is one more line.
+        let layout = if format.events { Layout::Line } else { Layout::Pretty };
+        output::print_json(layout, &GoalReport::of(record, home, SystemClock.now()));
     }
     if format.json || format.events {
         return;
@@ -244,7 +246,7 @@ impl Screen {
     fn show(&mut self, event: &Envelope) {
         match self {
             Self::Story(live) => return live.show(event),
-            Self::Events => output::print(output::json_line(event)),
+            Self::Events => output::print_json(Layout::Line, event),
             Self::Silent => {}
         }
         if let Event::PhaseChanged { phase } = &event.event {

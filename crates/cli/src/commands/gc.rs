@@ -10,7 +10,7 @@ use towline_engine::{Clock, Findings, Spared, SystemClock, Waste, look};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Layout};
 
 /// Clear away what nobody needs.
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
         }
     };
     if args.json {
-        output::tell(output::json(&report(&args, &findings)));
+        output::tell_json(Layout::Pretty, &report(&args, &findings));
     } else {
         tell(&args, older_than, &findings);
     }

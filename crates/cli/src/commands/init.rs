@@ -28,7 +28,10 @@ use crate::failure::Failure;
 use crate::inspect::lines::rows_lines;
 use crate::inspect::rows::{Mark, Row};
 use crate::view::Paint;
-use crate::{find, output};
+use crate::{
+    find,
+    output::{self, Layout},
+};
 use file::Agents;
 use plan::{Command, Plan, Protection};
 
@@ -113,7 +116,7 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
         text,
     };
     match (args.json, args.print) {
-        (true, _) => output::tell(output::json(&report)),
+        (true, _) => output::tell_json(Layout::Pretty, &report),
         (false, true) => output::tell(report.text.trim_end()),
         (false, false) => tell(Paint::for_stdout(context), &report),
     }

@@ -11,7 +11,7 @@ use crate::args::Logs;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
-use crate::output;
+use crate::output::{self, Layout};
 use crate::view::{Paint, Story, Telling, ending};
 
 /// Shows the log, and goes on while the goal does when asked to.
@@ -24,10 +24,14 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     let mut story = Story::new(Paint::for_stdout(context), Telling::Whole);
     let mut show = |event: &Envelope| {
         // Told or not, it counts: questions are numbered from the goal's first on.
-        let lines = if args.json { vec![output::json_line(event)] } else { fitted(&story.lines(event)) };
-        if only.is_none() || event.attempt == only {
-            lines.iter().for_each(output::tell);
+        let lines = if args.json { Vec::new() } else { fitted(&story.lines(event)) };
+        if only.is_some() && event.attempt != only {
+            return;
         }
+        if args.json {
+            output::tell_json(Layout::Line, event);
+        }
+        lines.iter().for_each(output::tell);
     };
     let whole = only.is_none() && !args.json;
     if whole {

@@ -9,7 +9,7 @@ use towline_store::GoalRecord;
 use crate::args::Ls;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Layout};
 use crate::report::{GoalLine, agent_of};
 
 /// Lists goals.
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
         !record.state.phase.is_settled() && home.is_some_and(|home| !is_driven(home, record))
     };
     if args.json {
-        output::tell(output::json(&records.iter().map(GoalLine::of).collect::<Vec<_>>()));
+        output::tell_json(Layout::Pretty, &records.iter().map(GoalLine::of).collect::<Vec<_>>());
     } else if records.is_empty() {
         output::say(format_args!(
             "no goals yet; begin with: towline run \"what is to be done\" --check \"a command\""

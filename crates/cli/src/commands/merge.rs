@@ -16,7 +16,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::VerdictReport;
 use crate::view::Paint;
-use crate::{find, output};
+use crate::{
+    find,
+    output::{self, Layout},
+};
 
 /// Take a goal's proven work into your branch.
 #[derive(Debug, clap::Args)]
@@ -323,7 +326,7 @@ fn tell(
             verdict: verdict.map(VerdictReport::of),
             dry_run: args.dry_run,
         };
-        return output::tell(output::json(&report));
+        return output::tell_json(Layout::Pretty, &report);
     }
     let paint = Paint::for_stdout(context);
     let (into, candidate) = (&plan.into, work.candidate.short());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::args::Questions;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Layout};
 use crate::report::QuestionLine;
 use crate::view::{how_to_answer, question_lines};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, 
     if args.json {
         let lines: Vec<QuestionLine> =
             open.iter().map(|(goal, question)| QuestionLine::of(goal, question)).collect();
-        output::tell(output::json(&lines));
+        output::tell_json(Layout::Pretty, &lines);
         return Ok(ExitCode::SUCCESS);
     }
     if open.is_empty() {

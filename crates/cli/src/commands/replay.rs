@@ -13,7 +13,7 @@ use towline_store::GoalRecord;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
-use crate::output;
+use crate::output::{self, Layout};
 use crate::view::{Paint, Story, Telling};
 
 /// Replay an attempt.
@@ -163,7 +163,7 @@ async fn hides(found: &Found, attempt: AttemptNo) -> Result<bool, Failure> {
         let Some(last) = page.last() else { return Ok(false) };
         after = last.seq;
         let mut of_attempt = page.iter().filter(|event| event.attempt == Some(attempt));
-        if of_attempt.any(|event| shows_marker(&output::json_line(&event.event))) {
+        if of_attempt.any(|event| shows_marker(&serde_json::to_string(&event.event).unwrap_or_default())) {
             return Ok(true);
         }
     }
@@ -218,14 +218,8 @@ impl Showing {
         if self.json {
             let Envelope { source, parent, raw, event, .. } = event;
             let parent = parent.as_deref();
-            output::tell(output::json_line(&Line {
-                at,
-                attempt: self.attempt,
-                source: *source,
-                parent,
-                raw: *raw,
-                event,
-            }));
+            let (source, raw, attempt) = (*source, *raw, self.attempt);
+            output::tell_json(Layout::Line, &Line { at, attempt, source, parent, raw, event });
         } else {
             self.story.lines(event).iter().flat_map(|line| output::fitted(line)).for_each(output::tell);
         }
@@ -263,7 +257,7 @@ fn report(
             });
             let same = outcome.as_ref().map_or_else(|difference| difference.same, |same| *same);
             let goal = record.goal.id.to_string();
-            output::tell(output::json(&Outcome { goal, attempt, same, difference }));
+            output::tell_json(Layout::Pretty, &Outcome { goal, attempt, same, difference });
         }
         Ok(same) if args.check => {
             output::tell(format_args!("attempt {attempt}: {same} events, all as stored"))

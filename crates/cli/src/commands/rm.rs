@@ -11,7 +11,10 @@ use towline_workspace::{Unmerged, WorkKind};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{find, output};
+use crate::{
+    find,
+    output::{self, Layout},
+};
 
 /// Remove goals.
 #[derive(Debug, clap::Args)]
@@ -81,7 +84,7 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     }
     engine.close().await;
     if args.json {
-        output::tell(output::json(&reports));
+        output::tell_json(Layout::Pretty, &reports);
     }
     match refused {
         None => Ok(ExitCode::SUCCESS),

@@ -11,14 +11,17 @@ use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
 use crate::report::GoalReport;
 use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits};
-use crate::{find, output};
+use crate::{
+    find,
+    output::{self, Layout},
+};
 
 /// Shows a goal.
 pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
-        output::tell(output::json(&GoalReport::of(record, &found.state.home, SystemClock.now())));
+        output::tell_json(Layout::Pretty, &GoalReport::of(record, &found.state.home, SystemClock.now()));
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);

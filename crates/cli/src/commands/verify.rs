@@ -14,7 +14,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::VerdictReport;
 use crate::view::Paint;
-use crate::{find, output};
+use crate::{
+    find,
+    output::{self, Layout},
+};
 
 /// Run a goal's checks again.
 #[derive(Debug, clap::Args)]
@@ -87,7 +90,7 @@ async fn verify(
             recorded: VerdictReport::of(then),
             now: VerdictReport::of(&now),
         };
-        output::tell(output::json(&report));
+        output::tell_json(Layout::Pretty, &report);
     } else {
         conclude(Paint::for_stdout(context), &record, then, &now);
     }
