@@ -31,6 +31,7 @@ mod version;
 
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Price, Provider};
+pub use environment::is_agents_variable;
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,
     WindowSize, agent,

@@ -4,7 +4,6 @@
 //! How it ended is what the supervisor reports on the connection that was made when it was started. Nothing on disk counts: the
 //! program could have written it.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use towline_process::{
 };
 
 use crate::blocking::blocking;
+use crate::environment::Environment;
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::{CheckError, evidence};
@@ -36,16 +36,11 @@ const SHELL: &str = "/bin/sh";
 /// What is reported of a command whose output is not what its supervisor wrote.
 pub(crate) const ALTERED: &str = "its output was changed on disk before it could be read";
 
-/// Variables that would make git in a check act on another repository than the checkout it runs in. They are set
-/// when Towline is started from a git hook.
-const GIT_PLACES: [&str; 6] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
-
 /// Where commands run, and with what.
 pub(crate) struct Place<'a> {
     directory: &'a Path,
     shim: &'a ShimProgram,
-    environment: BTreeMap<String, String>,
+    pub(crate) environment: &'a Environment,
 }
 
 /// One command to run.
@@ -94,16 +89,9 @@ pub(crate) enum Read<T> {
 }
 
 impl<'a> Place<'a> {
-    /// Commands in `directory` get the environment without what is only meant for Towline itself: a check must
-    /// not be able to tell that it is one.
-    pub(crate) fn new(
-        directory: &'a Path,
-        shim: &'a ShimProgram,
-        environment: &BTreeMap<String, String>,
-    ) -> Self {
-        let passed_on = |name: &str| !name.starts_with("TOWLINE_") && !GIT_PLACES.contains(&name);
-        let environment = environment.iter().filter(|(name, _)| passed_on(name));
-        Self { directory, shim, environment: environment.map(|(k, v)| (k.clone(), v.clone())).collect() }
+    /// Commands in `directory` get this environment.
+    pub(crate) fn new(directory: &'a Path, shim: &'a ShimProgram, environment: &'a Environment) -> Self {
+        Self { directory, shim, environment }
     }
 
     /// Runs the command. When this future is dropped half way, the command goes on until the shim's own deadline,
@@ -137,7 +125,7 @@ impl<'a> Place<'a> {
         stop: &mut Stop<F>,
     ) -> Result<Outcome, CheckError> {
         let launch = self.launch(command);
-        let mut shim = towline_process::spawn(self.shim, run_dir, &launch, &self.environment).await?;
+        let mut shim = towline_process::spawn(self.shim, run_dir, &launch, self.environment.variables()).await?;
         give(&shim, command.input).await;
         follow(&mut shim, command.timeout, stop).await
     }

@@ -71,7 +71,11 @@ impl Bench<'_> {
                     .await?
             }
         };
-        Ok(finding.into_result(&check.name, started.elapsed()))
+        let mut result = finding.into_result(&check.name, started.elapsed());
+        if !result.met && matches!(check.kind, CheckKind::Command { .. } | CheckKind::Program { .. }) {
+            result.evidence = self.run.environment.explain(result.evidence);
+        }
+        Ok(result)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod blocking;
 mod command;
+mod environment;
 mod error;
 mod evidence;
 mod file;
@@ -25,6 +26,7 @@ mod stop;
 mod validate;
 mod verdict;
 
+pub use environment::Environment;
 pub use error::CheckError;
 pub use evidence::EVIDENCE_BYTES;
 pub use setup::setup;

@@ -1,6 +1,5 @@
 //! The commands that make a fresh checkout ready: installing, generating, building what is not committed.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use towline_core::CheckResult;
 use towline_process::ShimProgram;
 
 use crate::command::{Command, Ended, Place};
+use crate::environment::Environment;
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::{CheckError, leftovers};
@@ -28,7 +28,7 @@ pub async fn setup(
     dir: &Path,
     log_dir: &Path,
     shim: &ShimProgram,
-    environment: &BTreeMap<String, String>,
+    environment: &Environment,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
     leftovers::clear(log_dir).await?;
@@ -79,19 +79,19 @@ pub(crate) async fn run_all<F: Future<Output = ()>>(
         let logs = RunLogs::new(log_dir, format!("setup-{number}"));
         let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop).await?;
         if !ended.succeeded() {
-            return failed(line, &ended).await;
+            return failed(line, &ended, place.environment).await;
         }
     }
     Ok(Setup::Ready)
 }
 
-async fn failed(line: &str, ended: &Ended) -> Result<Setup, CheckError> {
+async fn failed(line: &str, ended: &Ended, environment: &Environment) -> Result<Setup, CheckError> {
     let exit_code = ended.exit_code();
     let by_code = || exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
     Ok(Setup::Failed {
         command: line.to_owned(),
         problem: ended.problem().unwrap_or_else(by_code),
         exit_code,
-        evidence: ended.evidence().await?,
+        evidence: environment.explain(ended.evidence().await?),
     })
 }

@@ -12,6 +12,7 @@ use towline_workspace::{Candidate, Protect, Repository, Verification};
 
 use crate::blocking::{blocking, stoppable};
 use crate::command::Place;
+use crate::environment::Environment;
 use crate::integrity::{Integrity, Scope};
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
@@ -39,8 +40,8 @@ pub struct CheckRun<'a> {
     pub log_dir: &'a Path,
     /// The program that supervises each command.
     pub shim: &'a ShimProgram,
-    /// The environment of the commands. `TOWLINE_*` variables are left out of it.
-    pub environment: &'a BTreeMap<String, String>,
+    /// The environment of the commands.
+    pub environment: &'a Environment,
     /// What setup changes before any work, with the id of what is there then.
     pub setup_changes: &'a BTreeMap<String, Option<String>>,
 }
@@ -84,7 +85,8 @@ pub async fn run(
     let judged = run.judge(&checkout, &mut stop, &mut on_progress).await;
     // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
     let _ = blocking(move || Ok(checkout.remove()?)).await;
-    let (checks, notes) = judged?;
+    let (checks, mut notes) = judged?;
+    notes.extend(run.environment.note_on(&checks));
     Ok(Verdict {
         candidate: run.candidate.commit.clone(),
         tree: run.candidate.tree.clone(),

@@ -81,7 +81,7 @@ async fn a_stop_in_mid_setup_leaves_nothing() {
     let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
     let stop = file_is_there(bench.flag("up"));
     let stopped =
-        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.environment, stop).await;
+        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), stop).await;
     assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
     assert_eq!(processes_with(&marker), []);
 }

@@ -178,6 +178,43 @@ async fn a_checkout_is_removed_however_a_check_left_it() {
 }
 
 #[tokio::test]
+async fn a_check_that_fails_without_a_variable_names_it_and_passing_it_lets_the_check_pass() {
+    let secret = "value-of-a-secret-5417";
+    let mut bench = Bench::new(&[]).with_checks(&[&format!("test \"$NPM_TOKEN\" = {secret}"), "true"]);
+    bench.goal.workspace.setup = vec!["test -z \"$NPM_TOKEN\" || touch \"$HOME/setup-had-it\"".into()];
+    bench.environment.insert("NPM_TOKEN".into(), secret.into());
+    let untouched = CheckKind::Untouched { paths: vec!["README.md".into()] };
+    bench.goal.checks.push(towline_core::Check { kind: untouched, ..check("untouched", "") });
+    bench.work("README.md", "changed");
+
+    let verdict = bench.verdict().await;
+    let note = "variables that setup and checks do not get: NPM_TOKEN (`pass_env` in [workspace] passes one)";
+    assert_eq!(verdict.notes, [note]);
+    let evidence: Vec<_> = verdict.checks.iter().map(|check| (check.met, check.evidence.as_str())).collect();
+    assert_eq!(evidence[..2], [(false, format!("note: {note}\n").as_str()), (true, "")]);
+    assert!(!evidence[2].0 && !evidence[2].1.contains("NPM_TOKEN"), "{evidence:?}");
+    assert!(!bench.flag("setup-had-it").exists());
+    assert!(!format!("{verdict:?}").contains("5417"));
+
+    bench.goal.workspace.pass_env = vec!["NPM_TOKEN".into()];
+    let verdict = bench.verdict().await;
+    assert_eq!((verdict.checks[0].met, verdict.notes), (true, Vec::new()));
+    assert!(bench.flag("setup-had-it").exists());
+}
+
+#[tokio::test]
+async fn a_setup_command_that_fails_names_what_it_did_not_get() {
+    let mut bench = Bench::new(&[]).with_checks(&["true"]);
+    bench.goal.workspace.setup = vec!["echo no access; exit 7".into()];
+    bench.environment.insert("DEPLOY_PASSWORD".into(), "hunter2".into());
+    let verdict = bench.verdict().await;
+    let note =
+        "variables that setup and checks do not get: DEPLOY_PASSWORD (`pass_env` in [workspace] passes one)";
+    assert_eq!(verdict.notes, [note]);
+    assert_eq!(verdict.checks[0].evidence, format!("no access\n\nnote: {note}\n"));
+}
+
+#[tokio::test]
 async fn commands_get_the_environment_without_what_is_towlines_own() {
     let mut bench = Bench::new(&[]).with_checks(&[
         "env | grep -E '^(TOWLINE_|CI=|GIT_DIR=|KEPT=)'; git rev-parse --show-toplevel | sed 's|.*/||'",
@@ -223,7 +260,7 @@ async fn setup_in_a_workspace_runs_there_and_a_failure_is_an_error() {
     let set_up = async |commands: &[&str]| {
         let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
         let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
-        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.environment, pending()).await
+        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), pending()).await
     };
     set_up(&["echo one > made", "echo two >> made"]).await.unwrap();
     assert_eq!(std::fs::read_to_string(bench.workspace().join("made")).unwrap(), "one\ntwo\n");

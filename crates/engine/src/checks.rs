@@ -79,7 +79,7 @@ pub(crate) async fn judge(
         verify_dir: &shared.home.verification(goal.id),
         log_dir: logs,
         shim: &shared.shim,
-        environment: &shared.environment,
+        environment: &shared.check_environment(goal),
     };
     let verdict = towline_check::run(run, stopped(stop), move |report| {
         // The receiver lives as long as this call.

@@ -95,7 +95,7 @@ impl Custody {
             verify_dir: &self.shared.home.verification(goal.id),
             log_dir: &self.log_dir(),
             shim: &self.shared.shim,
-            environment: &self.shared.environment,
+            environment: &self.shared.check_environment(&goal),
         };
         towline_check::run(run, stop, on_progress).await
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::TaskTracker;
-use towline_agent::AgentSettings;
+use towline_agent::{AgentSettings, Kind, is_agents_variable};
+use towline_check::Environment;
 use towline_core::{
     AgentName, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
 };
@@ -86,6 +87,16 @@ impl Shared {
     /// The driver of this goal, if this engine has one.
     pub(crate) fn driven(&self, goal: GoalId) -> Option<Driven> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()
+    }
+
+    /// What the setup and the checks of this goal get of the environment.
+    pub(crate) fn check_environment(&self, goal: &Goal) -> Environment {
+        let is_key = |name: &str| {
+            self.agents.values().any(|agent| agent.kind == Kind::Builtin && agent.api.key_variable() == name)
+        };
+        Environment::new(&self.environment, &goal.workspace.pass_env, |name| {
+            is_agents_variable(name) || is_key(name)
+        })
     }
 
     fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {

@@ -74,7 +74,7 @@ async fn prepare(
             workspace.path(),
             &logs,
             &shared.shim,
-            &shared.environment,
+            &shared.check_environment(goal),
             setup_stop,
         )
         .await?;

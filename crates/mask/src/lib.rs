@@ -12,4 +12,4 @@ mod shapes;
 
 pub use mask::Mask;
 pub use matching::{is_masked_form_of, shows_marker};
-pub use secrets::Secrets;
+pub use secrets::{Secrets, is_secret_variable};

@@ -33,6 +33,9 @@ const SECRET_PARTS: [&str; 18] = [
 const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
 const HARMLESS_BEGINNINGS: [&str; 1] = ["GIT_CONFIG_KEY_"];
 
+/// Values that switch something on or off.
+const SWITCHES: [&str; 8] = ["0", "1", "true", "false", "yes", "no", "on", "off"];
+
 /// Values to be hidden, and the names they go by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
@@ -77,6 +80,15 @@ impl Secrets {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.names.iter().map(|(value, name)| (value.as_str(), name.as_str()))
     }
+}
+
+/// Whether a variable holds a secret: its name looks secret, or its value is an address with a password. A path, an address
+/// without credentials and a switch are no secrets whatever their name. Whatever [`Secrets::variable`] hides is one; what is
+/// too short to be hidden in text may be one, too.
+pub fn is_secret_variable(name: &str, value: &str) -> bool {
+    let value = value.trim();
+    let is_switch = SWITCHES.contains(&value.to_ascii_lowercase().as_str());
+    password_of_url(value).is_some() || (is_secret_name(name, value) && !is_switch && !is_trivial(value))
 }
 
 /// A name as it stands in a marker.
@@ -160,6 +172,7 @@ mod tests {
         ];
         for (name, value) in secret {
             assert_eq!(hidden(name, value), [value], "{name}");
+            assert!(is_secret_variable(name, value), "{name}");
         }
         let harmless = [
             ("PATH", "/usr/bin:/bin/something"),
@@ -177,6 +190,18 @@ mod tests {
         ];
         for (name, value) in harmless {
             assert_eq!(hidden(name, value), [""; 0], "{name}");
+            assert!(!is_secret_variable(name, value), "{name}");
+        }
+        for (name, value) in [("DB_PASSWORD", "hunter2"), ("DATABASE_URL", "postgres://me:pw@db/x")] {
+            assert!(
+                is_secret_variable(name, value),
+                "{name} is too short to be hidden and a secret all the same"
+            );
+        }
+        for (name, value) in
+            [("HTTPS_PROXY", "http://proxy.example.org:3128"), ("API_TOKEN", ""), ("USE_AUTH", "off")]
+        {
+            assert!(!is_secret_variable(name, value), "{name}");
         }
     }
 

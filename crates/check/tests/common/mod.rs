@@ -9,7 +9,7 @@ use std::future::{Future, pending};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towline_check::{CheckError, CheckRun, Progress};
+use towline_check::{CheckError, CheckRun, Environment, Progress};
 use towline_core::{
     Budget, Check, CheckKind, CheckResult, Goal, Origin, Verdict, WorkspaceMode, WorkspaceSpec,
 };
@@ -144,10 +144,15 @@ impl Bench {
             verify_dir: &self.verify_dir(),
             log_dir: &self.log_dir(),
             shim: &self.shim(),
-            environment: &self.environment,
+            environment: &self.given(),
             setup_changes: &self.setup_changes,
         };
         towline_check::run(run, stop, on_progress).await
+    }
+
+    /// What its commands get.
+    pub(crate) fn given(&self) -> Environment {
+        Environment::new(&self.environment, &self.goal.workspace.pass_env, |_| false)
     }
 
     /// Fails the test when a checkout is left.
