@@ -135,6 +135,13 @@ pub(crate) enum Command {
     Script(Script),
 }
 
+impl Command {
+    /// Whether an agent starts it, or is it: then the process has no more than the agent's own environment.
+    pub(crate) fn is_agents(&self) -> bool {
+        matches!(self, Self::Mcp | Self::Acp(_) | Self::Script(_))
+    }
+}
+
 /// Drive an agent until your checks pass.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use towline_agent::AgentSettings;
 use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_core::AgentName;
-use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets};
+use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
 use towline_process::ShimProgram;
 use towline_store::{SqliteStore, Store};
 
@@ -163,17 +163,13 @@ impl Context {
         agents: BTreeMap<AgentName, AgentSettings>,
     ) -> Result<Engine, Failure> {
         let State { home, store } = state;
-        let shim = self.supervisor();
+        let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
+        let shim = ShimProgram { path: self.program.clone(), args };
         let environment = self.environment.clone();
         let clock = Arc::new(SystemClock);
         let tools = vec![self.program.display().to_string(), "mcp".to_owned()];
         let settings = EngineSettings { home, store, clock, agents, shim, environment, tools, slots: 1 };
         Ok(Engine::open(settings)?)
-    }
-
-    /// The program that supervises agents and checks: this one.
-    pub(crate) fn supervisor(&self) -> ShimProgram {
-        ShimProgram { path: self.program.clone(), args: vec!["shim".to_owned()] }
     }
 
     /// Where the state directory is or would be.
@@ -202,7 +198,7 @@ fn open(home: Home) -> Result<State, Failure> {
     Ok(State { home, store })
 }
 
-fn unusable(root: &Path, error: &std::io::Error) -> Failure {
+pub(crate) fn unusable(root: &Path, error: &std::io::Error) -> Failure {
     Failure::internal(format!("cannot use the state directory {}: {error}", root.display()))
         .hint("set TOWLINE_HOME to a directory that you may write to")
 }

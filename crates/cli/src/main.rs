@@ -20,6 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use towline_engine::SUPERVISOR;
 
 use crate::args::{Args, Command};
 use crate::context::Context;
@@ -29,8 +30,9 @@ fn main() -> ExitCode {
     // The supervisor of an attempt is this same program. It must stay small, so it goes by the arguments and the
     // runtime.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "shim") {
-        return match words.next() {
+    if words.next().is_some_and(|word| word == SUPERVISOR) {
+        // What stands before the directory tells others whose supervisor it is.
+        return match words.last() {
             Some(directory) => towline_process::shim::main(Path::new(&directory)),
             None => ExitCode::from(2),
         };
@@ -62,6 +64,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
+    if !args.command.is_agents() {
+        // The environment holds the user's secrets, and agents run as the same user.
+        towline_process::refuse_inspection();
+    }
     // The built-in agent has a runtime of its own.
     if let Command::Acp(acp) = args.command {
         return commands::acp::run(&Context::of_this_process()?, acp);

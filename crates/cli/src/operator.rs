@@ -3,7 +3,7 @@
 use towline_engine::is_supervised;
 
 use crate::args::Command;
-use crate::context::Context;
+use crate::context::{Context, unusable};
 use crate::failure::Failure;
 
 /// Refuses a command that changes something, when an agent, a check or a setup command of the same state directory started
@@ -11,7 +11,8 @@ use crate::failure::Failure;
 pub(crate) fn require(context: &Context, command: &Command) -> Result<(), Failure> {
     let Some(name) = changing(command) else { return Ok(()) };
     let state_directory = context.home_path()?;
-    if !is_supervised(&state_directory, &context.supervisor(), std::process::id()) {
+    let is_supervised = is_supervised(&state_directory, std::process::id());
+    if !is_supervised.map_err(|error| unusable(&state_directory, &error))? {
         return Ok(());
     }
     let what = format!("`towline {name}` was started by an agent, check or setup command of Towline");

@@ -4,38 +4,49 @@
 //! count, so that a check can test Towline itself. Only a sandbox stops a process that had itself started from elsewhere.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use towline_process::{ProcessId, ShimProgram, ancestors, supervised_by};
+use towline_process::{ProcessId, ancestors, is_below_supervisor};
 
-/// Whether an agent, a check or a setup command of this state directory started the process, directly or not.
-pub fn is_supervised(state_directory: &Path, supervisor: &ShimProgram, pid: u32) -> bool {
-    supervised_by(pid, supervisor).iter().any(|run| lies_in(run, state_directory))
+/// The word that makes the program a supervisor.
+pub const SUPERVISOR: &str = "shim";
+
+/// The first arguments of every supervisor of this state directory, which tell it from one of another. The directory counts,
+/// not its path: one directory may have several.
+pub fn supervisor_arguments(state_directory: &Path) -> io::Result<Vec<String>> {
+    let about = fs::metadata(state_directory)?;
+    Ok(vec![SUPERVISOR.to_owned(), format!("{:x}-{:x}", about.dev(), about.ino())])
+}
+
+/// Whether an agent, a check or a setup command of this state directory started the process, directly or not. A directory that
+/// does not exist has none.
+pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
+    match supervisor_arguments(state_directory) {
+        Ok(arguments) => Ok(is_below_supervisor(pid, &arguments)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why the process at the other end of a socket may not steer. What the engine itself started counts as well: a supervisor
 /// that dies leaves its tree to the engine.
-pub(crate) fn refusal(
-    state_directory: &Path,
-    supervisor: &ShimProgram,
-    peer: Option<u32>,
-) -> Option<&'static str> {
+pub(crate) fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
     let Some(pid) = peer.filter(|pid| ProcessId::of(*pid).is_some()) else {
-        return Some("the process that asks cannot be identified");
+        return Some("the process that asks cannot be identified".to_owned());
     };
-    let is_ours = ancestors(pid).contains(&std::process::id());
-    (is_ours || is_supervised(state_directory, supervisor, pid))
-        .then_some("an agent, check or setup command cannot steer goals")
+    if ancestors(pid).contains(&std::process::id()) {
+        return Some(INSIDE.to_owned());
+    }
+    match is_supervised(state_directory, pid) {
+        Ok(true) => Some(INSIDE.to_owned()),
+        Ok(false) => None,
+        Err(error) => Some(format!("cannot read the state directory: {error}")),
+    }
 }
 
-/// Compares files as well as names: the same directory may have several paths, and a run's own directory may be gone.
-fn lies_in(run: &Path, state_directory: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
-    let state = identity(state_directory);
-    run.starts_with(state_directory)
-        || (state.is_some() && run.ancestors().any(|above| identity(above) == state))
-}
+const INSIDE: &str = "an agent, check or setup command cannot steer goals";
 
 #[cfg(test)]
 mod tests {
@@ -44,32 +55,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_lies_in_its_state_directory_by_any_path_and_in_no_other() {
+    fn the_supervisors_of_a_state_directory_are_the_same_by_any_path_and_differ_from_others() {
         let dir = tempfile::tempdir().expect("a scratch directory");
-        let [state, other, link] = ["state", "state-2", "link"].map(|name| dir.path().join(name));
-        for path in [&state, &other] {
-            fs::create_dir(path).expect("a directory");
-        }
+        let [state, nested, link] = ["state", "state/nested", "link"].map(|name| dir.path().join(name));
+        fs::create_dir_all(&nested).expect("directories");
         symlink(&state, &link).expect("a symlink");
-        for (run, within) in [("state/attempts/1", true), ("link/gone", true), ("state-2/attempts/1", false)]
-        {
-            for directory in [&state, &link] {
-                assert_eq!(lies_in(&dir.path().join(run), directory), within, "{run}");
-            }
-        }
-        // A state directory inside of a workspace is another one.
-        let nested = state.join("workspaces/goal/state");
-        fs::create_dir_all(&nested).expect("a directory");
-        assert!(!lies_in(&state.join("attempts/1"), &nested));
+        let of = |path: &Path| supervisor_arguments(path).expect("a directory");
+        assert_eq!(of(&state), of(&link));
+        assert_ne!(of(&state), of(&nested));
+        assert!(!is_supervised(&dir.path().join("missing"), std::process::id()).expect("none"));
     }
 
     #[test]
     fn a_process_that_is_gone_or_unknown_may_not_steer() {
-        let shim = ShimProgram { path: "/opt/towline".into(), args: vec!["shim".into()] };
         let dir = tempfile::tempdir().expect("a scratch directory");
         for peer in [None, Some(u32::MAX)] {
-            assert!(refusal(dir.path(), &shim, peer).is_some(), "{peer:?}");
+            assert!(refusal(dir.path(), peer).is_some(), "{peer:?}");
         }
-        assert_eq!(refusal(dir.path(), &shim, Some(std::process::id())), None);
+        assert_eq!(refusal(dir.path(), Some(std::process::id())), None);
+        assert!(refusal(&dir.path().join("file/below"), Some(std::process::id())).is_none());
     }
 }

@@ -206,7 +206,7 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
     // At once: the number of a process that has ended may become another's.
     let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
-    let refusal = authority::refusal(shared.home.root(), &shared.shim, peer);
+    let refusal = authority::refusal(shared.home.root(), peer);
     let (reading, mut writing) = stream.into_split();
     let mut line = String::new();
     let mut reading = BufReader::new(reading.take(LONGEST_REQUEST));
@@ -219,7 +219,7 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
     };
     match (request, refusal) {
         (Request::Wish { .. }, Some(why)) => {
-            let _ = send(&mut writing, &Reply::Refused { why: why.to_owned() }).await;
+            let _ = send(&mut writing, &Reply::Refused { why }).await;
         }
         (Request::Wish { goal, wish }, None) => {
             let granted = match shared.driven(goal) {

@@ -32,7 +32,7 @@ mod sent;
 mod sweep;
 mod token;
 
-pub use authority::is_supervised;
+pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
 pub use clock::{Clock, SystemClock};
 pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
 pub use custody::{Custody, Recheck};

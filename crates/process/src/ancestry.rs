@@ -1,12 +1,8 @@
-//! The supervisors above a process: whose program started it, directly or not.
+//! Which processes are above another: whether a supervisor's program started it, directly or not.
 //!
 //! A supervisor is the subreaper of its tree, so a process cannot leave it by losing its parents. What another program
 //! starts on request (a service manager, a container runtime) is not below it.
 
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
-
-use crate::client::ShimProgram;
 use crate::platform;
 
 /// No tree is deeper; the walk ends here even if the tree changes all the time.
@@ -19,47 +15,41 @@ pub fn ancestors(pid: u32) -> Vec<u32> {
     parents.skip(1).take(DEEPEST).collect()
 }
 
-/// The run directories of the supervisors above a process, nearest first. A supervisor is recognised by its command line,
-/// which the programs below it cannot change.
-pub fn supervised_by(pid: u32, program: &ShimProgram) -> Vec<PathBuf> {
-    ancestors(pid).into_iter().filter_map(|above| run_of(platform::arguments(above), program)).collect()
+/// Whether a supervisor that was started with these first arguments is above a process. The programs below a supervisor cannot
+/// change its command line, and everybody can read it.
+pub fn is_below_supervisor(pid: u32, arguments: &[String]) -> bool {
+    ancestors(pid).into_iter().any(|above| has_first_arguments(&platform::arguments(above), arguments))
 }
 
-/// The run directory in the command line of a supervisor.
-fn run_of(arguments: Vec<Vec<u8>>, program: &ShimProgram) -> Option<PathBuf> {
-    let [_, words @ .., run] = arguments.as_slice() else { return None };
-    let is_supervisor = words.iter().eq(program.args.iter().map(String::as_bytes));
-    let run = PathBuf::from(std::ffi::OsString::from_vec(run.clone()));
-    (is_supervisor && run.is_absolute()).then_some(run)
+fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {
+    let given = command_line.iter().skip(1).take(arguments.len());
+    given.eq(arguments.iter().map(String::as_bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn program() -> ShimProgram {
-        ShimProgram { path: "/opt/towline".into(), args: vec!["shim".into()] }
-    }
-
-    fn run(arguments: &[&str]) -> Option<PathBuf> {
-        run_of(arguments.iter().map(|word| word.as_bytes().to_vec()).collect(), &program())
-    }
-
     #[test]
-    fn a_supervisor_is_recognised_by_its_arguments_and_by_nothing_else() {
-        assert_eq!(run(&["towline", "shim", "/state/attempts/1"]), Some("/state/attempts/1".into()));
-        assert_eq!(run(&["/proc/self/exe", "shim", "/state/a b"]), Some("/state/a b".into()));
-        for other in [
-            &["towline"][..],
+    fn a_supervisor_is_recognised_by_all_of_its_first_arguments() {
+        let supervisor = ["shim", "fe01-2a"].map(str::to_owned);
+        let is = |line: &[&str]| {
+            let line: Vec<_> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+            has_first_arguments(&line, &supervisor)
+        };
+        for line in [&["towline", "shim", "fe01-2a", "."][..], &["/proc/self/exe", "shim", "fe01-2a", "/run"]]
+        {
+            assert!(is(line), "{line:?}");
+        }
+        for line in [
+            &[][..],
+            &["towline"],
             &["towline", "shim"],
-            &["towline", "shim", "relative"],
-            &["towline", "show", "/state/attempts/1"],
-            &["less", "/state/attempts/1"],
-            &["sh", "-c", "towline shim /state/attempts/1"],
-            &["towline", "shim", "/state/attempts/1", "more"],
-            &[],
+            &["towline", "shim", "fe01-2b", "."],
+            &["towline", "show", "shim", "fe01-2a"],
+            &["sh", "-c", "towline shim fe01-2a ."],
         ] {
-            assert_eq!(run(other), None, "{other:?}");
+            assert!(!is(line), "{line:?}");
         }
     }
 
