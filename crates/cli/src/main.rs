@@ -31,6 +31,8 @@ fn main() -> ExitCode {
     // runtime.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == SUPERVISOR) {
+        // What it reports decides about the goal, so what it supervises must not be able to change it.
+        towline_process::refuse_inspection();
         // What stands before the directory tells others whose supervisor it is.
         return match words.last() {
             Some(directory) => towline_process::shim::main(Path::new(&directory)),

@@ -73,6 +73,5 @@ mod tests {
             assert!(refusal(dir.path(), peer).is_some(), "{peer:?}");
         }
         assert_eq!(refusal(dir.path(), Some(std::process::id())), None);
-        assert!(refusal(&dir.path().join("file/below"), Some(std::process::id())).is_none());
     }
 }
