@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
 use towline_core::AttemptNo;
-use towline_engine::{Home, attempt_tokens, repository_of};
+use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
 use towline_store::GoalRecord;
 use towline_workspace::{Repository, WorkspaceError};
 
@@ -37,6 +37,7 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
             let record = matching.remove(0);
             context.know_secrets_of(Path::new(&record.goal.workspace.repository));
             output::know(&attempt_tokens(&state.home, &record.state));
+            output::know(&copied_secrets(&record.goal).secrets);
             Ok(Found { state, record })
         }
         _ => {

@@ -246,3 +246,44 @@ fn what_an_attempt_leaves_is_for_its_owner_alone() {
     assert_eq!(mode(&desk.home.towline().join("towline.db")), 0o600);
     wait_for(LIMIT, "the end", || processes_with(&desk.home.marker()).is_empty());
 }
+
+#[test]
+fn the_values_of_copied_files_are_hidden_and_a_fifo_is_named() {
+    let all = "cat .env settings.json | tr '\\n\\\"' '  '";
+    let body = BLABBER.replace("SHAPES", &format!("$({all})")).replace("$HOME/asked", "$HOME/never");
+    // It asks nothing.
+    let desk = Desk::with_script(|dir| {
+        std::fs::write(dir.join("never"), "").expect("a file");
+        hostile::with_body(dir, "blabber", &body)
+    });
+    desk.project.write(".gitignore", ".env\nsettings.json\npipe.env\n");
+    desk.project.write("towline.toml", "[workspace]\ncopy = [\".env\", \"settings.json\", \"pipe.env\"]\n");
+    desk.project.commit("settings");
+    desk.project.write(".env", "SERVICE=copied-value-41d7\nNODE_ENV=development\n");
+    desk.project.write("settings.json", "{\"apiKey\": \"copied-key-41d8\", \"name\": \"plain-name-41d9\"}\n");
+    let fifo = std::process::Command::new("mkfifo").arg(desk.project.path().join("pipe.env")).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+
+    let check = format!("{all}; exit 1");
+    let ran = desk.towline(["run", "repeat", "--check", &check, "--budget", "attempts=1", "--events"]);
+    assert!(ran.stderr.contains("pipe.env"), "{ran:?}");
+    let hidden = ["copied-value-41d7", "copied-key-41d8"].map(str::to_owned);
+    assert_hidden(&hidden, &format!("{}{}", ran.stdout, ran.stderr), "run");
+    assert!(ran.stdout.contains("[masked SERVICE]") && ran.stdout.contains("development"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("plain-name-41d9"), "{}", ran.stdout);
+    let goal = desk.only_goal();
+    for args in [
+        &["show", &goal][..],
+        &["show", &goal, "--json"],
+        &["logs", &goal],
+        &["diff", &goal],
+        &["replay", &goal],
+    ] {
+        let ran = desk.towline(args);
+        assert_hidden(&hidden, &format!("{}{}", ran.stdout, ran.stderr), &args.join(" "));
+    }
+    for name in ["towline.db", "towline.db-wal"] {
+        let bytes = std::fs::read(desk.home.towline().join(name)).unwrap_or_default();
+        assert_hidden(&hidden, &String::from_utf8_lossy(&bytes), name);
+    }
+}

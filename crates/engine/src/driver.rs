@@ -15,6 +15,7 @@ use towline_core::{
 use towline_mask::Mask;
 use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
 
+use crate::copied::copied_secrets;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
@@ -103,7 +104,7 @@ impl Driver {
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_until = watch::Sender::new(lease.until);
-        let mask = mask_of(&shared, record.state.attempts.iter().map(|attempt| attempt.id));
+        let mask = mask_of(&shared, &record.goal, record.state.attempts.iter().map(|attempt| attempt.id));
         Self {
             shared,
             goal: record.goal,
@@ -373,8 +374,8 @@ impl Driver {
                 self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
             }
             Effect::Launch(launch) => {
-                self.mask =
-                    mask_of(&shared, self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]));
+                let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
+                self.mask = mask_of(&shared, &self.goal, attempts);
                 let line = self.line(Some(launch.attempt));
                 let (sender, deliveries) = mpsc::unbounded_channel();
                 self.deliveries = sender;
@@ -486,9 +487,10 @@ impl Driver {
     }
 }
 
-/// Hides what is secret for this engine, and the tokens of these attempts.
-fn mask_of(shared: &Shared, attempts: impl Iterator<Item = AttemptId>) -> Mask {
+/// Hides what is secret for this engine and in the goal's files, and the tokens of these attempts.
+fn mask_of(shared: &Shared, goal: &Goal, attempts: impl Iterator<Item = AttemptId>) -> Mask {
     let mut secrets = shared.secrets.clone();
+    secrets.extend(&copied_secrets(goal).secrets);
     attempts.for_each(|attempt| add_token(&mut secrets, &shared.secret, attempt));
     Mask::new(&secrets)
 }

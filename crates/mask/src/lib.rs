@@ -4,12 +4,14 @@
 //! here reads an environment, a file or a terminal.
 
 mod edges;
+mod files;
 mod forms;
 mod mask;
 mod matching;
 mod secrets;
 mod shapes;
 
+pub use files::FileKind;
 pub use mask::Mask;
 pub use matching::{is_masked_form_of, shows_marker};
 pub use secrets::{Secrets, is_secret_variable};

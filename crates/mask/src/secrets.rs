@@ -33,6 +33,20 @@ const SECRET_PARTS: [&str; 18] = [
 const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
 const HARMLESS_BEGINNINGS: [&str; 1] = ["GIT_CONFIG_KEY_"];
 
+/// Values that are long enough to be hidden, and so common that it would hide half of every text.
+const COMMON: [&str; 10] = [
+    "0.0.0.0:8080",
+    "127.0.0.1",
+    "changeme",
+    "development",
+    "disabled",
+    "localhost",
+    "localhost:8080",
+    "password",
+    "postgres",
+    "production",
+];
+
 /// Values that switch something on or off.
 const SWITCHES: [&str; 8] = ["0", "1", "true", "false", "yes", "no", "on", "off"];
 
@@ -76,6 +90,11 @@ impl Secrets {
         }
     }
 
+    /// No more than so many of them.
+    pub(crate) fn first(self, count: usize) -> Self {
+        Self { names: self.names.into_iter().take(count).collect() }
+    }
+
     /// The values with their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.names.iter().map(|(value, name)| (value.as_str(), name.as_str()))
@@ -99,7 +118,7 @@ fn label(name: &str) -> String {
 }
 
 /// Whether a variable of this name holds a secret. Many things are called a key: a plain word is none.
-fn is_secret_name(name: &str, value: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     if HARMLESS_NAMES.contains(&name.as_str())
         || HARMLESS_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
@@ -121,9 +140,12 @@ fn is_word(value: &str) -> bool {
     value.chars().count() < NO_WORD && (value.chars().all(is_plain) || is_number)
 }
 
-/// Whether a value is one of those that stand everywhere: a path, or an address without credentials.
+/// Whether a value is one of those that stand everywhere: a path, an address without credentials, a word of every setup.
 fn is_trivial(value: &str) -> bool {
-    is_path(value) || value.contains("://") || value.chars().all(|c| !c.is_alphanumeric())
+    is_path(value)
+        || COMMON.contains(&value.to_ascii_lowercase().as_str())
+        || value.contains("://")
+        || value.chars().all(|c| !c.is_alphanumeric())
 }
 
 fn is_path(value: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_engine::{Clock, SystemClock};
+use towline_engine::{Clock, SystemClock, copied_secrets};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
@@ -24,6 +24,11 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
     let draft = draft(context, args, SystemClock.now()).await?;
+    let copied = copied_secrets(&draft.goal);
+    output::know(&copied.secrets);
+    for warning in &copied.warnings {
+        output::say(format_args!("warning: {warning}"));
+    }
     let state = context.state()?;
     if !args.format.json && !args.format.events {
         let title = output::brief(&draft.goal.title);
