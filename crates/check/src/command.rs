@@ -125,7 +125,8 @@ impl<'a> Place<'a> {
         stop: &mut Stop<F>,
     ) -> Result<Outcome, CheckError> {
         let launch = self.launch(command);
-        let mut shim = towline_process::spawn(self.shim, run_dir, &launch, self.environment.variables()).await?;
+        let mut shim =
+            towline_process::spawn(self.shim, run_dir, &launch, self.environment.variables()).await?;
         give(&shim, command.input).await;
         follow(&mut shim, command.timeout, stop).await
     }

@@ -164,7 +164,7 @@ impl Context {
     ) -> Result<Engine, Failure> {
         let State { home, store } = state;
         let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
-        let shim = ShimProgram { path: self.program.clone(), args };
+        let shim = ShimProgram::running(&self.program, args);
         let environment = self.environment.clone();
         let clock = Arc::new(SystemClock);
         let tools = vec![self.program.display().to_string(), "mcp".to_owned()];

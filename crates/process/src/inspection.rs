@@ -1,20 +1,19 @@
 //! Keeps other processes of the same user from reading this one's memory, environment and descriptors, and from tracing it.
 
-/// Refuses other processes of the same user, as far as the system allows. Only what is executed next can be looked at again.
-/// Where `/proc` hides processes that cannot be looked at, nothing is done: those who have to find this process would not.
-pub fn refuse_inspection() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        if !hides_processes(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default()) {
-            // It cannot fail for a value that the system knows.
-            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-        }
+use std::io;
+
+use crate::platform;
+
+/// Refuses other processes of the same user, as far as the system allows. What this process executes can be looked at again.
+/// Where `/proc` hides processes that cannot be looked at, nothing is done: those who have to find this one would not.
+pub fn refuse_inspection() -> io::Result<()> {
+    if hides_processes(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default()) {
+        return Ok(());
     }
+    platform::refuse_tracers()
 }
 
 /// Whether one of these mounts is a `/proc` that shows a process only to those who may look at it.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no such thing elsewhere"))]
 fn hides_processes(mounts: &str) -> bool {
     let of_proc = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let options =

@@ -88,7 +88,10 @@ impl CopyPlan {
             let draft = parent.join(draft_name);
             remove_draft(&draft)?;
             self.copy(&item.source, &draft, &mut warnings)?;
-            fs::rename(&draft, &target).map_err(WorkspaceError::io("create", &target))?;
+            // What is no file, directory or symlink was not copied.
+            if fs::symlink_metadata(&draft).is_ok() {
+                fs::rename(&draft, &target).map_err(WorkspaceError::io("create", &target))?;
+            }
         }
         Ok(warnings)
     }

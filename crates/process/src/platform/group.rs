@@ -33,10 +33,6 @@ pub(crate) fn is_ours(pid: u32) -> bool {
     start_time(pid).is_some()
 }
 
-pub(crate) fn is_in_our_tree(_pid: u32) -> bool {
-    false
-}
-
 pub(crate) fn orphans(_known: &[ProcessId], _started_since: u64) -> Vec<ProcessId> {
     Vec::new()
 }

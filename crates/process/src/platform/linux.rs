@@ -17,9 +17,6 @@ use rustix::process::{
 
 use super::{Delivery, ProcessId, Signal, raw_pid};
 
-/// More processes than there ever are between one and its furthest descendant.
-const LONGEST_CHAIN: usize = 100_000;
-
 /// Makes this process the parent of every descendant whose own parent dies.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
@@ -74,21 +71,6 @@ pub(crate) fn arguments(pid: u32) -> Vec<Vec<u8>> {
 pub(crate) fn descendants(root: u32) -> Vec<ProcessId> {
     let mut all = Processes::look();
     all.take_below(vec![root])
-}
-
-/// Whether a process is this one or below it.
-pub(crate) fn is_in_our_tree(pid: u32) -> bool {
-    let (ourselves, mut scratch) = (std::process::id(), Vec::new());
-    // A chain is never longer; one that changes while it is followed may have a circle.
-    let mut next = Some(pid);
-    for _ in 0..LONGEST_CHAIN {
-        match next {
-            Some(pid) if pid == ourselves => return true,
-            Some(pid) if pid > 1 => next = Stat::read(pid, &mut scratch).map(|stat| stat.parent),
-            _ => return false,
-        }
-    }
-    false
 }
 
 /// Children of ours that we did not start, and everything below them: they came to us when their own parent died. All that we

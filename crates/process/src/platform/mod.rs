@@ -16,8 +16,8 @@ mod group;
 use group as system;
 
 pub(crate) use system::{
-    GrowthWatch, adopt_orphans, arguments, die_with_parent, environment_has, is_in_our_tree, is_ours, is_stopped,
-    orphans, parent, reap_orphans, refuse_tracers, send, tree_of,
+    GrowthWatch, adopt_orphans, arguments, die_with_parent, environment_has, is_ours, is_stopped, orphans,
+    parent, reap_orphans, refuse_tracers, send, tree_of,
 };
 
 /// A process that cannot be mistaken for a later one with the same number.

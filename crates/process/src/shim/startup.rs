@@ -15,6 +15,7 @@ use super::place::Place;
 use super::signals::Signals;
 use crate::files::{self, Stream};
 use crate::identity;
+use crate::inspection::refuse_inspection;
 use crate::launch::Launch;
 use crate::platform::{self, ProcessId};
 use crate::wire::Lengths;
@@ -40,7 +41,7 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     // Fails when we lead a session already, which is what it is for.
     let _ = rustix::process::setsid();
     let starter = take_starter()?;
-    platform::refuse_tracers().map_err(in_words("refuse tracers"))?;
+    refuse_inspection().map_err(in_words("refuse tracers"))?;
     let place = Place::enter(dir).map_err(in_words("enter the run's directory"))?;
     redirect_standard_streams(&place)?;
     let me = ProcessId::current().ok_or_else(|| io::Error::other("cannot find out our own start time"))?;

@@ -18,6 +18,7 @@ use super::signals::Signals;
 use super::startup::Prepared;
 use super::stdin::Stdin;
 use super::{leader, log};
+use crate::ancestry::is_in_our_tree;
 use crate::clock;
 use crate::files::{self, Stream};
 use crate::index::IndexWriter;
@@ -465,7 +466,7 @@ fn may_pass(error: &io::Error) -> bool {
 
 /// Whether a client is one of the processes that it would steer.
 fn is_supervised(client: &UnixStream) -> bool {
-    platform::peer_of(client).is_some_and(platform::is_in_our_tree)
+    platform::peer_of(client).is_some_and(is_in_our_tree)
 }
 
 /// The program never ran: the record says why, and there is nothing to supervise.
