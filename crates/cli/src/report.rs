@@ -152,6 +152,7 @@ pub(crate) struct VerdictReport {
     met: bool,
     candidate: String,
     restored: Vec<String>,
+    notes: Vec<String>,
     checks: Vec<CheckReport>,
 }
 
@@ -347,6 +348,7 @@ impl VerdictReport {
             met: verdict.met(),
             candidate: verdict.candidate.to_string(),
             restored: verdict.restored.clone(),
+            notes: verdict.notes.clone(),
             checks: checks.collect(),
         }
     }

@@ -72,7 +72,8 @@ fn planted() -> Desk {
     let body = BLABBER.replace("SHAPES", &shapes);
     let mut desk = Desk::with_script(|dir| hostile::with_body(dir, "blabber", &body));
     desk.agent_settings(&format!(
-        "permission = \"ask\"\npass_env = [\"HANDED\"]\nenv = {{ CONFIG_TOKEN = \"{OF_CONFIGURATION}\" }}"
+        "permission = \"ask\"\npass_env = [\"HANDED\"]\nenv = {{ CONFIG_TOKEN = \"{OF_CONFIGURATION}\" }}\n\
+         [workspace]\npass_env = [\"CHECK_TOKEN\", \"ANTHROPIC_API_KEY\"]"
     ));
     std::fs::write(desk.home.path().join("shapes"), shapes).expect("a file");
     desk.set("ANTHROPIC_API_KEY", OF_ENVIRONMENT);

@@ -415,6 +415,7 @@ fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
     let mut lines: Vec<String> =
         paths.map(|path| paint.warn(&format!("  protected, put back as it was: {}", brief(path)))).collect();
+    lines.extend(verdict.notes.iter().map(|note| paint.dim(&format!("  note: {}", brief(note)))));
     let failed: Vec<&str> = verdict.failed().map(|check| check.name.as_str()).collect();
     match (verdict.checks.len(), failed.len()) {
         (0 | 1, _) | (_, 0) => {}
