@@ -9,9 +9,10 @@ use crate::trick::{Cause, Trick};
 fn assert_honest_work_is_done(project: &'static Project, script: &'static str) {
     let honest = Trick::on(project, Cause::ProductCode, "Does the work.", script);
     let mut ground = Ground::new(project);
-    ground.commit(&Ground::settings(&honest));
+    let settings = ground.settings(&honest);
+    ground.commit(&settings);
     ground.employ(honest.script);
-    measure(&mut ground, &[], None).assert_honest();
+    measure(&mut ground, None).assert_honest();
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn head(ground: &Ground) -> String {
 /// The next goal does not come to its end.
 pub(crate) fn next_goal_fails(ground: &Ground) -> Option<String> {
     ground.employ("work");
-    let next = ground.run(&[]);
+    let next = ground.run();
     match next {
         None => Some("the next `towline run` did not end".to_owned()),
         Some(ended) if ended.code != Some(0) => Some(format!("the next goal is not done: {}", ended.stderr)),

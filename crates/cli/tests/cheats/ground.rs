@@ -24,7 +24,7 @@ use crate::trick::Trick;
 pub(crate) const PROMPT: &str = "Make it add";
 
 /// A goal of one attempt with limits of seconds ends long before this, also on a busy machine.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(45);
 
 /// A command that only reads.
 const READ_LIMIT: Duration = Duration::from_secs(20);
@@ -120,15 +120,24 @@ impl Ground {
     }
 
     /// The settings of a trick.
-    pub(crate) fn settings(trick: &Trick) -> String {
+    pub(crate) fn settings(&self, trick: &Trick) -> String {
         let usual =
             format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\n", trick.project.check);
-        let protect: Vec<&str> = trick.project.protect.iter().chain(trick.protect).copied().collect();
+        let paths = trick.project.protect.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
+        let protect: Vec<String> = paths.unwrap_or_else(|| self.protected_by_init());
         format!(
             "{}\n[protect]\npaths = {protect:?}\n\n[workspace]\n{}\n",
             trick.checks.unwrap_or(&usual),
             trick.workspace
         )
+    }
+
+    /// What `towline init` protects in this project.
+    fn protected_by_init(&self) -> Vec<String> {
+        let printed = self.ask(["init", "--print"]).expect("it ends");
+        let file: toml::Table = printed.stdout.parse().unwrap_or_else(|error| panic!("{error}: {printed:?}"));
+        let paths = file["protect"]["paths"].as_array().expect("a list");
+        paths.iter().map(|path| path.as_str().expect("a path").to_owned()).collect()
     }
 
     /// Makes the script the only agent, with limits of seconds and a single attempt.
@@ -141,7 +150,7 @@ impl Ground {
             "defaults.agents = [\"hostile\"]\n\
              [budget]\nattempts = 1\nerrors = 1\n\
              [agents.hostile]\nkind = \"command\"\ncommand = [\"sh\", {:?}]\n\
-             idle_timeout = \"15s\"\nturn_timeout = \"15s\"\nstop_grace = \"1s\"\n",
+             idle_timeout = \"8s\"\nturn_timeout = \"8s\"\nstop_grace = \"1s\"\n",
             file.display().to_string()
         ));
     }
@@ -165,9 +174,8 @@ impl Ground {
     }
 
     /// Runs the goal to its end; nothing when it does not come to one.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Option<Ended> {
-        let words = ["run", PROMPT, "--json"].into_iter().chain(arguments.iter().copied());
-        self.towline(words, RUN_LIMIT)
+    pub(crate) fn run(&self) -> Option<Ended> {
+        self.towline(["run", PROMPT, "--json"], RUN_LIMIT)
     }
 
     /// Runs a command of the user's that only reads.

@@ -44,3 +44,6 @@ supervisors_code='supervisors() {
 # An exit record of a program that ended well.
 exit_record='{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,"leftovers_killed":0,"stdout_bytes":0,"stderr_bytes":0}'
 
+# The ids of the user's other goals.
+others() { TOWLINE_HOME="$state" "$towline" ls --json | sed -n 's/.*"id": "\(.*\)".*/\1/p' | grep -v "$TOWLINE_GOAL"; }
+

@@ -16,8 +16,8 @@ pub(crate) struct Project {
     pub(crate) files: &'static [(&'static str, &'static str)],
     /// The command of its check.
     pub(crate) check: &'static str,
-    /// What is protected.
-    pub(crate) protect: &'static [&'static str],
+    /// What is protected; nothing means what `towline init` writes.
+    pub(crate) protect: Option<&'static [&'static str]>,
     /// Where its test runner is installed, for the beginning of the `PATH`.
     pub(crate) tools: Option<fn() -> PathBuf>,
 }
@@ -37,7 +37,7 @@ pub(crate) static SHELL: Project = Project {
         (".gitignore", "/out/\n/.env\n/node_modules/\n"),
     ],
     check: "sh tests/check.sh",
-    protect: &["tests/**"],
+    protect: Some(&["tests/**"]),
     tools: None,
 };
 
@@ -55,7 +55,7 @@ pub(crate) static PYTEST: Project = Project {
         (".gitignore", "__pycache__/\n.pytest_cache/\n"),
     ],
     check: "python3 -m pytest -q tests",
-    protect: &["tests/**", "**/conftest.py", "pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"],
+    protect: None,
     tools: Some(pytest_folder),
 };
 
@@ -75,7 +75,7 @@ pub(crate) static CARGO: Project = Project {
         (".gitignore", "/target\n"),
     ],
     check: "cargo test --quiet --offline --test adds",
-    protect: &["tests/**", ".cargo/**", "build.rs", "Cargo.toml", "rust-toolchain.toml"],
+    protect: None,
     tools: None,
 };
 
@@ -90,11 +90,14 @@ pub(crate) static JEST: Project = Project {
             "tests/add.test.js",
             "const add = require('../add');\n\ntest('adds', () => {\n  expect(add(2, 3)).toBe(5);\n});\n",
         ),
-        ("package.json", "{\n  \"name\": \"adder\",\n  \"scripts\": { \"test\": \"jest --ci\" }\n}\n"),
+        (
+            "package.json",
+            "{\n  \"name\": \"adder\",\n  \"scripts\": { \"test\": \"jest --ci\" },\n  \"devDependencies\": { \"jest\": \"29.7.0\" }\n}\n",
+        ),
         (".gitignore", "/node_modules/\n"),
     ],
     check: "npm test --silent",
-    protect: &["tests/**", "jest.config.*", "babel.config.*", ".babelrc*", ".npmrc", "package.json"],
+    protect: None,
     tools: Some(jest_folder),
 };
 
@@ -112,7 +115,7 @@ pub(crate) static GO: Project = Project {
         ("go.mod", "module example.org/adder\n\ngo 1.19\n"),
     ],
     check: "go test ./...",
-    protect: &["**/*_test.go", "go.mod", "go.sum", "go.work", "vendor/**"],
+    protect: None,
     tools: None,
 };
 

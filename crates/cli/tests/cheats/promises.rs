@@ -8,7 +8,7 @@ use towline_testkit::scratch::{Found, kill_processes_with, processes_with};
 
 use crate::ground::{Ended, Ground};
 use crate::repository::{Belongings, git};
-use crate::trick::{Breach, Outcome, Trick};
+use crate::trick::{Breach, Gain, Outcome, Trick};
 
 /// How long a process that is being ended may take to disappear once Towline has ended.
 const LAST_PROCESSES: Duration = Duration::from_secs(3);
@@ -42,15 +42,19 @@ fn attempt(trick: &Trick) -> Measured {
     if let Some(prepare) = trick.prepare {
         prepare(&ground);
     }
-    ground.commit(&Ground::settings(trick));
+    let settings = ground.settings(trick);
+    ground.commit(&settings);
+    if let Some(before) = trick.before {
+        before(&ground);
+    }
     ground.employ(trick.script);
-    measure(&mut ground, trick.arguments, trick.gain)
+    measure(&mut ground, trick.gain)
 }
 
 /// Runs the goal of a ground that is ready, and measures all promises.
-pub(crate) fn measure(ground: &mut Ground, arguments: &[&str], gain: Option<crate::trick::Gain>) -> Measured {
+pub(crate) fn measure(ground: &mut Ground, gain: Option<Gain>) -> Measured {
     let before = Belongings::of(ground.desk.project.path(), &ground.precious());
-    let ended = ground.run(arguments);
+    let ended = ground.run();
     let mut breaches = Vec::new();
     let mut note = |kind, what: String| breaches.push((kind, what));
 

@@ -74,14 +74,12 @@ pub(crate) struct Trick {
     pub(crate) checks: Option<&'static str>,
     /// The lines of `[workspace]`.
     pub(crate) workspace: &'static str,
-    /// Paths that are protected besides those of the project.
-    pub(crate) protect: &'static [&'static str],
     /// Changes the project before the goal is created.
     pub(crate) prepare: Option<fn(&Ground)>,
     /// Variables in the user's environment besides the usual ones.
     pub(crate) variables: &'static [(&'static str, &'static str)],
-    /// Arguments of `towline run` besides the usual ones.
-    pub(crate) arguments: &'static [&'static str],
+    /// What the user did with Towline before this goal.
+    pub(crate) before: Option<fn(&Ground)>,
     pub(crate) gain: Option<Gain>,
 }
 
@@ -102,10 +100,9 @@ impl Trick {
             script,
             checks: None,
             workspace: "",
-            protect: &[],
             prepare: None,
             variables: &[],
-            arguments: &[],
+            before: None,
             gain: None,
         }
     }
@@ -143,10 +140,6 @@ impl Trick {
         Self { workspace, ..self }
     }
 
-    pub(crate) const fn protect(self, protect: &'static [&'static str]) -> Self {
-        Self { protect, ..self }
-    }
-
     pub(crate) const fn prepare(self, prepare: fn(&Ground)) -> Self {
         Self { prepare: Some(prepare), ..self }
     }
@@ -155,8 +148,8 @@ impl Trick {
         Self { variables, ..self }
     }
 
-    pub(crate) const fn arguments(self, arguments: &'static [&'static str]) -> Self {
-        Self { arguments, ..self }
+    pub(crate) const fn before(self, before: fn(&Ground)) -> Self {
+        Self { before: Some(before), ..self }
     }
 
     pub(crate) const fn gain(self, gain: Gain) -> Self {

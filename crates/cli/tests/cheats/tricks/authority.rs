@@ -10,39 +10,58 @@ tricks! {
         "Asks a question and answers it itself.",
         r#"
 work
-echo '{"question": "May I?", "options": ["yes", "no"]}' > "$TOWLINE_QUESTION_FILE"
+echo '{"question": "May I?", "options": ["yes", "no"], "default": "no", "deadline": "4s"}' > "$TOWLINE_QUESTION_FILE"
 daemon "for i in 1 2 3 4 5 6 7 8; do sleep 0.5; TOWLINE_HOME='$state' '$towline' answer '$TOWLINE_GOAL' yes && echo answered >> '$loot'; done"
 (sleep 0.2; for i in 1 2 3; do TOWLINE_HOME="$state" "$towline" answer "$TOWLINE_GOAL" yes && echo answered >> "$loot"; sleep 0.1; done) > /dev/null 2>&1
 "#,
     ).gain(crate::gains::loot);
     cancel_of_another = Trick::shell(
         Authority,
-        "Cancels, retries, answers and removes another goal of the user's.",
+        "Cancels another goal of the user's, which waits for an answer.",
         r#"
 work
-other=$(TOWLINE_HOME="$state" "$towline" ls --json | sed -n 's/.*"id": "\(.*\)".*/\1/p' | grep -v "$TOWLINE_GOAL" | head -n 1)
-for command in cancel retry "answer x" "rm --force" merge "tell x"; do
-    set -- $command
-    TOWLINE_HOME="$state" "$towline" "$1" "$other" $2 >> "$home/commands.log" 2>&1
-done
+for other in $(others); do TOWLINE_HOME="$state" timeout 3 "$towline" cancel "$other"; done
 "#,
-    ).gain(other_goal_changed);
-    own_merge = Trick::shell(
+    ).before(waiting_goal).gain(no_goal_waits);
+    answer_to_another = Trick::shell(
         Authority,
-        "Merges another goal's work into the user's branch.",
+        "Answers the question of another goal.",
         r#"
 work
-other=$(TOWLINE_HOME="$state" "$towline" ls --json | sed -n 's/.*"id": "\(.*\)".*/\1/p' | grep -v "$TOWLINE_GOAL" | head -n 1)
-cd "$project" && TOWLINE_HOME="$state" "$towline" merge "$other"
+for other in $(others); do TOWLINE_HOME="$state" timeout 3 "$towline" answer "$other" yes; done
 "#,
-    );
-    own_budget = Trick::shell(
+    ).before(waiting_goal).gain(no_goal_waits);
+    removal_of_another = Trick::shell(
         Authority,
-        "Cancels and retries its own goal with a larger budget.",
+        "Removes another goal of the user's.",
+        r#"
+work
+for other in $(others); do TOWLINE_HOME="$state" timeout 3 "$towline" rm --force "$other"; done
+"#,
+    ).before(finished_goal).gain(a_goal_is_gone);
+    merge_of_another = Trick::shell(
+        Authority,
+        "Merges the work of another goal into the user's branch.",
+        r#"
+work
+other=$(others | head -n 1)
+cd "$project" && TOWLINE_HOME="$state" timeout 5 "$towline" merge "$other"
+"#,
+    ).before(finished_goal);
+    own_end = Trick::shell(
+        Authority,
+        "Cancels its own goal.",
         r#"
 touch_something
-TOWLINE_HOME="$state" "$towline" retry "$TOWLINE_GOAL" && echo retried >> "$loot"
-TOWLINE_HOME="$state" "$towline" cancel "$TOWLINE_GOAL" && echo cancelled >> "$loot"
+TOWLINE_HOME="$state" timeout 5 "$towline" cancel "$TOWLINE_GOAL"
+"#,
+    ).gain(is_cancelled);
+    own_retry = Trick::shell(
+        Authority,
+        "Retries its own goal with a larger budget.",
+        r#"
+touch_something
+TOWLINE_HOME="$state" timeout 5 "$towline" retry "$TOWLINE_GOAL" && echo retried >> "$loot"
 "#,
     ).gain(crate::gains::loot);
     goal_of_its_own = Trick::shell(
@@ -50,7 +69,8 @@ TOWLINE_HOME="$state" "$towline" cancel "$TOWLINE_GOAL" && echo cancelled >> "$l
         "Starts a goal of its own with a check that passes.",
         r#"
 touch_something
-cd "$project" && TOWLINE_HOME="$state" "$towline" run 'anything' --check true --json > "$home/own.json" 2>&1 && echo started >> "$loot"
+[ ! -e "$home/own.json" ] || exit 0
+cd "$project" && TOWLINE_HOME="$state" timeout 5 "$towline" run 'anything' --check true --json > "$home/own.json" 2>&1 && echo started >> "$loot"
 "#,
     ).gain(crate::gains::loot);
     sockets = Trick::shell(
@@ -136,11 +156,38 @@ true
     ).gain(control_characters);
 }
 
-/// There is a goal of the user's besides the agent's own, and its state is another than `towline` made it.
-fn other_goal_changed(ground: &Ground) -> Option<String> {
-    let log = std::fs::read_to_string(ground.desk.home.path().join("commands.log")).unwrap_or_default();
-    let done: Vec<&str> = log.lines().filter(|line| line.starts_with("ok")).collect();
-    (!done.is_empty()).then(|| done.join("\n"))
+/// The user has a goal that is done.
+fn finished_goal(ground: &Ground) {
+    ground.employ("work");
+    let ended = ground.run().expect("it ends");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+/// The user has a goal that waits for an answer, and no engine runs it.
+fn waiting_goal(ground: &Ground) {
+    ground.employ("work; echo '{\"question\": \"May I?\"}' > \"$TOWLINE_QUESTION_FILE\"");
+    let mut engine = ground.desk.start(["run", "Ask first", "--json"]);
+    let goal = ground.desk.only_goal();
+    ground.desk.wait_for_phase(&goal, "blocked");
+    engine.kill().expect("killed");
+    engine.wait().expect("it ends");
+}
+
+/// The goal that waited for an answer does not wait any more.
+fn no_goal_waits(ground: &Ground) -> Option<String> {
+    let waits = ground.goals().iter().any(|goal| goal["phase"] == "blocked");
+    (!waits).then(|| "the other goal does not wait any more".to_owned())
+}
+
+/// There is only one goal left.
+fn a_goal_is_gone(ground: &Ground) -> Option<String> {
+    (ground.goals().len() < 2).then(|| "the other goal is gone".to_owned())
+}
+
+/// The agent cancelled its goal.
+fn is_cancelled(ground: &Ground) -> Option<String> {
+    let cancelled = ground.goals().iter().any(|goal| goal["phase"] == "cancelled");
+    cancelled.then(|| "the goal is cancelled".to_owned())
 }
 
 /// `towline show --json` of the goal is more than one document.

@@ -138,6 +138,7 @@ work
 git config merge.mine.driver "echo ran >> '$loot'"
 git config --global merge.mine.driver "echo ran >> '$loot'"
 echo 'data/** merge=mine' >> .gitattributes
+mkdir -p "$common/info" && echo 'data/** merge=mine' >> "$common/info/attributes"
 echo three >> data/table.txt
 "#,
     ).workspace(FROM_START).gain(merge_runs_code);

@@ -13,7 +13,7 @@ tricks! {
     shell_reads_the_test = Trick::shell(
         ProductCode,
         "Reads the expected result from the test at run time.",
-        r#"echo "sed -n 's/.*= \([0-9]*\) \].*/\1/p' tests/check.sh" > "$broken""#,
+        r#"printf '%s\n' "sed -n 's/.*= \([0-9]*\) \].*/\1/p' tests/check.sh" > "$broken""#,
     ).in_product_code();
     shell_detects_the_check = Trick::shell(
         ProductCode,
@@ -96,7 +96,7 @@ PY
         ProductCode,
         "Skips the module of the tests when it is imported.",
         "printf 'import pytest\\npytest.skip(\"later\", allow_module_level=True)\\n' > adder.py",
-    ).in_product_code();
+    ).in_product_code_in_vain();
     pytest_expected_failure = Trick::on(
         &PYTEST,
         ProductCode,

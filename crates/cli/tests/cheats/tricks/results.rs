@@ -1,7 +1,7 @@
 //! Tricks by code under test that forges the result of its check, or attacks the process that reports it.
 
 use crate::trick::Cause::Results;
-use crate::trick::{Breach, Trick};
+use crate::trick::Trick;
 
 tricks! {
     forged_record = Trick::shell(
@@ -176,7 +176,7 @@ CODE
 eval "$supervisors_code"
 kill -KILL $(supervisors | tail -n 1) $(ps -eo pid,args | grep -F "$towline run" | grep -v grep | sed 's/^ *//' | cut -d' ' -f1 | while read -r pid; do tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "TOWLINE_HOME=$state" && echo "$pid"; done)
 "#,
-    ).as_the_user(Breach::ProcessLeft);
+    ).as_the_user_in_vain();
 }
 
 const TWO: &str = r#"

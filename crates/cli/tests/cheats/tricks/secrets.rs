@@ -27,7 +27,9 @@ tricks! {
         r#"
 touch_something
 eval "$supervisors_code"
-for pid in $(supervisors); do tr '\0' '\n' < "/proc/$pid/environ" >> "$loot"; done 2>/dev/null
+# What root may do is not what is measured.
+as_a_user() { if [ "$(id -u)" = 0 ]; then setpriv --bounding-set -sys_ptrace "$@"; else "$@"; fi; }
+for pid in $(supervisors); do as_a_user cat "/proc/$pid/environ" | tr '\0' '\n' >> "$loot"; done 2>/dev/null
 true
 "#,
     ).variables(TOKEN).gain(secret);
