@@ -11,6 +11,7 @@ use towline_workspace::{Candidate, Protect, Repository, WorkspaceError};
 
 use crate::engine::Shared;
 use crate::home::Home;
+use crate::link;
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped};
@@ -29,6 +30,8 @@ pub(crate) async fn run(
 ) {
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
+        // Nothing of the agent may be alive while its work is judged.
+        link::sweep(goal.id).await;
         let setup_changes = workspace.setup_changes.clone();
         let (repository, candidate) =
             candidate(&shared.home, goal.clone(), workspace, attempt, stop.clone()).await?;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use towline_core::GoalId;
 use towline_process::{
-    ExitRecord, Notice, ProcessId, Shim, connect, end_processes, processes_with_env, shim_process,
+    ExitRecord, Notice, Shim, connect, end_processes, end_supervisor, processes_with_env, shim_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their shim.
@@ -29,23 +30,21 @@ impl Link {
         if dir.join("launch.json").exists() { Some(Self::reach(dir, goal).await) } else { None }
     }
 
-    /// Reaches the shim once more, or finds out that there is none. A tree that lost its shim is ended before that is
-    /// said: nothing else may start beside it.
+    /// Reaches the supervisor once more, or finds out that there is none. As long as one lives, nothing on disk says that the run
+    /// has ended. A tree that lost its supervisor is ended before that is reported: nothing else may start beside it.
     pub(crate) async fn reach(dir: &Path, goal: GoalId) -> Self {
-        if let Ok(Some(record)) = ExitRecord::read(dir) {
-            return Self::Ended(record);
-        }
-        if shim_process(dir).ok().flatten().is_some_and(ProcessId::is_running)
-            && let Ok(shim) = connect(dir).await
-        {
-            return Self::Alive(Box::new(shim));
-        }
-        // It may have come to its end in the meantime.
-        if let Ok(Some(record)) = ExitRecord::read(dir) {
-            return Self::Ended(record);
+        if let Ok(Some(supervisor)) = shim_process(dir) {
+            if let Ok(shim) = connect(dir).await {
+                return Self::Alive(Box::new(shim));
+            }
+            // One that cannot be reached is of no use to anybody.
+            let _ = spawn_blocking(move || end_supervisor(supervisor, SWEEP_PATIENCE)).await;
         }
         sweep(goal).await;
-        Self::Lost
+        match ExitRecord::read(dir) {
+            Ok(Some(record)) => Self::Ended(record),
+            _ => Self::Lost,
+        }
     }
 
     /// Ends whatever was started in `dir` and waits until it is gone.
@@ -64,8 +63,8 @@ impl Link {
     }
 }
 
-/// Ends processes of the goal's agents that no shim looks after any more.
-async fn sweep(goal: GoalId) {
+/// Ends processes of the goal's agents that no supervisor of ours looks after any more.
+pub(crate) async fn sweep(goal: GoalId) {
     let goal = goal.to_string();
     let ourselves = std::process::id();
     let find = move || {
@@ -74,5 +73,5 @@ async fn sweep(goal: GoalId) {
         found
     };
     // What cannot be ended within its time is found again by whoever looks next.
-    let _ = tokio::task::spawn_blocking(move || end_processes(find, SWEEP_PATIENCE)).await;
+    let _ = spawn_blocking(move || end_processes(find, SWEEP_PATIENCE)).await;
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use towline_core::{GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
-use towline_process::{ExitRecord, shim_process};
+use towline_process::shim_process;
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{Repository, Workspace, WorkspaceError};
 
@@ -118,8 +118,6 @@ pub fn is_at_work(home: &Home, record: &GoalRecord) -> bool {
         return true;
     }
     record.state.last_attempt().is_some_and(|attempt| {
-        let dir = home.attempt(record.goal.id, attempt.n);
-        !matches!(ExitRecord::read(&dir), Ok(Some(_)))
-            && shim_process(&dir).ok().flatten().is_some_and(|shim| shim.is_running())
+        shim_process(&home.attempt(record.goal.id, attempt.n)).is_ok_and(|supervisor| supervisor.is_some())
     })
 }

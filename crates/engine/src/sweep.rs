@@ -14,9 +14,7 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{AttemptNo, GoalId, GoalState};
-use towline_process::{
-    ExitRecord, Notice, ProcessError, ProcessId, connect, descendants, end_processes, shim_process,
-};
+use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, shim_process};
 use towline_store::{GoalRecord, StoreError};
 use towline_workspace::{WorkspaceError, discard_verification};
 
@@ -66,10 +64,7 @@ fn living_shims(home: &Home) -> Vec<Living> {
     for (goal, attempts) in directories::<GoalId>(&home.attempts()) {
         for (number, dir) in directories::<u32>(&attempts) {
             let Some(attempt) = AttemptNo::new(number) else { continue };
-            if matches!(ExitRecord::read(&dir), Ok(Some(_))) {
-                continue;
-            }
-            let shim = shim_process(&dir).ok().flatten().filter(|shim| shim.is_running());
+            let shim = shim_process(&dir).ok().flatten();
             found.extend(shim.map(|shim| Living { goal, attempt, dir, shim }));
         }
     }
@@ -100,14 +95,8 @@ fn may_be_taken_up(state: &GoalState, attempt: AttemptNo) -> bool {
 async fn end(living: &Living) {
     if !matches!(timeout(END_PATIENCE, end_through_shim(&living.dir)).await, Ok(Ok(()))) {
         let shim = living.shim;
-        let tree = move || {
-            if !shim.is_running() {
-                return Vec::new();
-            }
-            std::iter::once(shim).chain(descendants(shim.pid)).collect()
-        };
         // What cannot be ended within its time is found again by the next sweep.
-        let _ = spawn_blocking(move || end_processes(tree, END_PATIENCE)).await;
+        let _ = spawn_blocking(move || end_supervisor(shim, END_PATIENCE)).await;
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Identity {
     Running(ProcessId),
 }
 
-/// The living supervisor of a run, if there is one.
+/// The living supervisor of a run, if there is one. One that has written the record of a run's end is none any more.
 pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
     Ok(match look_up(dir)? {
         Identity::Running(process) => Some(process),

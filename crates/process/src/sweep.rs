@@ -12,8 +12,8 @@ use crate::platform::{self, Delivery, ProcessId, Signal};
 /// Rounds of freezing before the kill; a tree that still grows after so many is met again in the next pass.
 const FREEZE_ROUNDS: usize = 8;
 
-/// Running processes that were started with `name=value` in their environment. Only processes of the same user can be seen, and
-/// not supervisors, which refuse to be looked at. Empty where the system offers no way to look.
+/// Running processes that were started with `name=value` in their environment, and the supervisors above them with their whole
+/// trees. Only processes of the same user can be seen. Empty where the system offers no way to look.
 pub fn processes_with_env(name: &str, value: &str) -> Vec<ProcessId> {
     platform::environment_has(format!("{name}={value}").as_bytes())
 }

@@ -1,7 +1,7 @@
 //! Linux: the whole tree, found through `/proc`, kept together by the child subreaper attribute, and signalled
 //! through pidfds so that a reused process number is never hit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,6 +27,13 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 pub(crate) fn die_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Number::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
+/// What supervisors are called in lists of processes.
+const SUPERVISOR: &std::ffi::CStr = c"towline-shim";
+
+pub(crate) fn take_supervisors_name() -> io::Result<()> {
+    Ok(rustix::thread::set_name(SUPERVISOR)?)
 }
 
 /// Keeps other processes of the same user from tracing this one, and from reading its memory, environment and descriptors.
@@ -164,17 +171,32 @@ pub(crate) fn peer(socket: &UnixStream) -> Option<u32> {
     u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
 }
 
-/// Processes of ours that were started with this exact `NAME=value` in their environment.
+/// Processes of ours that were started with this exact `NAME=value` in their environment, and the supervisors right above them
+/// with everything below those. A supervisor's own environment cannot be read. A process of another kind that takes a
+/// supervisor's name is one of the tree as well: nothing else has such children.
 pub(crate) fn environment_has(entry: &[u8]) -> Vec<ProcessId> {
-    let mut scratch = Vec::new();
-    all_pids()
-        .filter_map(|pid| {
-            let before = Stat::read(pid, &mut scratch).filter(Stat::is_running)?;
-            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-            let carries = environment.split(|byte| *byte == 0).any(|known| known == entry);
-            carries.then_some(ProcessId { pid, start_time: before.start_time })
+    let mut all = Processes::look();
+    let everyone =
+        || all.0.iter().flat_map(|(parent, children)| children.iter().map(move |child| (*parent, child)));
+    let carries = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|known| known == entry)
+    };
+    let carriers: Vec<(u32, ProcessId)> = everyone()
+        .filter(|(_, (process, stat))| stat.is_running() && carries(process.pid))
+        .map(|(parent, (process, _))| (parent, *process))
+        .collect();
+    let parents: HashSet<u32> = carriers.iter().map(|(parent, _)| *parent).collect();
+    let supervisors: Vec<ProcessId> = everyone()
+        .filter(|(_, (process, stat))| {
+            parents.contains(&process.pid) && stat.is_supervisor && is_ours(process.pid)
         })
-        .collect()
+        .map(|(_, (process, _))| *process)
+        .collect();
+    let mut found: HashSet<ProcessId> = carriers.into_iter().map(|(_, process)| process).collect();
+    found.extend(&supervisors);
+    found.extend(all.take_below(supervisors.into_iter().map(|supervisor| supervisor.pid).collect()));
+    found.into_iter().collect()
 }
 
 /// Can be waited for until a file is written to.
@@ -210,6 +232,8 @@ fn all_pids() -> impl Iterator<Item = u32> {
 /// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
+    /// By its name.
+    is_supervisor: bool,
     state: u8,
     parent: u32,
     session: u32,
@@ -227,6 +251,7 @@ impl Stat {
     /// The name in the second field may hold spaces and parentheses; after the last one the fields are plain.
     fn parse(text: &[u8]) -> Option<Self> {
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        let name = text.get(text.iter().position(|byte| *byte == b'(')? + 1..name_end)?;
         let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
@@ -234,7 +259,8 @@ impl Stat {
         let session = fields.nth(1)?.parse().ok()?;
         let threads = fields.nth(13)?.parse().ok()?;
         let start_time = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, session, threads, start_time })
+        let is_supervisor = name == SUPERVISOR.to_bytes();
+        Some(Self { is_supervisor, state, parent, session, threads, start_time })
     }
 
     /// A process whose first thread has exited shows as a zombie while its other threads go on.
@@ -256,7 +282,14 @@ mod tests {
         let text = b"4242 (a) Z 1 (b) S 17 4242 4241 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 987654 1000 10\n";
         assert_eq!(
             Stat::parse(text),
-            Some(Stat { state: b'S', parent: 17, session: 4241, threads: 3, start_time: 987_654 })
+            Some(Stat {
+                is_supervisor: false,
+                state: b'S',
+                parent: 17,
+                session: 4241,
+                threads: 3,
+                start_time: 987_654
+            })
         );
         assert_eq!(Stat::parse(b"4242 (cut) S 1"), None);
         assert_eq!(Stat::parse(b""), None);

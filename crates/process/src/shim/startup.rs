@@ -23,7 +23,7 @@ use crate::wire::Lengths;
 /// Everything the supervisor begins with.
 pub(super) struct Prepared {
     pub(super) place: Place,
-    /// Held to the end: its lock is what tells us from a process that only claims to be us.
+    /// Its lock is what tells us from a process that only claims to be us.
     pub(super) identity: File,
     pub(super) launch: Launch,
     pub(super) signals: Signals,
@@ -41,6 +41,7 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     // Fails when we lead a session already, which is what it is for.
     let _ = rustix::process::setsid();
     let starter = take_starter()?;
+    platform::take_supervisors_name().map_err(in_words("take a name"))?;
     refuse_inspection().map_err(in_words("refuse tracers"))?;
     let place = Place::enter(dir).map_err(in_words("enter the run's directory"))?;
     redirect_standard_streams(&place)?;

@@ -83,7 +83,8 @@ pub(super) struct Supervisor {
     signals: Signals,
     listener: UnixListener,
     place: Place,
-    _identity: File,
+    /// Held as long as anything of the tree may be left.
+    identity: Option<File>,
     next_peer: u64,
     buffer: Box<[u8]>,
 }
@@ -116,7 +117,7 @@ impl Supervisor {
             signals: prepared.signals,
             listener: prepared.listener,
             place: prepared.place,
-            _identity: prepared.identity,
+            identity: Some(prepared.identity),
             next_peer: PeerId::STARTER.0 + 1,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         }
@@ -363,6 +364,7 @@ impl Supervisor {
             log::note(&format!("the exit record is not on disk: {error}"));
         }
         // From here on the record answers whoever looks for us.
+        self.identity = None;
         let _ = std::fs::remove_file(self.place.file(files::SOCKET));
         self.hand_over(&Message::Exited(Box::new(record)));
         saved
