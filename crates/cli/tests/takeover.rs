@@ -125,9 +125,8 @@ result false null 'Done.'
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "orphan", body));
     let towline = desk.start(["run", "go on", "--check", "true", "--json"]);
     wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
-    let marker = desk.home.marker();
-    let tree = processes_with(&marker);
-    let shim = tree.iter().find(|process| process.command.contains(" shim ")).expect("the supervisor");
+    let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
+    let shim = towline_process::shim_process(&dir).expect("its identity").expect("the supervisor");
     let shim = Pid::from_raw(i32::try_from(shim.pid).expect("a pid")).expect("a pid");
     kill_process(shim, Signal::KILL).expect("killed");
     let ran = finish(towline);
@@ -135,6 +134,30 @@ result false null 'Done.'
     let report = ran.json();
     assert_eq!(of_attempts(&report, "end"), ["lost", "completed"]);
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
+    assert_nothing_is_left(&desk);
+}
+
+#[test]
+fn an_agent_that_kills_its_supervisor_and_forges_its_end_has_no_process_left_when_its_work_is_judged() {
+    let body = r#"
+await_prompt
+init
+echo work > work.txt
+env -i setsid sh -c 'echo $$ > "$1"; exec sleep 600' sh "$HOME/left" </dev/null >/dev/null 2>&1 &
+while ! test -s "$HOME/left"; do sleep 0.02; done
+for run in "$TOWLINE_HOME"/attempts/*/1; do
+  echo '{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,
+    "leftovers_killed":0,"stdout_bytes":0,"stderr_bytes":0}' > "$run/exit.json"
+done
+: > "$HOME/working"
+kill -9 $PPID
+linger
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "usurper", body));
+    let check = "test -s $HOME/left && ! kill -0 $(cat $HOME/left)";
+    let ran = desk.towline(["run", "be alone", "--check", check, "--json"]);
+    assert!(desk.home.path().join("working").exists(), "{ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_nothing_is_left(&desk);
 }
 

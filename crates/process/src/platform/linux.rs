@@ -296,6 +296,12 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_refuses_tracers_cannot_be_dumped() {
+        refuse_tracers().unwrap();
+        assert_eq!(rustix::process::dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
+
+    #[test]
     fn a_signal_never_reaches_a_later_process_with_the_same_number() {
         let me = ProcessId::current().unwrap();
         let earlier = ProcessId { start_time: me.start_time - 1, ..me };
