@@ -4,13 +4,19 @@
 //! regular files only, never follow a symlink in the last part of a path, never wait for a writer, and read no more than the
 //! caller allows. They know nothing of what is in the files.
 
-use std::fs::{self, DirBuilder, File};
+mod lock;
+mod tree;
+
+use std::fs::{self, DirBuilder, File, FileType};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
+
+pub use lock::lock_holder;
+pub use tree::{create_dir_below, must_lead_through_directories, remove_below, remove_tree};
 
 /// Opened without waiting and without following a symlink.
 const CAREFULLY: OFlags = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -20,18 +26,37 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Opens a regular file to read.
 pub fn open(path: &Path) -> io::Result<File> {
-    regular(rustix::fs::open(path, OFlags::RDONLY | CAREFULLY, Mode::empty())?)
+    regular(path, rustix::fs::open(path, OFlags::RDONLY | CAREFULLY, Mode::empty()))
+}
+
+/// Opens a regular file to read, following symlinks: for files that people keep, who may have their reasons.
+pub fn open_following(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::RDONLY | CAREFULLY).difference(OFlags::NOFOLLOW);
+    regular(path, rustix::fs::open(path, flags, Mode::empty()))
 }
 
 /// Reads a regular file whole. One with more than `limit` bytes is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
+    read_whole(open(path)?, limit)
+}
+
+/// Reads a regular file whole, following symlinks. One with more than `limit` bytes is an error.
+pub fn read_following(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_whole(open_following(path)?, limit)
+}
+
+fn read_whole(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let too_large = || {
         let message = format!("it has more than the {limit} bytes that are expected at most");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    };
+    if file.metadata()?.len() > limit {
+        return Err(too_large());
     }
-    Ok(bytes)
+    let mut bytes = Vec::new();
+    // It may have grown since.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// The same; `None` when there is no file.
@@ -43,15 +68,26 @@ pub fn read_if_present(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Opens a regular file to append to. A missing one is created for its owner alone.
+/// Opens a regular file to append to, or to lock. A missing one is created for its owner alone.
 pub fn append(path: &Path) -> io::Result<File> {
-    regular(rustix::fs::open(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | CAREFULLY, PRIVATE)?)
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | CAREFULLY;
+    regular(path, rustix::fs::open(path, flags, PRIVATE))
 }
 
 /// Creates a file for its owner alone. Anything that has its name already, a symlink included, is an error.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFULLY;
-    regular(rustix::fs::open(path, flags, PRIVATE)?)
+    Ok(File::from(rustix::fs::open(path, flags, PRIVATE)?))
+}
+
+/// Fails when something else than a regular file has this name. Opens nothing.
+pub fn must_be_regular_or_absent(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.is_file() => Ok(()),
+        Ok(about) => Err(wrong_kind(about.file_type(), "a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes a file for its owner alone, in the place of whatever has its name: whole or not at all, as others see it. It is not
@@ -90,9 +126,41 @@ fn draft_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn regular(file: impl Into<std::os::fd::OwnedFd>) -> io::Result<File> {
-    let file = File::from(file.into());
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+/// Only regular files pass; for everything else the error names what it is.
+fn regular(path: &Path, opened: rustix::io::Result<std::os::fd::OwnedFd>) -> io::Result<File> {
+    match opened {
+        Ok(opened) => {
+            let file = File::from(opened);
+            let kind = file.metadata()?.file_type();
+            if kind.is_file() { Ok(file) } else { Err(wrong_kind(kind, "a regular file")) }
+        }
+        // The system's words for a symlink or a socket are those of other problems.
+        Err(error) => match fs::symlink_metadata(path) {
+            Ok(about) if is_named(error) && !about.is_file() => {
+                Err(wrong_kind(about.file_type(), "a regular file"))
+            }
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Whether the kind of the file is what the system complains about.
+fn is_named(error: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    [Errno::LOOP, Errno::NXIO, Errno::NODEV, Errno::ISDIR, Errno::OPNOTSUPP].contains(&error)
+}
+
+/// What is wrong with the kind of a file, and what to do about it.
+fn wrong_kind(kind: FileType, expected: &str) -> io::Error {
+    let name = match kind {
+        kind if kind.is_symlink() => "a symlink",
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_file() => "a file",
+        _ => "a device",
+    };
+    io::Error::other(format!("it is {name} and not {expected}; remove it and try again"))
 }
 
 #[cfg(test)]
@@ -112,6 +180,9 @@ mod tests {
         fs::write(&path, "four").unwrap();
         assert_eq!(read(&path, 4).unwrap(), b"four");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        File::options().write(true).open(&path).unwrap().set_len(10 << 30).unwrap();
+        assert_eq!(read(&path, 9 << 30).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        fs::write(&path, "four").unwrap();
         assert_eq!(read_if_present(&path, u64::MAX).unwrap().as_deref(), Some(&b"four"[..]));
     }
 
@@ -131,7 +202,16 @@ mod tests {
             read_if_present(path, 10).unwrap_err();
             append(path).unwrap_err();
             create_new(path).unwrap_err();
+            must_be_regular_or_absent(path).unwrap_err();
         }
+        for (path, name) in [(&fifo, "a FIFO"), (&socket, "a socket"), (&link, "a symlink")] {
+            let refused = open(path).unwrap_err().to_string();
+            assert_eq!(refused, format!("it is {name} and not a regular file; remove it and try again"));
+        }
+        assert_eq!(read_following(&link, 10).unwrap(), b"the user's");
+        read_following(&fifo, 10).unwrap_err();
+        must_be_regular_or_absent(&target).unwrap();
+        must_be_regular_or_absent(&dir.path().join("nothing")).unwrap();
         for path in [&fifo, &socket, &link] {
             replace(path, b"ours").unwrap();
             assert_eq!(read(path, 10).unwrap(), b"ours");

@@ -1,9 +1,7 @@
 //! Opening the file: who may read it, how it is written, and how long to wait for others.
 
-use std::fs::{DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +43,8 @@ pub(super) fn open(path: &Path) -> Result<Connections, StoreError> {
 /// Opens a file that is there, be it empty. Other processes may be doing the same.
 pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
     let shown = path.display().to_string();
+    let path = &settled(path).map_err(|error| failure::explain_io(&shown, "find its directory", &error))?;
+    must_be_regular_files(path)?;
     let explained = |error| explain(&shown, &error);
     let mut writer = connect(path).map_err(explained)?;
     schema::refuse_newer(&shown, &writer)?;
@@ -57,18 +57,42 @@ pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
 /// Makes the file with its directories, for nobody but their owner. SQLite gives the files beside it the same mode.
 fn create(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        towline_files::create_private_dir(directory)?;
     }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match towline_files::create_new(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
+/// The path with its directory as it really is: SQLite is asked below to follow no symlink, and the user's directories may
+/// be behind some.
+fn settled(path: &Path) -> io::Result<PathBuf> {
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) if !directory.as_os_str().is_empty() => {
+            Ok(directory.canonicalize()?.join(name))
+        }
+        _ => Ok(path.to_owned()),
+    }
+}
+
+/// SQLite would wait at a FIFO in the place of one of its files, and write to wherever a symlink leads.
+fn must_be_regular_files(path: &Path) -> Result<(), StoreError> {
+    for beside in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(beside);
+        let file = Path::new(&file);
+        towline_files::must_be_regular_or_absent(file)
+            .map_err(|error| failure::database(&file.display().to_string(), error))?;
+    }
+    Ok(())
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // No `CREATE`, because SQLite would make a file for everybody to read; no `URI`, because a path is a path.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(32);

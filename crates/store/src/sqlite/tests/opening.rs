@@ -1,7 +1,8 @@
 //! Opening: who may read the file, and what is said about a file that is not ours to open.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
@@ -102,7 +103,43 @@ fn a_path_that_cannot_be_opened_is_refused_by_name() {
     let scratch = Scratch::new();
     fs::write(scratch.0.path().join("file"), "").expect("a file");
     assert_refused(&scratch.0.path().join("file").join("towline.db"), "cannot create it");
-    assert_refused(scratch.0.path(), "check the permissions");
+    assert_refused(scratch.0.path(), "it is a directory and not a regular file");
+}
+
+#[test]
+fn what_is_in_the_place_of_a_database_file_is_refused_by_name_and_left_as_it_is() {
+    let plant: [(&str, fn(&Path)); 4] = [
+        ("a FIFO", |path| make_fifo(path)),
+        ("a symlink", |path| symlink("precious", path).expect("a symlink")),
+        ("a directory", |path| fs::create_dir(path).expect("a directory")),
+        ("a socket", |path| drop(UnixListener::bind(path).expect("a socket"))),
+    ];
+    for (kind, plant) in plant {
+        for name in ["towline.db", "towline.db-wal", "towline.db-shm", "towline.db-journal"] {
+            let scratch = Scratch::new();
+            fs::write(scratch.0.path().join("precious"), "the user's").expect("written");
+            let path = scratch.0.path().join(name);
+            plant(&path);
+            let refused = SqliteStore::open(&scratch.0.path().join("towline.db")).expect_err("refused");
+            let expected =
+                format!("{}: it is {kind} and not a regular file; remove it and try again", path.display());
+            assert_eq!(refused.to_string(), expected);
+            assert_eq!(fs::read_to_string(scratch.0.path().join("precious")).expect("it"), "the user's");
+        }
+    }
+}
+
+#[test]
+fn a_state_directory_behind_a_symlink_can_be_used() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.0.path().join("real")).expect("a directory");
+    symlink("real", scratch.0.path().join("link")).expect("a symlink");
+    SqliteStore::open(&scratch.0.path().join("link/towline.db")).expect("it opens");
+    assert!(scratch.0.path().join("real/towline.db").exists());
+}
+
+fn make_fifo(path: &Path) {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
 }
 
 #[tokio::test]
