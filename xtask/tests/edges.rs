@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("towline-api", &["towline-core"]),
     ("towline-server", &["towline-api", "towline-engine", "towline-store"]),
     ("towline-provider", &[]),
-    ("towline-builtin", &["towline-core", "towline-provider"]),
+    ("towline-builtin", &["towline-core", "towline-files", "towline-provider"]),
     // It puts the parts together, and the one binary is the shim as well: so it may name what the engine takes.
     (
         "towline-cli",

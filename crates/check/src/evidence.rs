@@ -181,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_in_the_place_of_a_log_is_an_error_at_once() {
+        let run = tempfile::tempdir().unwrap();
+        let log = run.path().join("stderr.log");
+        rustix::fs::mknodat(rustix::fs::CWD, &log, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        of_stderr(run.path()).unwrap_err();
+    }
+
+    #[test]
     fn what_a_terminal_would_act_upon_is_taken_out() {
         for (raw, expected) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),

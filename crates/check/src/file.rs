@@ -3,8 +3,8 @@
 //! The candidate is the agent's work, so nothing in it is trusted: a link may lead anywhere, and a file may be of any
 //! size.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use regex::bytes::Regex;
@@ -53,18 +53,13 @@ fn inside(checkout: &Path, path: &str) -> Result<PathBuf, Wrong> {
 
 fn compare(file: &Path, path: &str, pattern: Option<&Regex>) -> Result<Finding, Wrong> {
     let Some(pattern) = pattern else { return Ok(Finding::met()) };
-    let read = || -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        File::open(file)?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|error| Wrong(format!("`{path}` cannot be read: {error}")))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(Wrong(format!(
-            "`{path}` is larger than {} MiB, so its text is not searched",
-            MOST_BYTES >> 20
-        )));
-    }
+    // Something else may be in its place by now.
+    let text = towline_files::read(file, MOST_BYTES).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            Wrong(format!("`{path}` is larger than {} MiB, so its text is not searched", MOST_BYTES >> 20))
+        }
+        _ => Wrong(format!("`{path}` cannot be read: {error}")),
+    })?;
     if pattern.is_match(&text) {
         return Ok(Finding::met());
     }
@@ -77,7 +72,9 @@ fn compare(file: &Path, path: &str, pattern: Option<&Regex>) -> Result<Finding, 
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::validate::text_pattern;
@@ -125,6 +122,30 @@ mod tests {
         ] {
             assert_eq!(looked(path, None), Finding::not_met(problem));
             assert_eq!(looked(path, Some("secret")), Finding::not_met(problem));
+        }
+    }
+
+    #[test]
+    fn a_fifo_a_socket_and_a_device_are_not_met_at_once() {
+        let (_scratch, checkout) = checkout();
+        let fifo = checkout.join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        symlink("fifo", checkout.join("link-to-fifo")).unwrap();
+        let _listener = UnixListener::bind(checkout.join("socket")).unwrap();
+        symlink("/dev/zero", checkout.join("device")).unwrap();
+        let pattern = text_pattern("x").unwrap();
+        for (path, problem) in [
+            ("fifo", "`fifo` is not a regular file"),
+            ("link-to-fifo", "`link-to-fifo` is not a regular file"),
+            ("socket", "`socket` is not a regular file"),
+            ("device", "`device` leads out of the repository by a link"),
+        ] {
+            for pattern in [None, Some(&pattern)] {
+                assert_eq!(look(&checkout, path, pattern), Finding::not_met(problem));
+            }
+            // In the place of a file that was one when it was looked at.
+            let raced = compare(&checkout.join(path), path, Some(&pattern));
+            assert!(raced.is_err_and(|Wrong(problem)| problem.contains("cannot be read")), "{path}");
         }
     }
 

@@ -4,10 +4,8 @@
 //! the repository.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use towline_agent::{AgentSettings, Kind, Permission};
@@ -42,10 +40,10 @@ pub(crate) fn about(home: &Home, goal: &Goal, agents: &BTreeMap<AgentName, Agent
 fn remember(home: &Home, project: &Path) -> io::Result<Told> {
     let project = project.canonicalize()?;
     let folder = home.root().join("told");
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    home.make(&folder)?;
     let key = Uuid::new_v5(&Uuid::NAMESPACE_URL, project.as_os_str().as_bytes());
     let file = folder.join(format!("bypass-{}", key.simple()));
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+    match towline_files::create_new(&file) {
         Ok(mut file) => file.write_all(project.as_os_str().as_bytes()).map(|()| Told::Now),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Told::Before),
         Err(error) => Err(error),

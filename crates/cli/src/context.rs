@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output;
 use crate::view::Letters;
 
+/// The longest configuration file.
+const LONGEST_LAYER: u64 = 1 << 20;
+
 /// What Towline keeps.
 pub(crate) struct State {
     /// The state directory.
@@ -144,7 +147,7 @@ impl Context {
     /// The state, unless there is none yet: reading creates nothing.
     pub(crate) fn existing_state(&self) -> Result<Option<State>, Failure> {
         let root = self.home_path()?;
-        if !root.join("towline.db").exists() {
+        if root.join("towline.db").symlink_metadata().is_err() {
             return Ok(None);
         }
         let home = Home::open(&root).map_err(|error| unusable(&root, &error))?;
@@ -204,8 +207,8 @@ pub(crate) fn unusable(root: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+    match towline_files::read_following(path, LONGEST_LAYER) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(std::io::Error::other),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -147,6 +147,10 @@ impl From<EngineError> for Failure {
                     )),
                 }
             }
+            error @ EngineError::StateGone { .. } => Self::internal(error.to_string()).hint(
+                "everything that ran was ended, and your repository was not touched; what was in there is lost. Find out \
+                 what removed it (the agent or a check?), then start the goal again",
+            ),
             error @ (EngineError::Busy { .. }
             | EngineError::Illegal { .. }
             | EngineError::PlaceTaken { .. }) => Self::usage(error.to_string()),

@@ -1,7 +1,7 @@
 //! Reading the file that a goal is written in. What is in it is `towline-config`'s business.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use towline_config::{GoalFile, LONGEST_GOAL_FILE, read_goal_file};
@@ -19,10 +19,17 @@ pub(crate) fn read(context: &Context, path: &Path) -> Result<GoalFile, Failure> 
     Ok(file)
 }
 
+/// A stream that a person names, like `/dev/stdin` or the `<(…)` of a shell, is read to its end. Anything else has to be a
+/// regular file: nobody would know what is waited for.
+fn open(path: &Path) -> io::Result<File> {
+    let is_stream = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    if is_stream { File::open(path) } else { towline_files::open_following(path) }
+}
+
 fn text(path: &Path, shown: &Path) -> Result<String, Failure> {
     let failed =
         |why: &dyn std::fmt::Display| Failure::usage(format!("cannot read {}: {why}", shown.display()));
-    let open = File::open(path).map_err(|error| {
+    let open = open(path).map_err(|error| {
         let failure = failed(&error);
         match error.kind() {
             std::io::ErrorKind::NotFound => failure.hint(

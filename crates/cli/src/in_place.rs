@@ -80,7 +80,8 @@ fn keep(
     folder: &Path,
     git: &GitSettings,
 ) -> Result<Before, Failure> {
-    let history = context.home()?.history(goal);
+    let home = context.home()?;
+    let history = home.history(goal);
     let own = match repository {
         Some(repository) => repository.resolve("HEAD").and_then(|head| repository.own(&history, &head, git)),
         None => Repository::create_own(folder, &history, git),
@@ -88,7 +89,7 @@ fn keep(
     let kept = own.and_then(|own| own.keep_before(consent(run)));
     kept.map_err(|error| {
         // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
-        let _ = std::fs::remove_dir_all(&history);
+        let _ = home.remove(&history);
         error.into()
     })
 }

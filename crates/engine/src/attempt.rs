@@ -22,7 +22,6 @@ use towline_process::{Deadline, Notice, OutputTimes, Stream, spawn};
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
-use crate::home::make_private;
 use crate::link::{GOAL_VARIABLE, Link};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::opening::Opening;
@@ -121,7 +120,7 @@ struct Past {
 
 impl Past {
     fn of(dir: &Path, answered: BTreeMap<String, Timestamp>) -> Self {
-        let output_to = std::fs::metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
+        let output_to = std::fs::symlink_metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
         Self { output_to, times: OutputTimes::new(dir, Stream::Stdout), answered }
     }
 
@@ -473,7 +472,7 @@ async fn start(
 ) -> Result<Link, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
     let settings = &opening.settings;
-    make_private(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
+    shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
     if let Some(problem) = agent(settings.kind).refuses(settings, context) {
         return Err(problem);
     }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -386,12 +388,16 @@ async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream
     connect(&directory, &socket_name(&lease.worker))
 }
 
-/// A connection to the engine behind this socket, if it listens.
+/// A connection to the engine behind this socket, if it listens. One who does not let anybody in is not waited for.
 fn connect(directory: &Path, name: &str) -> io::Result<Option<UnixStream>> {
     let socket = through_directory(directory, name, |path| {
-        let socket = std::os::unix::net::UnixStream::connect(path)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?).map_err(|error| match error {
+            Errno::AGAIN => io::Error::new(io::ErrorKind::TimedOut, "nobody accepts connections there"),
+            error => error.into(),
+        })?;
+        Ok(std::os::unix::net::UnixStream::from(socket))
     });
     match socket {
         Ok(socket) => UnixStream::from_std(socket).map(Some),

@@ -20,10 +20,13 @@ use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
 use crate::secrecy::{add_token, hide, hide_in};
+use crate::watch::{Certainty, GoalWatch};
 use crate::{attempt, checks, prepare, publish};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
+/// How often it is looked whether the state directory is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long running work may take to end when the driver cannot go on.
 const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
 /// Timers follow wall time, which can jump: none sleeps longer than this before it looks again.
@@ -59,6 +62,7 @@ enum Beat {
     Slot(OwnedSemaphorePermit),
     Timer,
     WallOver,
+    Look,
     Renewal,
     ExecutorDone,
     ExecutorLost,
@@ -80,6 +84,8 @@ pub(crate) struct Driver {
     seq: Seq,
     lease: Lease,
     renew_at: Instant,
+    look_at: Instant,
+    watch: GoalWatch,
     slot: Option<OwnedSemaphorePermit>,
     orders: mpsc::Receiver<Order>,
     news: mpsc::Receiver<Batch>,
@@ -112,6 +118,8 @@ impl Driver {
             seq: record.last_seq,
             lease,
             renew_at: Instant::now() + LEASE / 3,
+            look_at: Instant::now() + LOOK_EVERY,
+            watch: GoalWatch::default(),
             slot: None,
             orders,
             news,
@@ -210,6 +218,7 @@ impl Driver {
         while !(self.state.phase.is_settled() && self.work.is_empty()) {
             match self.select().await {
                 Beat::News(batch) => {
+                    self.expect_attempt_of(&batch.incoming);
                     self.take_in(batch.incoming).await?;
                     if let Some(recorded) = batch.recorded {
                         // Whoever waited may be gone by now.
@@ -239,6 +248,10 @@ impl Driver {
                     self.take_in(vec![own(stamp, Event::ClockRanOut { clock })]).await?;
                 }
                 Beat::Timer | Beat::WallOver | Beat::ExecutorDone => {}
+                Beat::Look => {
+                    self.look_at = Instant::now() + LOOK_EVERY;
+                    self.look(Certainty::Twice)?;
+                }
                 Beat::Renewal => self.renew().await?,
                 Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
             }
@@ -258,6 +271,7 @@ impl Driver {
             Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
             () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
             () = tokio::time::sleep_until(wall.unwrap_or(self.renew_at)), if wall.is_some() => Beat::WallOver,
+            () = tokio::time::sleep_until(self.look_at), if !self.work.is_empty() => Beat::Look,
             () = tokio::time::sleep_until(self.renew_at) => Beat::Renewal,
             Some(ended) = self.work.join_next(), if !self.work.is_empty() => match ended {
                 Ok(()) => Beat::ExecutorDone,
@@ -343,6 +357,11 @@ impl Driver {
     async fn record(&mut self, transition: Transition) -> Result<Vec<Effect>, EngineError> {
         if transition.events.is_empty() {
             return Ok(Vec::new());
+        }
+        if transition.effects.is_empty() {
+            self.shared.watch.check()?;
+        } else {
+            self.look(Certainty::Once)?;
         }
         let append = Append {
             goal: self.goal.id,
@@ -435,6 +454,26 @@ impl Driver {
             *current = level.max(*current);
             raised
         });
+    }
+
+    /// An attempt that has begun has a directory.
+    fn expect_attempt_of(&mut self, incoming: &[Incoming]) {
+        let has_begun = |news: &&Incoming| matches!(news.event, Event::AttemptStarted | Event::Agent { .. });
+        let attempts = incoming.iter().filter(has_begun).filter_map(|news| news.stamp.attempt);
+        if let Some(attempt) = attempts.last() {
+            self.watch.expect(self.shared.home.attempt(self.goal.id, attempt));
+        }
+    }
+
+    /// Fails when what is recorded could not be found any more, or what is about to begin has lost its place. A directory of
+    /// the user's is theirs to remove.
+    fn look(&mut self, certainty: Certainty) -> Result<(), EngineError> {
+        self.shared.watch.check()?;
+        let home = &self.shared.home;
+        let attempt = self.state.phase.living_attempt();
+        let attempt = attempt.map(|attempt| home.attempt(self.goal.id, attempt));
+        let workspace = (!self.goal.workspace.mode.is_in_place()).then(|| home.workspace(self.goal.id));
+        self.watch.check(attempt.into_iter().chain(workspace), certainty)
     }
 
     async fn renew(&mut self) -> Result<(), EngineError> {

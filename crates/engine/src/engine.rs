@@ -15,8 +15,7 @@ use towline_core::{
 };
 use towline_mask::Secrets;
 use towline_process::ShimProgram;
-use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError, WorkerName};
-use uuid::Uuid;
+use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
 
 use crate::clock::Clock;
 use crate::control::Control;
@@ -26,13 +25,17 @@ use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
 use crate::place::{Turn, must_be_alone};
-use crate::presence::{Presence, is_dead};
+use crate::presence::{Presence, is_dead, new_name};
 use crate::secrecy::known_secrets;
 use crate::sweep;
 use crate::token::Secret;
+use crate::watch::StateWatch;
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// How far the system's clock may have been set back since a lease was written.
+const CLOCK_TROUBLE: Duration = Duration::from_secs(60 * 60);
 
 /// How often, and with what pause, it is looked whether an engine that cannot be reached is dead.
 const DEATH_TRIES: u32 = 40;
@@ -74,6 +77,7 @@ pub(crate) struct Shared {
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the drivers, so that none outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
+    pub(crate) watch: StateWatch,
 }
 
 /// How to reach the driver of a goal.
@@ -121,9 +125,12 @@ impl Engine {
     pub fn open(settings: EngineSettings) -> Result<Self, EngineError> {
         let directory = settings.home.engines();
         let failed = |action, path| move |source| EngineError::Home { action, path, source };
-        let worker = WorkerName(Uuid::now_v7().simple().to_string());
-        let presence = Presence::announce(&directory, worker)
-            .map_err(failed("announce the engine in", directory.clone()))?;
+        let announce = || {
+            settings.home.make(&directory)?;
+            Presence::announce(&directory, new_name()?)
+        };
+        let presence = announce().map_err(failed("announce the engine in", directory.clone()))?;
+        let watch = StateWatch::new(&settings.home, presence.lock_path());
         let path = settings.home.secret();
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
         let secrets = known_secrets(&settings.environment, settings.agents.values());
@@ -140,6 +147,7 @@ impl Engine {
             slots: Arc::new(Semaphore::new(settings.slots)),
             driven: Mutex::default(),
             tasks: TaskTracker::new(),
+            watch,
         });
         let control = Control::serve(&directory, presence.worker(), Arc::clone(&shared))
             .map_err(failed("listen in", directory.clone()))?;
@@ -275,8 +283,12 @@ impl Engine {
     async fn claim(&self, record: &GoalRecord) -> Result<Lease, EngineError> {
         let now = self.shared.clock.now();
         let until = now.checked_add(LEASE).unwrap_or(now);
-        let dead = record.lease.as_ref().map(|lease| &lease.worker);
-        let dead = dead.filter(|worker| is_dead(&self.shared.home.engines(), worker));
+        let latest = until.checked_add(CLOCK_TROUBLE).unwrap_or(until);
+        let dead = record.lease.as_ref().filter(|lease| {
+            // No engine writes one that holds for so long.
+            lease.until > latest || is_dead(&self.shared.home.engines(), &lease.worker)
+        });
+        let dead = dead.map(|lease| &lease.worker);
         let claimed = self.shared.store.claim(record.goal.id, self.presence.worker(), now, until, dead).await;
         claimed.map_err(|error| match error {
             StoreError::Held { goal, .. } => EngineError::Busy { goal },

@@ -46,6 +46,12 @@ pub enum EngineError {
         /// The system's words.
         source: io::Error,
     },
+    /// The state directory, or something in it that is needed, is not there any more.
+    #[error("{} was removed or replaced while towline was using it", path.display())]
+    StateGone {
+        /// What is gone.
+        path: PathBuf,
+    },
     /// The driver of a goal ended without a word.
     #[error("the driver of goal {} ended unexpectedly; go on with `towline run --goal {}`", goal.short(), goal.short())]
     DriverLost {

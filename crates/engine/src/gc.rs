@@ -6,7 +6,7 @@
 //! said why. Goals themselves are removed by `removal`, never here.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,6 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::task::spawn_blocking;
 use towline_core::{FailureReason, GoalId, Phase};
 use towline_store::{GoalRecord, Store, StoreError};
-use towline_workspace::{discard_verification, remove_directory};
 
 use crate::control::is_driven;
 use crate::engine::Engine;
@@ -25,7 +24,7 @@ use crate::home::Home;
 use crate::place::repository_of;
 use crate::presence::stale_files;
 use crate::removal::{is_alive, remains, size_of};
-use crate::sweep::directories;
+use crate::sweep::{directories, is_directory, named_entries};
 
 /// Something that nobody needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,15 +140,14 @@ struct Directories {
 
 impl Directories {
     fn of(home: &Home) -> Self {
-        let sessions = fs::read_dir(home.sessions()).into_iter().flatten().flatten();
-        let sessions = sessions.map(|entry| entry.path());
+        let sessions = named_entries::<String>(&home.sessions()).into_iter().map(|(_, path)| path);
         let histories = directories::<String>(&home.workspaces()).into_iter();
         let histories =
             histories.filter_map(|(name, path)| Some((name.strip_suffix(".git")?.parse().ok()?, path)));
         Self {
-            logs: directories(&home.attempts()),
-            checkouts: directories(&home.verifications()),
-            workspaces: directories(&home.workspaces()),
+            logs: named_entries(&home.attempts()),
+            checkouts: named_entries(&home.verifications()),
+            workspaces: named_entries(&home.workspaces()),
             histories: histories.collect(),
             sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
         }
@@ -173,11 +171,11 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
         return;
     };
     let checkout = home.verification(goal);
-    if checkout.exists() {
+    if fs::symlink_metadata(&checkout).is_ok() {
         findings.waste.push(waste(WasteKind::Checkout, checkout, Some(goal)));
     }
     let workspace = home.workspace(goal);
-    if workspace.exists() {
+    if fs::symlink_metadata(&workspace).is_ok() {
         match reason_to_spare(home, record) {
             None => findings.waste.push(waste(WasteKind::Workspace, workspace, Some(goal))),
             Some(why) => findings.spared.push(Spared { path: workspace, goal: Some(goal), why }),
@@ -224,7 +222,8 @@ fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &
         }
     }
     for (goal, path) in found.workspaces.iter().filter(|(goal, _)| !known.contains(goal)) {
-        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+        let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        if !is_directory(path) || is_empty() {
             findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
         } else {
             let why = "its goal does not exist any more, and nobody can tell whether its files are merged; \
@@ -266,12 +265,12 @@ fn sessions(found: &Directories, records: &[GoalRecord], limit: Timestamp, findi
 }
 
 fn is_older(path: &Path, limit: Timestamp) -> bool {
-    let changed = fs::metadata(path).and_then(|about| about.modified()).ok();
+    let changed = fs::symlink_metadata(path).and_then(|about| about.modified()).ok();
     changed.and_then(|changed| Timestamp::try_from(changed).ok()).is_some_and(|changed| changed < limit)
 }
 
 fn is_open(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    towline_files::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }
 
 impl Engine {
@@ -286,7 +285,7 @@ impl Engine {
                 (WasteKind::Workspace | WasteKind::Checkout | WasteKind::Logs, Some(goal)) => {
                     self.clear_of_goal(goal, waste.kind, ended_before).await
                 }
-                _ => removed(&path).await,
+                _ => self.clear_orphan(path.clone()).await,
             };
             match outcome {
                 Ok(()) => done.waste.push(waste),
@@ -294,6 +293,13 @@ impl Engine {
             }
         }
         done
+    }
+
+    /// Removes what belongs to nobody.
+    async fn clear_orphan(&self, path: PathBuf) -> Result<(), String> {
+        let home = self.shared().home.clone();
+        let removed = spawn_blocking(move || home.remove(&path).map_err(|error| error.to_string()));
+        removed.await.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
     /// Removes what belongs to a goal that nobody else can touch now.
@@ -329,11 +335,10 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
         if settled_at >= ended_before {
             return Err("the goal went on and ended just now".to_owned());
         }
-        return remove_directory(&home.goal_logs(goal)).map_err(words);
+        return home.remove(&home.goal_logs(goal)).map_err(|error| error.to_string());
     }
     if kind == WasteKind::Checkout {
-        let checkout = home.verification(goal);
-        return discard_verification(&checkout).map_err(words);
+        return home.remove(&home.verification(goal)).map_err(|error| error.to_string());
     }
     if let Some(why) = reason_to_spare(home, record) {
         return Err(why);
@@ -344,14 +349,4 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
         Some(_) => Err("git does not know what is in it".to_owned()),
         None => Ok(()),
     }
-}
-
-async fn removed(path: &Path) -> Result<(), String> {
-    let path = path.to_path_buf();
-    let removed = spawn_blocking(move || match fs::symlink_metadata(&path) {
-        Ok(about) if about.is_dir() => remove_directory(&path).map_err(|error| error.to_string()),
-        Ok(_) => fs::remove_file(&path).map_err(|error| error.to_string()),
-        Err(_) => Ok(()),
-    });
-    removed.await.unwrap_or_else(|panic| Err(panic.to_string()))
 }

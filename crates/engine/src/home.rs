@@ -1,11 +1,12 @@
 //! Where things are in the state directory.
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use towline_core::{AttemptNo, GoalId};
+
+/// The directories in it.
+const DIRECTORIES: [&str; 7] = ["attempts", "demo", "engines", "sessions", "told", "verify", "workspaces"];
 
 /// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +17,18 @@ pub struct Home {
 impl Home {
     /// Makes the directory, for its owner alone, when it is missing.
     pub fn create(root: PathBuf) -> io::Result<Self> {
-        make_private(&root)?;
+        towline_files::create_private_dir(&root)?;
         Self::open(&root)
     }
 
-    /// A directory that is there already; nothing is changed.
+    /// A directory that is there already; nothing is changed. Fails when something else is in the place of one of its
+    /// directories: what a symlink leads to is not ours.
     pub fn open(root: &Path) -> io::Result<Self> {
-        Ok(Self { root: root.canonicalize()? })
+        let root = root.canonicalize()?;
+        for directory in DIRECTORIES {
+            towline_files::must_lead_through_directories(&root, Path::new(directory))?;
+        }
+        Ok(Self { root })
     }
 
     /// The directory itself.
@@ -105,19 +111,91 @@ impl Home {
         self.root.join("token")
     }
 
+    /// Makes a directory in the state directory, with those in between, for their owner alone. The state directory itself is
+    /// never made anew: whoever removed it has a reason, or is no friend.
+    pub fn make(&self, directory: &Path) -> io::Result<()> {
+        towline_files::create_dir_below(&self.root, self.inner(directory)?)
+    }
+
+    /// Removes something from the state directory. Symlinks are removed and never followed.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        towline_files::remove_below(&self.root, self.inner(path)?)
+    }
+
+    fn inner<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
+        path.strip_prefix(&self.root)
+            .map_err(|_| io::Error::other(format!("{} is outside of the state directory", path.display())))
+    }
+
     /// Sockets and locks of living engines.
     pub(crate) fn engines(&self) -> PathBuf {
         self.root.join("engines")
     }
 }
 
-/// Makes a directory and its parents, readable for their owner alone.
-pub(crate) fn make_private(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
 
-/// Writes a file that its owner alone can read, in the place of what was there.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    use super::*;
+
+    fn goal() -> GoalId {
+        "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("a goal id")
+    }
+
+    /// The user's files, and a state directory beside them.
+    fn scratch() -> (tempfile::TempDir, Home, PathBuf) {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("state")).expect("a state directory");
+        let users = dir.path().join("users");
+        fs::create_dir_all(users.join(goal().to_string())).expect("a directory");
+        fs::write(users.join(goal().to_string()).join("precious"), "kept").expect("written");
+        (dir, home, users)
+    }
+
+    #[test]
+    fn something_else_in_the_place_of_a_directory_is_named() {
+        for directory in DIRECTORIES {
+            let (_dir, home, users) = scratch();
+            let planted = home.root().join(directory);
+            symlink(&users, &planted).expect("a symlink");
+            let refused = Home::open(home.root()).expect_err("a symlink").to_string();
+            let expected = "it is a symlink and not a directory; remove it and try again";
+            assert_eq!(refused, format!("{}: {expected}", planted.display()));
+            fs::remove_file(&planted).expect("removed");
+            fs::write(&planted, "").expect("written");
+            Home::open(home.root()).expect_err("a file");
+        }
+    }
+
+    #[test]
+    fn removal_follows_no_symlink_at_any_level() {
+        let (_dir, home, users) = scratch();
+        let precious = users.join(goal().to_string()).join("precious");
+        let places = [home.goal_logs(goal()), home.verification(goal()), home.workspace(goal())];
+        for place in &places {
+            home.make(place).expect("made");
+            home.remove(place).expect("removed");
+            symlink(&users, place).expect("a symlink");
+            home.make(place).expect_err("a symlink is in its place");
+            home.remove(place).expect("the symlink goes");
+            assert!(!place.is_symlink());
+            let above = place.parent().expect("a parent");
+            fs::remove_dir(above).expect("empty");
+            symlink(&users, above).expect("a symlink");
+            home.make(place).expect_err("a symlink is on the way");
+            home.remove(place).expect_err("a symlink is on the way");
+            assert!(precious.exists());
+        }
+        home.remove(&precious).expect_err("it is outside");
+    }
+
+    #[test]
+    fn a_state_directory_that_is_gone_is_not_made_anew() {
+        let (_dir, home, _users) = scratch();
+        fs::remove_dir_all(home.root()).expect("removed");
+        home.make(&home.goal_logs(goal())).expect_err("it is gone");
+        assert!(!home.root().exists());
+    }
 }

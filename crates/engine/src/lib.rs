@@ -32,6 +32,7 @@ mod secrecy;
 mod sent;
 mod sweep;
 mod token;
+mod watch;
 
 pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
 pub use clock::{Clock, SystemClock};

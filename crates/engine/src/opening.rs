@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use towline_agent::{AgentSettings, LaunchContext, Protocol, agent};
 use towline_core::{Launch, MicroUsd};
 
-use crate::home::write_private;
 use crate::sent::Sent;
 
 /// The file in an attempt's directory.
 const FILE: &str = "conversation.json";
 /// The prompt, for agents that read it from a file.
 const PROMPT_FILE: &str = "prompt.txt";
+/// The longest file: prompts quote no more than a bounded part of anything.
+const LONGEST: u64 = 64 << 20;
 
 /// What a conversation was begun with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,14 +51,14 @@ impl Opening {
     /// Keeps it in the attempt's directory, together with the prompt where the agent reads it from a file.
     pub(crate) fn keep(&self, dir: &Path) -> io::Result<()> {
         if agent(self.settings.kind).reads_prompt_file(&self.settings) {
-            write_private(Path::new(&self.prompt_file), &self.launch.prompt)?;
+            towline_files::replace(Path::new(&self.prompt_file), self.launch.prompt.as_bytes())?;
         }
-        write_private(&dir.join(FILE), &serde_json::to_string(self)?)
+        towline_files::replace(&dir.join(FILE), &serde_json::to_vec(self)?)
     }
 
     /// What was kept in an attempt's directory.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
-        Ok(serde_json::from_slice(&std::fs::read(dir.join(FILE))?)?)
+        Ok(serde_json::from_slice(&towline_files::read(&dir.join(FILE), LONGEST)?)?)
     }
 
     /// The same for the agent, with these variables.

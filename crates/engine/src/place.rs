@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ impl Turn {
     pub(crate) async fn take(home: &Home) -> Result<Self, EngineError> {
         let path = home.in_place_lock();
         let failed = |source: io::Error| EngineError::Home { action: "lock", path: path.clone(), source };
-        let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+        let file = towline_files::append(&path).map_err(failed)?;
         for _ in 0..TURN_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _lock: file }),
@@ -84,7 +83,11 @@ impl Turn {
                 Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        Err(failed(io::Error::from(io::ErrorKind::TimedOut)))
+        let holder = towline_files::lock_holder(&file).map_or(String::new(), |pid| format!(" (pid {pid})"));
+        Err(failed(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("another process{holder} has held it for too long; end that process and try again"),
+        )))
     }
 }
 

@@ -1,14 +1,18 @@
-//! How one engine knows that another is alive: a lock file that the system releases with the process.
+//! How one engine knows that another is alive: its process, which its name tells, and a lock file that the system releases
+//! with the process.
+//!
+//! Anybody who runs as the same user can hold a lock, so the lock of a process that has ended, or of a name that no engine
+//! has, counts for nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use towline_process::ProcessId;
 use towline_store::WorkerName;
-
-use crate::home::make_private;
+use uuid::Uuid;
 
 /// This engine's proof of life. Held as long as the engine is.
 #[derive(Debug)]
@@ -22,11 +26,10 @@ pub(crate) struct Presence {
 impl Presence {
     /// Announces an engine by this name, and clears away what dead ones left.
     pub(crate) fn announce(directory: &Path, worker: WorkerName) -> io::Result<Self> {
-        make_private(directory)?;
         clear_dead(directory)?;
         // Locked before it has its name, so that nobody ever sees it free.
         let unnamed = directory.join(format!("{}.new", worker.0));
-        let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unnamed)?;
+        let lock = towline_files::create_new(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         fs::rename(&unnamed, lock_path(directory, &worker))?;
         Ok(Self { worker, directory: directory.to_owned(), _lock: lock })
@@ -35,6 +38,11 @@ impl Presence {
     /// The engine's name.
     pub(crate) const fn worker(&self) -> &WorkerName {
         &self.worker
+    }
+
+    /// The file by which others see that it lives.
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        lock_path(&self.directory, &self.worker)
     }
 }
 
@@ -46,12 +54,39 @@ impl Drop for Presence {
     }
 }
 
+/// A name for an engine in this process that no other has.
+pub(crate) fn new_name() -> io::Result<WorkerName> {
+    let process = ProcessId::of(std::process::id()).ok_or(io::ErrorKind::NotFound)?;
+    let unique = Uuid::new_v4().as_fields().0;
+    let ProcessId { pid, start_time } = process;
+    Ok(WorkerName(format!("{pid}-{start_time}-{}-{unique:08x}", process_namespace().unwrap_or(0))))
+}
+
+/// The process that an engine's name tells, and the namespace in which it has its number.
+fn process_of(worker: &WorkerName) -> Option<(ProcessId, u64)> {
+    let mut parts = worker.0.split('-');
+    let process = ProcessId { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? };
+    let namespace = parts.next()?.parse().ok()?;
+    (parts.next()?.len() == 8 && parts.next().is_none()).then_some((process, namespace))
+}
+
+/// Where process numbers mean the same as for us: a container has its own.
+fn process_namespace() -> Option<u64> {
+    fs::metadata("/proc/self/ns/pid").ok().map(|about| about.ino())
+}
+
 /// Whether the engine by this name is certainly not running on this machine any more.
 pub(crate) fn is_dead(directory: &Path, worker: &WorkerName) -> bool {
-    match File::open(lock_path(directory, worker)) {
+    let Some((process, namespace)) = process_of(worker) else { return true };
+    let is_seen_from_here = process_namespace().unwrap_or(0) == namespace;
+    if is_seen_from_here && !process.is_running() {
+        return true;
+    }
+    match towline_files::open(&lock_path(directory, worker)) {
         // Shared, so that two that look at the same time do not take each other for the engine.
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        // What is no regular file is no lock.
+        Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Other),
     }
 }
 
@@ -94,15 +129,64 @@ fn clear_dead(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn announced(directory: &Path) -> Presence {
+        Presence::announce(directory, new_name().expect("a name")).expect("announced")
+    }
+
+    /// A file whose lock somebody holds.
+    fn held(directory: &Path, worker: &WorkerName) -> File {
+        let file = File::create(lock_path(directory, worker)).expect("a file");
+        file.lock().expect("locked");
+        file
+    }
+
     #[test]
     fn an_engine_is_alive_while_its_presence_is_held_and_dead_after() {
         let directory = tempfile::tempdir().expect("a scratch directory");
-        let worker = WorkerName("one".into());
-        assert!(is_dead(directory.path(), &worker));
-        let presence = Presence::announce(directory.path(), worker.clone()).expect("announced");
+        let presence = announced(directory.path());
+        let worker = presence.worker().clone();
         assert!(!is_dead(directory.path(), &worker));
         drop(presence);
         assert!(is_dead(directory.path(), &worker));
+    }
+
+    #[test]
+    fn the_lock_of_a_made_up_or_dead_engine_counts_for_nothing_whoever_holds_it() {
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let ours = new_name().expect("a name");
+        let (process, namespace) = process_of(&ours).expect("it tells the process");
+        let ProcessId { pid, start_time } = process;
+        for planted in [
+            "made-up".to_owned(),
+            Uuid::now_v7().simple().to_string(),
+            format!("{pid}-{}-{namespace}-00000000", start_time + 1),
+            format!("{pid}-{start_time}-{namespace}-0"),
+            format!("4194304-{start_time}-{namespace}-00000000"),
+        ] {
+            let worker = WorkerName(planted);
+            let _lock = held(directory.path(), &worker);
+            assert!(is_dead(directory.path(), &worker), "{worker:?}");
+        }
+        let elsewhere = WorkerName(format!("4194304-{start_time}-{}-00000000", namespace + 1));
+        let lock = held(directory.path(), &elsewhere);
+        assert!(!is_dead(directory.path(), &elsewhere), "its process cannot be seen from here");
+        drop(lock);
+        assert!(is_dead(directory.path(), &elsewhere));
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_lock_makes_nobody_wait() {
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let worker = new_name().expect("a name");
+        let path = lock_path(directory.path(), &worker);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a FIFO");
+        assert!(is_dead(directory.path(), &worker));
+        announced(directory.path());
+        assert!(!path.exists(), "it is cleared");
+        fs::create_dir(&path).expect("a directory");
+        assert!(is_dead(directory.path(), &worker));
+        announced(directory.path());
     }
 
     #[test]
@@ -110,8 +194,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a scratch directory");
         fs::write(directory.path().join("gone.lock"), "").expect("written");
         fs::write(directory.path().join("gone.sock"), "").expect("written");
-        let first = Presence::announce(directory.path(), WorkerName("first".into())).expect("announced");
-        let _second = Presence::announce(directory.path(), WorkerName("second".into())).expect("announced");
+        let first = announced(directory.path());
+        let _second = announced(directory.path());
         assert!(!directory.path().join("gone.lock").exists());
         assert!(!directory.path().join("gone.sock").exists());
         assert!(!is_dead(directory.path(), first.worker()));

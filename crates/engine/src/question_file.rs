@@ -1,10 +1,7 @@
 //! The file into which an agent may write a question: looked at whenever an attempt ends, however it ended.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use towline_core::{AgentEvent, Ask};
 
 /// The variable that tells the agent where the file is.
@@ -25,12 +22,12 @@ pub(crate) async fn read(dir: PathBuf) -> Option<AgentEvent> {
 
 /// The same, for whoever may wait for the disk.
 pub(crate) fn read_now(dir: &Path) -> Option<AgentEvent> {
-    match open(&path(dir)).and_then(read_bounded) {
-        Ok(text) => match Ask::read_written(&text) {
+    match towline_files::read_if_present(&path(dir), LONGEST) {
+        Ok(Some(text)) => match Ask::read_written(&String::from_utf8_lossy(&text)) {
             Ok(ask) => Some(AgentEvent::Asked(ask)),
             Err(bad) => Some(unreadable(&bad)),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Ok(None) => None,
         Err(error) => Some(unreadable(&error)),
     }
 }
@@ -39,23 +36,9 @@ fn unreadable(why: &dyn std::fmt::Display) -> AgentEvent {
     AgentEvent::Notice { text: format!("the agent's question file cannot be read: {why}") }
 }
 
-/// Opens a plain file and nothing else: what an agent put there instead, a pipe or a link, must not hold us or lead us
-/// elsewhere.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
-}
-
-fn read_bounded(file: File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{CWD, FileType, mknodat};
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 

@@ -109,7 +109,7 @@ fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
 }
 
 fn stderr_tail(dir: &Path) -> String {
-    let length = std::fs::metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
+    let length = std::fs::symlink_metadata(dir.join("stderr.log")).map_or(0, |log| log.len());
     let mut reader = LogReader::output(dir, Stream::Stderr, length.saturating_sub(STDERR_TAIL));
     let tail = String::from_utf8_lossy(reader.read().unwrap_or(&[]));
     // Half a secret would not be recognised as one, so a word that is cut goes.

@@ -13,16 +13,14 @@ use tokio::task::spawn_blocking;
 use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
 use towline_process::shim_process;
 use towline_store::GoalRecord;
-use towline_workspace::{
-    KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError, discard_verification,
-    remove_directory,
-};
+use towline_workspace::{KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
 use crate::custody::Custody;
 use crate::error::EngineError;
 use crate::home::Home;
 use crate::place::repository_of;
 use crate::prepare::branch_name;
+use crate::sweep::is_directory;
 
 /// How deep below a goal's directory a supervisor can be: an attempt, its checks, one of them.
 const DEEPEST_RUN: usize = 3;
@@ -77,6 +75,14 @@ pub enum RemovalError {
     NoRepository {
         /// Why not.
         source: WorkspaceError,
+    },
+    /// The state directory.
+    #[error("cannot remove {}: {source}", path.display())]
+    Files {
+        /// What was to be removed.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// Git or the disk.
     #[error(transparent)]
@@ -136,23 +142,27 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             }
             removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
             removed.left = repository.remove_workspace(&remains)?;
-            discard_verification(&home.verification(goal))?;
+            remove(home, home.verification(goal))?;
             repository.remove_refs(&remains.goal)?;
             if removed.left.files.is_none() {
-                remove_directory(&home.history(goal))?;
+                remove(home, home.history(goal))?;
             }
         }
         (Err(_), _) => {
             // Nobody can tell what is in it, so it stays.
             let workspace = home.workspace(goal);
             removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
-            remove_directory(&home.verification(goal))?;
+            remove(home, home.verification(goal))?;
         }
     }
-    remove_directory(&home.goal_logs(goal))?;
+    remove(home, home.goal_logs(goal))?;
     let left: u64 = removed.left.files.iter().map(|files| size_of(files)).sum();
     removed.bytes = bytes.saturating_sub(left);
     Ok(removed)
+}
+
+fn remove(home: &Home, path: PathBuf) -> Result<(), RemovalError> {
+    home.remove(&path).map_err(|source| RemovalError::Files { path, source })
 }
 
 /// A directory of the user's is never ours to remove, and what only the goal still has of it is kept.
@@ -160,20 +170,15 @@ fn leave_in_place(
     home: &Home,
     record: &GoalRecord,
     repository: Option<&Repository>,
-) -> Result<Removed, WorkspaceError> {
+) -> Result<Removed, RemovalError> {
     let Goal { id, workspace, .. } = &record.goal;
     let mut removed = Removed::default();
-    match repository {
-        Some(repository) => {
-            discard_verification(&home.verification(*id))?;
-            if workspace.mode == WorkspaceMode::InPlace {
-                let candidate = record.state.candidate.as_ref();
-                removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
-                repository.remove_refs(&id.to_string())?;
-                remove_directory(&home.history(*id))?;
-            }
-        }
-        None => remove_directory(&home.verification(*id))?,
+    remove(home, home.verification(*id))?;
+    if let Some(repository) = repository.filter(|_| workspace.mode == WorkspaceMode::InPlace) {
+        let candidate = record.state.candidate.as_ref();
+        removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
+        repository.remove_refs(&id.to_string())?;
+        remove(home, home.history(*id))?;
     }
     removed.left.files = Some(home.history(*id)).filter(|history| history.exists());
     Ok(removed)
@@ -191,7 +196,8 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, Works
     let binding = record.state.workspace.clone().unwrap_or_else(never_ready);
     Ok(Remains {
         goal: id.to_string(),
-        path: PathBuf::from(binding.path),
+        // Not from what is stored: what is removed is always our own.
+        path: home.workspace(*id),
         branch: binding.branch.unwrap_or_else(|| branch_name(&record.goal)),
         base: binding.base,
         candidate: record.state.candidate.clone(),
@@ -206,6 +212,9 @@ pub(crate) fn is_alive(home: &Home, goal: GoalId) -> bool {
 
 /// The directory of a supervisor that runs, somewhere below this one.
 fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
+    if !is_directory(dir) {
+        return None;
+    }
     if shim_process(dir).ok().flatten().is_some_and(|shim| shim.is_running()) {
         return Some(dir.to_path_buf());
     }

@@ -43,7 +43,7 @@ pub fn attempt_tokens(home: &Home, state: &GoalState) -> Secrets {
     let mut secrets = Secrets::default();
     let path = home.secret();
     // Whoever only looks leaves nothing behind.
-    if let Some(secret) = path.exists().then(|| Secret::of(&path).ok()).flatten() {
+    if let Ok(Some(secret)) = Secret::read(&path) {
         state.attempts.iter().for_each(|attempt| add_token(&mut secrets, &secret, attempt.id));
     }
     secrets

@@ -6,6 +6,7 @@
 //! anything of a goal that an engine drives, nor any workspace.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 use towline_core::{AttemptNo, GoalId, GoalState};
 use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, shim_process};
 use towline_store::{GoalRecord, StoreError};
-use towline_workspace::{WorkspaceError, discard_verification};
 
 use crate::control;
 use crate::engine::Shared;
@@ -71,13 +71,25 @@ fn living_shims(home: &Home) -> Vec<Living> {
     found
 }
 
-/// The directories below this one that have a name of this kind. Links are not followed.
+/// The directories in this one that have a name of this kind. Symlinks are not followed.
 pub(crate) fn directories<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf)> {
+    let mut directories = named_entries(below);
+    directories.retain(|(_, path)| is_directory(path));
+    directories
+}
+
+/// What is in this directory and has a name of this kind, whatever it is. Symlinks are not followed.
+pub(crate) fn named_entries<N: std::str::FromStr>(below: &Path) -> Vec<(N, PathBuf)> {
+    if !is_directory(below) {
+        return Vec::new();
+    }
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
-        .collect()
+    entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
+}
+
+/// Whether this is a directory and no symlink to one.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
 }
 
 /// Whether this engine or another living one drives the goal.
@@ -117,18 +129,19 @@ async fn discard_checkouts(shared: &Shared) {
             && !is_driven(shared, &record)
         {
             // What cannot be removed now stays for the next sweep.
-            let _ = spawn_blocking(move || discard(&dir, settled_at)).await;
+            let home = shared.home.clone();
+            let _ = spawn_blocking(move || discard(&home, &dir, settled_at)).await;
         }
     }
 }
 
 /// Removes a checkout that is older than the end of its goal. A newer one belongs to somebody who opened the goal again
 /// in this very moment.
-fn discard(dir: &Path, settled_at: Timestamp) -> Result<(), WorkspaceError> {
-    let changed = fs::metadata(dir).and_then(|about| about.modified()).ok();
+fn discard(home: &Home, dir: &Path, settled_at: Timestamp) -> io::Result<()> {
+    let changed = fs::symlink_metadata(dir).and_then(|about| about.modified()).ok();
     let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
     if changed.is_none_or(|changed| changed > settled_at) {
         return Ok(());
     }
-    discard_verification(dir)
+    home.remove(dir)
 }

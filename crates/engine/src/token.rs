@@ -4,14 +4,17 @@
 //! Nothing has to be kept for it: any engine can check it, also one that has just adopted the attempt. Whether the
 //! attempt is still alive is the driver's to know.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use towline_core::AttemptId;
 use uuid::Uuid;
+
+/// The length of a secret, and of the longest file that is looked at.
+const LENGTH: usize = 64;
+const LONGEST: u64 = 4 * 1024;
 
 /// The secret of a state directory.
 #[derive(Clone)]
@@ -21,22 +24,36 @@ impl Secret {
     /// Reads the secret, or makes one, for its owner alone.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let fresh = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        let unnamed = path.with_extension(Uuid::new_v4().simple().to_string());
-        match fs::read_to_string(path) {
-            Ok(secret) if !secret.trim().is_empty() => return Ok(Self(secret.trim().to_owned())),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        match Self::read(path) {
+            Ok(Some(secret)) => return Ok(secret),
+            Ok(None) => Self::write_first(path, &fresh)?,
+            // Tokens that follow from a secret that anybody can guess prove nothing.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                towline_files::replace(path, fresh.as_bytes())?;
+            }
             Err(error) => return Err(error),
         }
-        // Whole before it has its name; whoever comes second takes the first one's.
-        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unnamed)?;
-        file.write_all(fresh.as_bytes())?;
+        Self::read(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The secret that is there. What is in the file and is no secret of ours is invalid data.
+    pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
+        let Some(bytes) = towline_files::read_if_present(path, LONGEST)? else { return Ok(None) };
+        let is_ours = bytes.len() == LENGTH && bytes.iter().all(u8::is_ascii_hexdigit);
+        let secret = String::from_utf8(bytes).ok().filter(|_| is_ours).map(Self);
+        secret.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Whole before it has its name; whoever comes second takes the first one's.
+    fn write_first(path: &Path, secret: &str) -> io::Result<()> {
+        let unnamed = path.with_extension(Uuid::new_v4().simple().to_string());
+        towline_files::create_new(&unnamed)?.write_all(secret.as_bytes())?;
         let linked = fs::hard_link(&unnamed, path);
         fs::remove_file(&unnamed)?;
-        match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(Self(fs::read_to_string(path)?.trim().to_owned())),
-        }
+        linked.or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        })
     }
 
     /// What an attempt's agent is given.
@@ -79,5 +96,26 @@ mod tests {
         let mode = fs::metadata(&path).expect("the file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 1);
+    }
+
+    #[test]
+    fn a_secret_that_anybody_can_guess_is_replaced_and_what_is_no_file_is_refused() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let path = dir.path().join("token");
+        let real = Secret::of(&path).expect("made").0;
+        for planted in ["", "x", &real[1..], &format!("{real}\n"), &"0".repeat(5_000)] {
+            fs::write(&path, planted).expect("written");
+            match Secret::of(&path) {
+                Ok(secret) => {
+                    assert_eq!(secret.0.len(), LENGTH);
+                    assert_eq!(fs::read_to_string(&path).expect("the file"), secret.0);
+                }
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::FileTooLarge),
+            }
+        }
+        fs::remove_file(&path).expect("removed");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a FIFO");
+        Secret::of(&path).err().expect("refused");
     }
 }

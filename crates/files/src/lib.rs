@@ -74,6 +74,11 @@ pub fn append(path: &Path) -> io::Result<File> {
     regular(path, rustix::fs::open(path, flags, PRIVATE))
 }
 
+/// Opens a regular file that is there, to read and to append to.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    regular(path, rustix::fs::open(path, OFlags::RDWR | OFlags::APPEND | CAREFULLY, Mode::empty()))
+}
+
 /// Creates a file for its owner alone. Anything that has its name already, a symlink included, is an error.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFULLY;
@@ -201,6 +206,7 @@ mod tests {
             open(path).unwrap_err();
             read_if_present(path, 10).unwrap_err();
             append(path).unwrap_err();
+            open_to_append(path).unwrap_err();
             create_new(path).unwrap_err();
             must_be_regular_or_absent(path).unwrap_err();
         }

@@ -1,6 +1,5 @@
 //! The model's calls: told, permitted, carried out, and their results written down.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -127,12 +126,8 @@ fn contents(described: &Described) -> Vec<(PathBuf, Option<String>)> {
 }
 
 fn content(path: &Path) -> Option<String> {
-    // To open a pipe would wait for whoever writes into it.
-    if !path.is_file() {
-        return None;
-    }
     let mut text = String::new();
-    let file = File::open(path).ok()?;
+    let file = towline_files::open_following(path).ok()?;
     file.take(SHOWN_BYTES + 1).read_to_string(&mut text).ok()?;
     Some(text)
 }

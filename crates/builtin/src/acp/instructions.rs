@@ -1,6 +1,5 @@
 //! What the model is told before everything else: who it is, where it is, and how it works here.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -43,9 +42,7 @@ pub(super) fn instructions(directory: &Path, further: &[std::path::PathBuf], now
 
 fn notes(directory: &Path) -> Option<(&'static str, String)> {
     NOTES.into_iter().find_map(|name| {
-        // To open a pipe would wait for whoever writes into it.
-        let path = Some(directory.join(name)).filter(|path| path.is_file())?;
-        let file = File::open(path).ok()?;
+        let file = towline_files::open_following(&directory.join(name)).ok()?;
         let mut bytes = Vec::new();
         let limit = u64::try_from(NOTES_BYTES).unwrap_or(u64::MAX);
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;

@@ -3,9 +3,8 @@
 //! Whoever is killed in the middle leaves whole lines and at most a torn last one, which counts for nothing. One
 //! process at a time has a session: the file is locked as long as it is open.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -13,6 +12,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::record::{Header, Record, VERSION};
+
+/// The longest file of a session that is read: far more than a conversation comes to.
+const LONGEST: u64 = 1 << 30;
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +47,10 @@ pub(super) struct Journal {
 impl Journal {
     /// Begins the file of a new session.
     pub(super) fn create(folder: &Path, header: &Header) -> Result<Self, JournalError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        towline_files::create_private_dir(folder)?;
         let path = folder.join(file_name(&header.id).ok_or(JournalError::NotFound)?);
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+        towline_files::create_new(&path)?;
+        let file = towline_files::open_to_append(&path)?;
         lock(&file)?;
         let mut journal = Self { file };
         journal.append(header)?;
@@ -57,12 +60,14 @@ impl Journal {
     /// Opens the file of an earlier session, and reads what happened in it.
     pub(super) fn open(folder: &Path, id: &str) -> Result<(Self, Header, Vec<Record>), JournalError> {
         let path = folder.join(file_name(id).ok_or(JournalError::NotFound)?);
-        let mut file =
-            OpenOptions::new().read(true).append(true).open(path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => JournalError::NotFound,
-                _ => JournalError::Io(error),
-            })?;
+        let mut file = towline_files::open_to_append(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => JournalError::NotFound,
+            _ => JournalError::Io(error),
+        })?;
         lock(&file)?;
+        if file.metadata()?.len() > LONGEST {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+        }
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut bytes)?;
@@ -211,6 +216,19 @@ mod tests {
         for id in tricks {
             assert!(matches!(Journal::open(folder.path(), id), Err(JournalError::NotFound)), "{id}");
         }
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_session_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = Uuid::now_v7().to_string();
+        let path = folder.path().join(format!("{id}.jsonl"));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(matches!(Journal::open(folder.path(), &id), Err(JournalError::Io(_))));
+        assert!(matches!(Journal::create(folder.path(), &header(&id)), Err(JournalError::Io(_))));
+        std::fs::remove_file(&path).unwrap();
+        File::create(&path).unwrap().set_len(10 << 30).unwrap();
+        assert!(matches!(Journal::open(folder.path(), &id), Err(JournalError::Io(_))));
     }
 
     #[test]

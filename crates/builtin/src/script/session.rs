@@ -12,6 +12,9 @@ use towline_core::SessionId;
 
 use super::ScriptError;
 
+/// The longest file of a conversation.
+const LONGEST: u64 = 4 * 1024;
+
 /// Which conversation is to be held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptSession {
@@ -58,11 +61,8 @@ impl Memory {
 
     /// What was kept; `None` for a conversation that never was.
     pub(super) fn recall(&self) -> Result<Option<Progress>, ScriptError> {
-        let text = match fs::read(&self.file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed("read", error)),
-        };
+        let read = towline_files::read_if_present(&self.file, LONGEST);
+        let Some(text) = read.map_err(|error| self.failed("read", error))? else { return Ok(None) };
         serde_json::from_slice(&text).map(Some).map_err(|error| self.failed("understand", error.into()))
     }
 
@@ -73,10 +73,8 @@ impl Memory {
 
     fn replace(&self, progress: Progress) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        fs::write(self.folder.join(".gitignore"), "*\n")?;
-        let new = self.file.with_extension("new");
-        fs::write(&new, serde_json::to_vec(&progress)?)?;
-        fs::rename(new, &self.file)
+        towline_files::replace(&self.folder.join(".gitignore"), b"*\n")?;
+        towline_files::replace(&self.file, &serde_json::to_vec(&progress)?)
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> ScriptError {

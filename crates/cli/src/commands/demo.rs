@@ -25,7 +25,7 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
     })?;
     if let Err(error) = Repository::init(&project, "a greeter that does not do what it promises") {
         // Without git there is no demo, and nothing is to be left of it.
-        let _ = std::fs::remove_dir_all(&folder);
+        let _ = home.remove(&folder);
         return Err(error.into());
     }
     let quiet = args.format.json || args.format.events;

@@ -103,7 +103,7 @@ async fn start(
     let started = engine.start(goal).await;
     if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
         // It never came to be, as when another one was faster in its folder. Nobody would ask for what was kept for it.
-        let _ = std::fs::remove_dir_all(history);
+        let _ = home.remove(&history);
     }
     started
 }

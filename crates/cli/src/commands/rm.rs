@@ -182,6 +182,7 @@ fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
         RemovalError::NoRepository { .. } => Failure::person(message).hint(format!(
             "put the repository back, or give the goal up and leave its files where they are: towline rm --force {id}"
         )),
+        RemovalError::Files { .. } => Failure::internal(message),
         RemovalError::Workspace(error) => error.into(),
         RemovalError::Engine(error) => error.into(),
     }

@@ -1,7 +1,6 @@
 //! Whether an agent is signed in, as far as that can be seen: no network, and never a value.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -52,6 +51,7 @@ fn shown_by(clue: &SignInClue, environment: &BTreeMap<String, String>) -> Option
 
 fn has_key(file: &Path, key: &str) -> bool {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(SETTINGS_BYTES).read_to_string(&mut text));
+    let read = towline_files::open_following(file)
+        .and_then(|file| file.take(SETTINGS_BYTES).read_to_string(&mut text));
     read.is_ok() && serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|keys| keys.contains_key(key))
 }

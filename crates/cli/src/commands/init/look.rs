@@ -1,6 +1,5 @@
 //! Looks at a project on disk: the only part of `init` that reads files.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -53,6 +52,7 @@ fn add_ignored(tree: &mut Tree, root: &Path) {
 /// What cannot be read says nothing.
 fn read(path: &Path) -> String {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let read =
+        towline_files::open_following(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
     if read.is_ok() { text } else { String::new() }
 }

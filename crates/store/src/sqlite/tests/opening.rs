@@ -108,13 +108,14 @@ fn a_path_that_cannot_be_opened_is_refused_by_name() {
 
 #[test]
 fn what_is_in_the_place_of_a_database_file_is_refused_by_name_and_left_as_it_is() {
-    let plant: [(&str, fn(&Path)); 4] = [
+    type Plant = fn(&Path);
+    let plants: [(&str, Plant); 4] = [
         ("a FIFO", |path| make_fifo(path)),
         ("a symlink", |path| symlink("precious", path).expect("a symlink")),
         ("a directory", |path| fs::create_dir(path).expect("a directory")),
         ("a socket", |path| drop(UnixListener::bind(path).expect("a socket"))),
     ];
-    for (kind, plant) in plant {
+    for (kind, plant) in plants {
         for name in ["towline.db", "towline.db-wal", "towline.db-shm", "towline.db-journal"] {
             let scratch = Scratch::new();
             fs::write(scratch.0.path().join("precious"), "the user's").expect("written");

@@ -1,0 +1,88 @@
+//! An agent or a check that removes Towline's own files while they are in use: the run ends within seconds with an error
+//! that names what is gone, and nothing else is lost.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Desk, Ran};
+use towline_testkit::hostile;
+use towline_testkit::scratch::wait_until_process_tree_gone;
+
+/// How long a run may take to notice and to end everything.
+const SECONDS: Duration = Duration::from_secs(15);
+
+/// An agent that does this in its turn and then works on, with a tool in a session of its own. The state directory is `$state`.
+fn desk(commands: &str) -> Desk {
+    let mut desk = Desk::new();
+    let body = format!(
+        "state='{}'\nawait_prompt\ninit\nsetsid sleep 600 </dev/null >/dev/null 2>&1 &\n{commands}\nassistant 'Working.'\nlinger\n",
+        desk.home.towline().display()
+    );
+    let script = hostile::with_body(&desk.home.path(), "removes", &body);
+    desk.configure(&format!("[agents.claude]\ncommand = [{:?}]\n", script.display().to_string()));
+    desk.leaves_nothing_to_replay("its logs are removed");
+    desk
+}
+
+/// Runs a goal, which must end with an error about this path, leave no process and not touch the repository.
+fn assert_ends(desk: &Desk, args: &[&str], gone: &str) -> Ran {
+    let before = (desk.project.git(["rev-parse", "HEAD"]), desk.project.git(["status", "--porcelain"]));
+    let started = Instant::now();
+    let ran = desk.towline([&["run", "fix it", "--budget", "attempts=3"], args].concat());
+    assert!(started.elapsed() < SECONDS, "{:?} {ran:?}", started.elapsed());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let error = ran.stderr.lines().find(|line| line.starts_with("error: ")).expect("an error");
+    assert!(error.starts_with(&format!("error: {gone}")), "{error}");
+    assert!(error.ends_with(" was removed or replaced while towline was using it"), "{error}");
+    assert!(ran.stderr.contains("\n  hint: "), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.stderr);
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(2));
+    let after = (desk.project.git(["rev-parse", "HEAD"]), desk.project.git(["status", "--porcelain"]));
+    assert_eq!(after, before);
+    ran
+}
+
+#[test]
+fn without_the_state_directory_a_run_ends_and_does_not_make_it_anew() {
+    let desk = desk(r#"rm -rf "$state""#);
+    let home = desk.home.towline();
+    assert_ends(&desk, &["--check", "true"], &home.display().to_string());
+    assert!(!home.exists(), "{:?}", desk.state());
+}
+
+#[test]
+fn without_the_database_a_run_ends() {
+    let desk = desk(r#"rm -f "$state"/towline.db*"#);
+    let database = desk.home.towline().join("towline.db");
+    assert_ends(&desk, &["--check", "true"], &database.display().to_string());
+    assert!(!database.exists());
+}
+
+#[test]
+fn without_the_logs_of_attempts_a_run_ends_and_the_goal_can_be_resumed() {
+    let desk = desk(r#"if mkdir "$HOME/once"; then rm -rf "$state/attempts"; else exit 1; fi"#);
+    let attempts = desk.home.towline().join("attempts");
+    assert_ends(&desk, &["--check", "true"], &attempts.display().to_string());
+    let goal = desk.only_goal();
+    let resumed = desk.towline(["run", "--goal", &goal]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+}
+
+#[test]
+fn without_its_workspace_a_run_ends() {
+    let desk = desk(r#"rm -rf "$state/workspaces""#);
+    let workspaces = desk.home.towline().join("workspaces");
+    assert_ends(&desk, &["--check", "true"], &workspaces.display().to_string());
+}
+
+#[test]
+fn a_check_that_removes_the_state_directory_ends_the_run() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    let home = desk.home.towline();
+    let remove = format!("rm -rf '{}'; sleep 600", home.display());
+    assert_ends(&desk, &["--check", &remove], &home.display().to_string());
+    assert!(!home.exists());
+}
