@@ -148,9 +148,15 @@ impl From<EngineError> for Failure {
                 }
             }
             error @ EngineError::StateGone { .. } => Self::internal(error.to_string()).hint(
-                "everything that ran was ended, and your repository was not touched; what was in there is lost. Find out \
-                 what removed it (the agent or a check?), then start the goal again",
+                "the goals, logs and workspaces in it are lost; your repository is as it was. Find out what removed it (the \
+                 agent or one of the checks?), then start the goal again",
             ),
+            error @ EngineError::GoalFilesGone { goal, .. } => {
+                let id = goal.short();
+                Self::internal(error.to_string()).hint(format!(
+                    "find out what removed it (the agent or one of the checks?), then resume the goal: towline run --goal {id}"
+                ))
+            }
             error @ (EngineError::Busy { .. }
             | EngineError::Illegal { .. }
             | EngineError::PlaceTaken { .. }) => Self::usage(error.to_string()),

@@ -473,7 +473,10 @@ impl Driver {
         let attempt = self.state.phase.living_attempt();
         let attempt = attempt.map(|attempt| home.attempt(self.goal.id, attempt));
         let workspace = (!self.goal.workspace.mode.is_in_place()).then(|| home.workspace(self.goal.id));
-        self.watch.check(attempt.into_iter().chain(workspace), certainty)
+        match self.watch.gone(attempt.into_iter().chain(workspace), certainty) {
+            Some(path) => Err(EngineError::GoalFilesGone { goal: self.goal.id, path }),
+            None => Ok(()),
+        }
     }
 
     async fn renew(&mut self) -> Result<(), EngineError> {

@@ -46,9 +46,17 @@ pub enum EngineError {
         /// The system's words.
         source: io::Error,
     },
-    /// The state directory, or something in it that is needed, is not there any more.
+    /// The state directory, or something in it without which nothing can be recorded, is not there any more.
     #[error("{} was removed or replaced while towline was using it", path.display())]
     StateGone {
+        /// What is gone.
+        path: PathBuf,
+    },
+    /// A directory of a goal is not there any more.
+    #[error("{} was removed while goal {} was running", path.display(), goal.short())]
+    GoalFilesGone {
+        /// The goal.
+        goal: GoalId,
         /// What is gone.
         path: PathBuf,
     },

@@ -72,12 +72,12 @@ impl GoalWatch {
         }
     }
 
-    /// Fails when one of these directories was there before and is gone.
-    pub(crate) fn check(
+    /// One of these directories that was there before and is gone.
+    pub(crate) fn gone(
         &mut self,
         directories: impl IntoIterator<Item = PathBuf>,
         certainty: Certainty,
-    ) -> Result<(), EngineError> {
+    ) -> Option<PathBuf> {
         let mut missing = None;
         for directory in directories {
             let is_there = fs::symlink_metadata(&directory).is_ok_and(|about| about.is_dir());
@@ -87,15 +87,9 @@ impl GoalWatch {
                 missing = Some(directory);
             }
         }
-        match (missing, &self.missing) {
-            (Some(path), before) if certainty == Certainty::Once || before.as_ref() == Some(&path) => {
-                Err(EngineError::StateGone { path })
-            }
-            (missing, _) => {
-                self.missing = missing;
-                Ok(())
-            }
-        }
+        let before = std::mem::replace(&mut self.missing, missing.clone());
+        let is_certain = certainty == Certainty::Once || before == missing;
+        missing.filter(|_| is_certain)
     }
 }
 
@@ -130,7 +124,7 @@ mod tests {
     fn a_directory_of_a_goal_counts_as_gone_at_the_second_look_or_when_it_is_needed() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let directory = dir.path().join("attempt");
-        let look = |watch: &mut GoalWatch, certainty| watch.check([directory.clone()], certainty).is_ok();
+        let look = |watch: &mut GoalWatch, certainty| watch.gone([directory.clone()], certainty).is_none();
         for certainty in [Certainty::Twice, Certainty::Once] {
             let mut watch = GoalWatch::default();
             assert!(look(&mut watch, Certainty::Once), "it was never there");
