@@ -9,6 +9,9 @@ use std::path::Path;
 
 use towline_process::LogReader;
 
+/// How much of the log is read: far more than anybody says to an agent.
+const LONGEST: usize = 256 << 20;
+
 /// The lines that an agent was sent before.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
@@ -25,7 +28,8 @@ impl Sent {
     pub(crate) fn read(dir: &Path) -> Self {
         let mut reader = LogReader::input(dir, 0);
         let mut bytes = Vec::new();
-        while let Ok(chunk) = reader.read()
+        while bytes.len() < LONGEST
+            && let Ok(chunk) = reader.read()
             && !chunk.is_empty()
         {
             bytes.extend_from_slice(chunk);

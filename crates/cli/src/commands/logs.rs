@@ -106,7 +106,8 @@ fn copy(reader: &mut LogReader, directory: &Path) -> Result<(), Failure> {
     loop {
         let chunk = reader.read();
         let chunk = chunk.map_err(|error| {
-            Failure::internal(format!("cannot read the log in {}: {error}", directory.display()))
+            let log = directory.join(Stream::Stdout.file_name());
+            Failure::internal(format!("cannot read {}: {error}", log.display()))
         })?;
         if chunk.is_empty() {
             return Ok(());
