@@ -459,8 +459,8 @@ impl Driver {
     /// An attempt that has begun has a directory.
     fn expect_attempt_of(&mut self, incoming: &[Incoming]) {
         let has_begun = |news: &&Incoming| matches!(news.event, Event::AttemptStarted | Event::Agent { .. });
-        let attempts = incoming.iter().filter(has_begun).filter_map(|news| news.stamp.attempt);
-        if let Some(attempt) = attempts.last() {
+        let mut attempts = incoming.iter().filter(has_begun).filter_map(|news| news.stamp.attempt);
+        if let Some(attempt) = attempts.next_back() {
             self.watch.expect(self.shared.home.attempt(self.goal.id, attempt));
         }
     }
