@@ -21,6 +21,9 @@ use crate::stop::Stop;
 use crate::validate::validate;
 use crate::{CheckError, leftovers, sections};
 
+/// How many ignored files a verdict names.
+const MOST_IGNORED: usize = 8;
+
 /// The longest part of a check's name in the name of its directory.
 const NAME_IN_PATH: usize = 40;
 
@@ -87,6 +90,9 @@ pub async fn run(
     let _ = blocking(move || Ok(checkout.remove()?)).await;
     let (checks, mut notes) = judged?;
     notes.extend(run.environment.note_on(&checks));
+    if checks.iter().any(|check| !check.met) {
+        notes.extend(run.ignored_note());
+    }
     Ok(Verdict {
         candidate: run.candidate.commit.clone(),
         tree: run.candidate.tree.clone(),
@@ -97,6 +103,19 @@ pub async fn run(
 }
 
 impl CheckRun<'_> {
+    /// Work that depends on files which git ignores fails in a clean checkout, and nothing else says why.
+    fn ignored_note(&self) -> Option<String> {
+        let not_copied = |path: &&String| !self.goal.workspace.copy.contains(path);
+        let ignored = self.candidate.ignored.iter().filter(not_copied);
+        let mut names: Vec<&str> = ignored.take(MOST_IGNORED + 1).map(String::as_str).collect();
+        if names.len() > MOST_IGNORED {
+            names[MOST_IGNORED] = "…";
+        }
+        let note =
+            || format!("git ignores these files, so they are not part of the work: {}", names.join(", "));
+        (!names.is_empty()).then(note)
+    }
+
     /// Makes the checkout. The candidate's protected files must be those of the base, by objects that are proven.
     async fn check_out<F: Future<Output = ()>>(
         &self,

@@ -9,6 +9,9 @@ use towline_core::{About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, 
 use towline_engine::Home;
 use towline_store::GoalRecord;
 
+/// Without a sandbox, verdicts are protected from what an agent does to files, git's data and Towline's files.
+pub(crate) const TRUST_LEVEL: u8 = 1;
+
 /// `show --json`, and what `run --json` prints at the end.
 #[derive(Serialize)]
 pub(crate) struct GoalReport {
@@ -30,6 +33,7 @@ pub(crate) struct GoalReport {
     checks_hash: String,
     protect: Vec<String>,
     unprotect: Vec<String>,
+    trust: TrustReport,
     attempts: Vec<AttemptReport>,
     usage: UsageReport,
     budget: Map<String, Value>,
@@ -98,6 +102,16 @@ struct OriginReport {
 }
 
 /// Where the work was taken to.
+/// What protects the verdicts of a goal.
+#[derive(Serialize)]
+struct TrustReport {
+    /// The level: 1 without a sandbox.
+    level: u8,
+    sandbox: Option<String>,
+    /// Whether the agent has the user's own `.git`.
+    in_place: bool,
+}
+
 #[derive(Serialize)]
 struct MergedReport {
     into: String,
@@ -194,6 +208,11 @@ impl GoalReport {
             checks_hash: goal.checks_hash(),
             protect: goal.protect.clone(),
             unprotect: goal.unprotect.clone(),
+            trust: TrustReport {
+                level: TRUST_LEVEL,
+                sandbox: None,
+                in_place: goal.workspace.mode.is_in_place(),
+            },
             attempts: state
                 .attempts
                 .iter()

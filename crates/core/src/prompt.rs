@@ -41,6 +41,8 @@ pub enum Section {
     FailedChecks(Vec<(CheckResult, String)>),
     /// Protected paths that were put back.
     Restored(Vec<String>),
+    /// How the last verdict was reached, where that may explain it.
+    Notes(Vec<String>),
 }
 
 /// What another agent did before this one.
@@ -138,6 +140,9 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
         sections.push(Section::FailedChecks(failed.collect()));
         if !verdict.restored.is_empty() {
             sections.push(Section::Restored(verdict.restored.clone()));
+        }
+        if !verdict.notes.is_empty() {
+            sections.push(Section::Notes(verdict.notes.clone()));
         }
     }
     sections
@@ -254,6 +259,10 @@ impl Section {
             Self::FailedChecks(failed) => {
                 let parts: Vec<String> = failed.iter().map(|(result, wanted)| failure(result, wanted)).collect();
                 format!("# Checks that failed on your work\n\n{}", parts.join("\n\n"))
+            }
+            Self::Notes(notes) => {
+                let lines: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
+                format!("# About the checks\n\n{}", lines.join("\n"))
             }
             Self::Restored(paths) => format!(
                 "# Protected paths\n\nThese are protected and were put back as they were; changes to them do not \

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use towline_core::Commit;
 
-use crate::git::{OUR_ADDRESS, shown};
+use crate::git::{OUR_ADDRESS, records, shown};
 use crate::guard;
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
@@ -33,6 +33,8 @@ pub struct Candidate {
     pub uncommitted: Vec<String>,
     /// What a person should know about how the candidate came to be.
     pub warnings: Vec<String>,
+    /// Files beside tracked ones that git ignores, so that they are no part of the candidate.
+    pub ignored: Vec<String>,
 }
 
 impl Workspace {
@@ -41,9 +43,12 @@ impl Workspace {
     /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
         // Side by side, because each of them waits for git.
-        let (snapshot, parent) = std::thread::scope(|scope| {
+        let (snapshot, parent, ignored) = std::thread::scope(|scope| {
             let parent = scope.spawn(|| self.parent());
-            (self.snapshot(), finish(parent))
+            // After the walk that clears the way for git.
+            let snapshot = self.snapshot();
+            let ignored = scope.spawn(|| self.ignored_files());
+            (snapshot, finish(parent), finish(ignored))
         });
         let Parent { commit: head, tree: head_tree, mut warnings } = parent?;
         let snapshot = snapshot?;
@@ -60,6 +65,13 @@ impl Workspace {
         let mut uncommitted: Vec<String> = changed.iter().map(|path| shown(path)).collect();
         uncommitted.retain(|path| !restored.contains(path));
         warnings.extend(snapshot.warnings);
+        let in_clone = self.clone_changes();
+        if !in_clone.is_empty() {
+            warnings.push(format!(
+                "the agent changed in its clone, without effect elsewhere: {}",
+                in_clone.join(", ")
+            ));
+        }
         if self.is_in_place() && !restored.is_empty() {
             warnings.push(format!(
                 "protected paths are judged as they were, but stay changed in your files: {}",
@@ -81,7 +93,17 @@ impl Workspace {
         if commit != *self.base() {
             repo.keep(&reference, &commit)?;
         }
-        Ok(Candidate { commit, head, tree, restored, uncommitted, warnings })
+        Ok(Candidate { commit, head, tree, restored, uncommitted, warnings, ignored: ignored? })
+    }
+}
+
+impl Workspace {
+    /// Files that are ignored, without those in directories that are ignored as a whole.
+    fn ignored_files(&self) -> Result<Vec<String>, WorkspaceError> {
+        let git = self.repository().git().with_work_tree(self.path());
+        let options = ["--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+        let listing = git.command("ls-files").args(options).run()?;
+        Ok(records(&listing).filter(|path| !path.ends_with(b"/")).map(shown).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::copy::CopyPlan;
 use crate::paths::{is_there, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
-use crate::{Repository, Workspace, WorkspaceError, embedded, legacy};
+use crate::{Repository, Workspace, WorkspaceError, clone_report, embedded, legacy};
 
 /// The mark in our own repository about the workspace, and what it says.
 const MARK: &str = "towline-workspace";
@@ -90,6 +90,7 @@ impl Maker<'_> {
         let on = On::Branch(branch, base);
         let borrowed = vec![self.users.objects()];
         lent?.write(&self.path.join(".git"), &on, borrowed, settings, &self.own.index())?;
+        clone_report::remember(&self.own, &self.path.join(".git"))?;
         self.refuse_unignored()?;
         let warnings = self.files.carry_out(&self.path)?;
         self.set_mark(READY)?;

@@ -142,7 +142,9 @@ impl Repository {
 
     fn diff_trees(&self, format: &[&str], from: &str, to: &str) -> Result<Vec<u8>, WorkspaceError> {
         let options = ["-r", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"];
-        self.git().command("diff-tree").args(options).args(format).args([from, to]).run()
+        // Attributes that mark files as binary are those that they began with, not those of the work.
+        let git = self.git().with_attributes_of(from);
+        git.command("diff-tree").args(options).args(format).args([from, to]).run()
     }
 }
 

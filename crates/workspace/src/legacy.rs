@@ -8,7 +8,7 @@ use crate::create::base_ref;
 use crate::git::Git;
 use crate::private_clone::On;
 use crate::repository::find_commit;
-use crate::{Repository, WorkspaceError, WorkspacePlan, worktrees};
+use crate::{Repository, WorkspaceError, WorkspacePlan, clone_report, worktrees};
 
 /// Makes a private clone of the worktree at `path`. Whether there was one. The files stay as they are.
 pub(crate) fn convert(
@@ -32,6 +32,7 @@ pub(crate) fn convert(
     }
     let on = On::Branch(&plan.branch, &head);
     users.lend()?.write(&dot_git, &on, vec![users.objects()], &plan.settings, &own.index())?;
+    clone_report::remember(own, &dot_git)?;
     worktrees::forget(&linked)?;
     let branch = format!("refs/heads/{}", plan.branch);
     if users.find_commit(&branch)?.as_ref() == Some(&head) {

@@ -12,6 +12,7 @@
 
 mod agent_head;
 mod candidate;
+mod clone_report;
 mod compare;
 mod copy;
 mod create;

@@ -228,6 +228,7 @@ impl Repository {
             restored: Vec::new(),
             uncommitted: Vec::new(),
             warnings: Vec::new(),
+            ignored: Vec::new(),
         })
     }
 

@@ -9,7 +9,7 @@ use crate::args::Show;
 use crate::context::Context;
 use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
-use crate::report::GoalReport;
+use crate::report::{GoalReport, TRUST_LEVEL};
 use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits};
 use crate::{
     find,
@@ -35,6 +35,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
         facts.push(("workspace", format!("{}{mode}", workspace.path)));
     }
+    facts.push(("trust", format!("level {TRUST_LEVEL}, no sandbox")));
     facts.extend(about(&record.goal));
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),

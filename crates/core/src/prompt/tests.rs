@@ -197,6 +197,24 @@ These are protected and were put back as they were; changes to them do not count
 }
 
 #[test]
+fn notes_on_a_verdict_follow_the_failures() {
+    let notes = vec!["git ignores these files, so they are not part of the work: a.log".to_owned()];
+    let verdict = Verdict { notes, ..verdict("t1", vec![red("tests", "")]) };
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+# About the checks
+
+- git ignores these files, so they are not part of the work: a.log";
+    assert_eq!(told_after(goal(), verdict), expected);
+}
+
+#[test]
 fn a_cold_start_after_a_refused_resume_hears_everything() {
     let restored = vec!["tests/a.rs".to_owned()];
     let verdict = Verdict { restored, ..verdict("t1", vec![red("tests", "1 failed")]) };
