@@ -108,7 +108,7 @@ async fn logs_that_cannot_be_read_do_not_keep_a_check_from_failing() {
     let bench = bench.with_checks(&[&run]);
     let results = bench.results().await;
     assert_eq!((results[0].met, results[0].exit_code), (false, Some(1)));
-    assert!(results[0].evidence.contains("it is not a regular file"), "{results:?}");
+    assert!(results[0].evidence.contains("not a regular file"), "{results:?}");
 }
 
 #[tokio::test]
