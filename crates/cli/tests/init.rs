@@ -105,7 +105,8 @@ fn a_fresh_pytest_project_works_unchanged() {
     write_pytest_project(&desk, "");
     init_then_run(&desk);
     let text = desk.project.read("towline.toml");
-    assert!(text.contains("paths = [\"tests/**\", \"towline.toml\", \".gitattributes\"]"), "{text}");
+    let protected = ["tests/**", "**/conftest.py", "pyproject.toml#tool.pytest"];
+    assert!(protected.iter().all(|path| text.contains(&format!("\n    \"{path}\",\n"))), "{text}");
 }
 
 fn write_pytest_project(desk: &Desk, folder: &str) {
@@ -208,7 +209,11 @@ fn what_was_found_is_told_to_people_and_to_programs() {
             {"name": "web: npm test", "run": "cd web && npm test"},
         ])
     );
-    assert_eq!(report["protect"], json!(["web/tests/**", "towline.toml", ".gitattributes"]));
+    let protected = report["protect"].as_array().expect("paths");
+    assert_eq!(protected[0], "web/tests/**");
+    for path in ["web/package.json#scripts", "**/.npmrc", "**/*_test.go", "**/go.mod#replace"] {
+        assert!(protected.contains(&json!(path)), "{path} is not in {protected:?}");
+    }
     assert_eq!(report["agents"][0]["name"], "claude");
 
     let ran = init(&desk);
