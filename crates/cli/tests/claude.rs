@@ -57,7 +57,10 @@ fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done()
     assert_eq!(of_attempts("exit_code"), [0, 0]);
     assert_eq!(attempts[0]["session"], attempts[1]["session"]);
     assert_eq!(attempts[0]["verdict"]["met"], false);
-    assert_eq!(attempts[0]["verdict"]["checks"][0]["evidence"], "looking for the motto\n");
+    let evidence = attempts[0]["verdict"]["checks"][0]["evidence"].as_str().expect("evidence");
+    // The check did not get what is the agent's, and says so.
+    assert!(evidence.starts_with("looking for the motto\n\nnote: "), "{evidence}");
+    assert!(evidence.contains("ANTHROPIC_API_KEY"), "{evidence}");
     assert_eq!(attempts[1]["verdict"]["met"], true);
     assert_eq!(attempts[1]["verdict"]["candidate"], report["candidate"]);
     assert_eq!(attempts[1]["text"], "Corrected.");

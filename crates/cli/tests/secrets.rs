@@ -262,7 +262,8 @@ fn the_values_of_copied_files_are_hidden_and_a_fifo_is_named() {
     desk.project.commit("settings");
     desk.project.write(".env", "SERVICE=copied-value-41d7\nNODE_ENV=development\n");
     desk.project.write("settings.json", "{\"apiKey\": \"copied-key-41d8\", \"name\": \"plain-name-41d9\"}\n");
-    let fifo = std::process::Command::new("mkfifo").arg(desk.project.path().join("pipe.env")).status();
+    let fifo =
+        towline_testkit::scratch::clean_command("mkfifo").arg(desk.project.path().join("pipe.env")).status();
     assert!(fifo.is_ok_and(|status| status.success()));
 
     let check = format!("{all}; exit 1");
