@@ -35,12 +35,9 @@ fn idle() {
     let mut towline = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("towline starts");
     let marker = desk.home.marker();
     let shim = wait_for_some(LIMIT, "the supervisor", || {
-        let all = processes_with(&marker);
-        all.iter().find(|found| found.command.starts_with("sleep "))?;
-        let shim = all
-            .iter()
-            .find(|found| found.command.starts_with(PROGRAM) && found.command.contains(" shim "))?;
-        Some(shim.pid)
+        processes_with(&marker).iter().find(|found| found.command.starts_with("sleep "))?;
+        let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
+        towline_process::shim_process(&dir).expect("its identity").map(|supervisor| supervisor.pid)
     });
     // What was to be done at the start is done when nobody has worked for a while.
     let engine = towline.id();
@@ -114,10 +111,15 @@ fn work_of(pid: u32) -> Work {
     Work { ticks, switches: switches.sum() }
 }
 
-/// The memory of a process in bytes, with its share of what it shares.
+/// The memory of a process in bytes, with its share of what it shares. Of a process that refuses to be looked at, only root can
+/// read that; for others it is all that it has in memory.
 fn pss_of(pid: u32) -> f64 {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process");
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).expect("its share");
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+    let (text, field) = match read("smaps_rollup") {
+        Ok(rollup) => (rollup, "Pss:"),
+        Err(_) => (read("status").expect("a process"), "VmRSS:"),
+    };
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).expect("its share");
     let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number");
     kib * 1024.0
 }

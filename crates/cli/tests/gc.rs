@@ -133,7 +133,7 @@ fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
         store: Arc::clone(store),
         clock: Arc::new(SystemClock),
         agents: BTreeMap::new(),
-        shim: ShimProgram { path: PathBuf::from("none"), args: Vec::new() },
+        shim: ShimProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
         environment: BTreeMap::new(),
         tools: Vec::new(),
         slots: 1,

@@ -387,11 +387,11 @@ fn a_tree_that_lost_its_shim_is_gone_before_the_next_attempt_starts() {
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let marker = desk.home.marker();
     let shim = wait_for_some(LIMIT, "the tree to stand", || {
-        let found = processes_with(&marker);
-        found.iter().find(|process| process.command.starts_with("sleep 987"))?;
-        found.iter().find(|process| process.command.contains(" shim ")).map(|process| process.pid)
+        processes_with(&marker).iter().find(|process| process.command.starts_with("sleep 987"))?;
+        let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
+        towline_process::shim_process(&dir).expect("its identity")
     });
-    let shim = i32::try_from(shim).ok().and_then(Pid::from_raw).expect("a pid");
+    let shim = i32::try_from(shim.pid).ok().and_then(Pid::from_raw).expect("a pid");
     kill_process(shim, Signal::KILL).expect("the shim is killed");
     let goal = desk.only_goal();
     wait_for(LIMIT, "the goal to sleep", || desk.show(&goal)["phase"] == "sleeping");

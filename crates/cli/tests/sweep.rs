@@ -125,16 +125,13 @@ fn an_agent_that_may_be_taken_up_again_is_left_alone_and_other_ones_of_its_goal_
     let (towline, goal) = working(&desk);
     kill(towline);
     let stray = Stray::start(&desk, &goal, 9);
-    let agents = format!("TOWLINE_GOAL={goal}");
-    let before = processes_with(&agents);
-    assert!(!before.is_empty(), "the agent went down with towline");
+    let dir = desk.home.towline().join(format!("attempts/{goal}/1"));
+    let supervisor = || towline_process::shim_process(&dir).expect("its identity");
+    let before = supervisor();
+    assert!(before.is_some(), "the agent went down with towline");
     run_a_goal(&desk);
     stray.assert_ended();
-    let supervisor = |found: &[towline_testkit::scratch::Found]| {
-        found.iter().find(|process| process.command.contains(" shim ")).cloned()
-    };
-    assert!(supervisor(&before).is_some(), "{before:?}");
-    assert_eq!(supervisor(&processes_with(&agents)), supervisor(&before));
+    assert_eq!(supervisor(), before);
 
     let cancelled = desk.towline(["cancel", &goal]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");

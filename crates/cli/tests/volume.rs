@@ -62,15 +62,23 @@ fn watch(desk: &Desk, mut towline: Child) -> (Ran, BTreeMap<String, u64>) {
     let deadline = Instant::now() + LIMIT;
     while towline.try_wait().expect("waited").is_none() {
         assert!(Instant::now() < deadline, "towline does not come to its end");
-        for found in processes_with(&marker).into_iter().filter(|found| found.command.starts_with(program)) {
+        let ours = processes_with(&marker).into_iter().filter(|found| found.command.starts_with(program));
+        let supervisors = supervisors(desk).map(|pid| (format!("{program} shim ."), pid));
+        for (command, pid) in ours.map(|found| (found.command, found.pid)).chain(supervisors) {
             // One that has just ended has no peak to show any more.
-            if let Some(peak) = peak_of(found.pid) {
-                peaks.insert(found.command, peak);
+            if let Some(peak) = peak_of(pid) {
+                peaks.insert(command, peak);
             }
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     (Ran::from(towline.wait_with_output().expect("its output")), peaks)
+}
+
+/// The supervisors of first attempts; their environment, by which others are found, cannot be read.
+fn supervisors(desk: &Desk) -> impl Iterator<Item = u32> {
+    let goals = std::fs::read_dir(desk.home.towline().join("attempts")).into_iter().flatten().flatten();
+    goals.filter_map(|goal| Some(towline_process::shim_process(&goal.path().join("1")).ok()??.pid))
 }
 
 /// The largest resident set so far without the pages of files, in bytes.

@@ -29,20 +29,23 @@ pub struct ShimProgram {
     pub path: PathBuf,
     /// What comes before the directory, such as `shim`.
     pub args: Vec<String>,
+    /// How lists of processes name it, if not by its path.
+    pub shown: Option<PathBuf>,
 }
 
 impl ShimProgram {
     /// The program that runs now, whose file is `path`. A file that was replaced or deleted since changes nothing, where the
     /// system allows that.
     pub fn running(path: &Path, args: Vec<String>) -> Self {
-        Self { path: THIS_PROGRAM.map_or_else(|| path.to_owned(), PathBuf::from), args }
+        let shown = Some(path.to_owned());
+        Self { path: THIS_PROGRAM.map_or_else(|| path.to_owned(), PathBuf::from), args, shown }
     }
 
     fn command(&self) -> Command {
         #[expect(clippy::disallowed_methods, reason = "this crate starts the supervisors")]
         let mut command = Command::new(&self.path);
-        if THIS_PROGRAM.is_some_and(|this| self.path == Path::new(this)) {
-            command.arg0("towline");
+        if let Some(shown) = &self.shown {
+            command.arg0(shown);
         }
         // Not the path: whoever is supervised can read the arguments.
         command.args(&self.args).arg(".");

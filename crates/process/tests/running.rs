@@ -226,6 +226,7 @@ async fn the_program_gets_default_signals_its_own_session_and_the_starters_umask
             "umask 027; trap '' INT HUP QUIT TERM PIPE; exec \"$0\" \"$1\"".to_owned(),
             common::shim_program().path.to_str().unwrap().to_owned(),
         ],
+        shown: None,
     };
     let mut shim = run.start().await;
     assert_eq!(exit_of(&mut shim).await.code, Some(0));
@@ -284,6 +285,7 @@ async fn a_shim_that_cannot_start_says_why() {
     run.program = ShimProgram {
         path: "/bin/sh".into(),
         args: vec!["-c".to_owned(), "echo out of order >&2; exit 1".to_owned()],
+        shown: None,
     };
     match run.try_start().await {
         Err(ProcessError::ShimFailed { log, .. }) => assert_eq!(log, "out of order"),

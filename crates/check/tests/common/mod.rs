@@ -114,7 +114,7 @@ impl Bench {
     }
 
     pub(crate) fn shim(&self) -> ShimProgram {
-        ShimProgram { path: shim_program(), args: Vec::new() }
+        ShimProgram { path: shim_program(), args: Vec::new(), shown: None }
     }
 
     /// A file outside every checkout that commands and the test can both see.

@@ -98,7 +98,7 @@ impl Drop for Run {
 }
 
 pub(crate) fn shim_program() -> ShimProgram {
-    ShimProgram { path: env!("CARGO_BIN_EXE_towline-shim").into(), args: Vec::new() }
+    ShimProgram { path: env!("CARGO_BIN_EXE_towline-shim").into(), args: Vec::new(), shown: None }
 }
 
 /// Waits for a future, but not for ever. It must be one that may move between threads, as tasks do.
