@@ -65,10 +65,13 @@ impl Integrity {
             return Ok(());
         }
         let (checkout, protect) = (Arc::clone(&self.checkout), self.protect.clone());
+        // Directories that setup makes before any work.
+        let known = self.setup_changes.keys().filter(|path| path.ends_with('/'));
+        let known: BTreeSet<Vec<u8>> = known.map(|path| path.clone().into_bytes()).collect();
         let differences = blocking(move || {
             Ok(match scope {
-                Scope::All => checkout.differences(&protect)?,
-                Scope::Protected => checkout.protected_differences(&protect)?,
+                Scope::All => checkout.differences(&protect, &known)?,
+                Scope::Protected => checkout.protected_differences(&protect, &known)?,
             })
         })
         .await?;

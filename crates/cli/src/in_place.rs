@@ -82,6 +82,10 @@ fn keep(
 ) -> Result<Before, Failure> {
     let home = context.home()?;
     let history = home.history(goal);
+    if let Some(parent) = history.parent() {
+        towline_files::create_private_dir(parent)
+            .map_err(|error| Failure::internal(format!("cannot create {}: {error}", parent.display())))?;
+    }
     let own = match repository {
         Some(repository) => repository.resolve("HEAD").and_then(|head| repository.own(&history, &head, git)),
         None => Repository::create_own(folder, &history, git),
@@ -90,6 +94,8 @@ fn keep(
     kept.map_err(|error| {
         // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
         let _ = home.remove(&history);
+        // Only when nothing else is in it.
+        let _ = history.parent().map(std::fs::remove_dir);
         error.into()
     })
 }

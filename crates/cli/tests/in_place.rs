@@ -126,7 +126,7 @@ fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_i
 }
 
 #[test]
-fn in_a_repository_there_is_no_worktree_and_no_branch_and_what_was_dirty_is_the_base() {
+fn in_a_repository_there_is_no_clone_and_no_branch_and_what_was_dirty_is_the_base() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > bug"));
     desk.project.write("bug", "broken\n");
     desk.project.commit("a bug");
@@ -142,7 +142,7 @@ fn in_a_repository_there_is_no_worktree_and_no_branch_and_what_was_dirty_is_the_
         "--json",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("no worktree, no branch and nothing to merge"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no clone, no branch and nothing to merge"), "{}", ran.stderr);
     let report = ran.json();
     assert_eq!(desk.project.read("bug"), "fixed\n");
     let base = report["base"].as_str().expect("a base");

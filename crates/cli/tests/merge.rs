@@ -74,7 +74,7 @@ fn a_proven_commit_is_merged_from_anywhere_told_everywhere_and_merged_once() {
     let merged = &report["merged"];
     assert_eq!((&merged["into"], &merged["commit"]), (&json!("main"), &json!(candidate)), "{report}");
     assert_eq!(report["phase"], "done");
-    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"]);
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["published", "claimed", "merged"]);
     assert_eq!(desk.towline(["ls", "--json"]).json()[0]["merged"]["into"], "main");
     assert!(desk.towline(["ls"]).stdout.contains("done, merged"));
     assert!(desk.towline(["show", &goal]).stdout.contains("merged into main"));
@@ -83,7 +83,11 @@ fn a_proven_commit_is_merged_from_anywhere_told_everywhere_and_merged_once() {
     let again = merge(&desk, &goal, &[]);
     assert_eq!((again.code, head(&desk)), (Some(0), candidate), "{again:?}");
     assert!(again.stdout.contains("already"), "{}", again.stdout);
-    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"], "nothing new is recorded");
+    assert_eq!(
+        kinds_after_the_end(&desk, &goal),
+        ["published", "claimed", "merged"],
+        "nothing new is recorded"
+    );
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn a_merge_with_newer_work_is_checked_before_the_branch_moves() {
     }
     assert_eq!(desk.project.git(["log", "-1", "--format=%an"]), "Test", "the user's commit");
     assert_eq!(desk.project.git(["status", "--porcelain"]), "");
-    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "verified", "merged"]);
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["published", "claimed", "verified", "merged"]);
 }
 
 #[test]
@@ -121,7 +125,8 @@ fn a_merge_on_which_the_checks_fail_is_refused_with_the_evidence_and_may_be_insi
     assert!(refused.stderr.contains("not merged"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--no-verify"), "{}", refused.stderr);
     assert_eq!(desk.show(&goal)["merged"], Value::Null);
-    assert_eq!(desk.project.git(["worktree", "list"]).lines().count(), 2, "no checkout is left");
+    let checkouts = std::fs::read_dir(desk.home.towline().join("verify")).expect("the directory");
+    assert_eq!(checkouts.count(), 0, "no checkout is left");
 
     let insisted = merge(&desk, &goal, &["--no-verify", "--json"]);
     assert_eq!(insisted.code, Some(0), "{insisted:?}");
@@ -243,7 +248,7 @@ fn a_merge_is_recorded_whatever_a_hook_does_after_it() {
     let merged = merge(&desk, &goal, &[]);
     assert_eq!(merged.code, Some(0), "{merged:?}");
     assert_eq!(desk.project.git(["log", "-1", "--format=%s"]), "hooked");
-    assert_eq!(kinds_after_the_end(&desk, &goal), ["claimed", "merged"]);
+    assert_eq!(kinds_after_the_end(&desk, &goal), ["published", "claimed", "merged"]);
     assert_eq!(desk.show(&goal)["merged"]["commit"], desk.show(&goal)["candidate"]);
 }
 

@@ -139,8 +139,8 @@ fn a_removal_that_was_cut_off_is_finished_by_the_next() {
     let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
     // As a removal leaves it that was killed after its first steps.
     desk.project.git(["update-ref", &format!("refs/towline/removed/{goal}/candidate"), &candidate]);
-    desk.project.git(["worktree", "remove", "--force", &workspace]);
-    desk.project.git(["update-ref", "-d", &format!("refs/towline/{goal}/candidates/1")]);
+    std::fs::remove_dir_all(&workspace).expect("removed");
+    desk.project.git(["update-ref", "-d", &format!("refs/towline/{goal}/published")]);
     let removed = desk.towline(["rm", &goal]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert_eq!(traces(&desk, &goal), [format!("refs/towline/removed/{goal}/candidate")]);
@@ -204,7 +204,7 @@ fn a_link_to_the_users_checkout_in_the_place_of_the_worktree_costs_nobody_anythi
     for args in [&["gc"][..], &["rm", &goal], &["rm", "--force", &goal]] {
         let ran = desk.towline(args);
         let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said.contains("there is a link or a file in its place"), "{args:?}: {ran:?}");
+        assert!(said.contains("there is a symlink or a file in its place"), "{args:?}: {ran:?}");
         assert_eq!(desk.project.read("fix.txt"), "fixed\n");
     }
     std::fs::remove_file(&workspace).expect("removed");

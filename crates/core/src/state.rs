@@ -232,8 +232,8 @@ pub struct WorkspaceBinding {
     pub branch: Option<String>,
     /// The commit it started from.
     pub base: Commit,
-    /// Tracked files that setup changes before any work, with the id of what they hold then; none for those that it
-    /// deletes.
+    /// What setup changes before any work: tracked files and files in protected places, with the id of what they hold then
+    /// (none for those that it deletes), and directories that it makes, with a slash at their end.
     #[serde(default)]
     pub setup_changes: BTreeMap<String, Option<String>>,
 }

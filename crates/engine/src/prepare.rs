@@ -123,6 +123,10 @@ pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), String> {
         return Ok(());
     }
     let (home, goal) = (home.clone(), goal.clone());
+    let workspace = home.workspace(goal.id);
+    if !workspace.exists() {
+        return Err(format!("its workspace {} is gone; start a new goal", workspace.display()));
+    }
     let refreshed =
         tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.forget_gone_refs());
     refreshed.await.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())

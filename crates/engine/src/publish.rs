@@ -1,4 +1,4 @@
-//! What an ended goal leaves in the user's repository: a branch at its last candidate.
+//! What an ended goal leaves in the user's repository: a branch at its last candidate, or a ref where it worked in place.
 
 use tokio::task::spawn_blocking;
 use towline_core::{Commit, Goal, GoalState, Phase, WorkspaceBinding};
@@ -14,11 +14,14 @@ pub(crate) async fn publish(
     state: &GoalState,
     binding: WorkspaceBinding,
 ) -> Result<Option<(String, Commit)>, String> {
-    let Some(branch) = binding.branch.clone() else { return Ok(None) };
     let (home, goal, state) = (home.clone(), goal.clone(), state.clone());
     let published = spawn_blocking(move || -> Result<_, WorkspaceError> {
         let Some(commit) = work_of(&home, &goal, &state, &binding)? else { return Ok(Ok(None)) };
         let own = repository_of(&home, &goal)?;
+        let Some(branch) = binding.branch else {
+            own.publish(&commit, &format!("refs/towline/{}/published", goal.id))?;
+            return Ok(Ok(None));
+        };
         if !own.publish_branch(&goal.id.to_string(), &branch, &commit)? {
             let name = format!("refs/towline/{}/published", goal.id);
             return Ok(Err(format!("{branch} is yours or in use; the work is at {name}")));

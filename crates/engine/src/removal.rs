@@ -105,7 +105,14 @@ impl Custody {
                 return Err(error);
             }
         };
+        let (home, goal) = (self.home().clone(), self.record.goal.id);
         self.forget().await?;
+        // Last of all: as long as the goal is stored, its repository says what a removal that was cut off has to go on with.
+        if removed.left.files.is_none() {
+            let history = home.history(goal);
+            let gone = spawn_blocking(move || remove(&home, history)).await;
+            gone.map_err(|_| EngineError::DriverLost { goal })??;
+        }
         Ok(removed)
     }
 }
@@ -117,7 +124,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         return Err(RemovalError::Alive { dir });
     }
     let mut removed = Removed::default();
-    let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal)];
+    let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal), home.history(goal)];
     let bytes: u64 = places.iter().map(|place| size_of(place)).sum();
     let remains = remains(home, record)?;
     let repository = repository_of(home, &record.goal).and_then(|repository| {
@@ -144,9 +151,6 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             removed.left = repository.remove_workspace(&remains)?;
             remove(home, home.verification(goal))?;
             repository.remove_refs(&remains.goal)?;
-            if removed.left.files.is_none() {
-                remove(home, home.history(goal))?;
-            }
         }
         (Err(_), _) => {
             // Nobody can tell what is in it, so it stays.
@@ -178,7 +182,7 @@ fn leave_in_place(
         let candidate = record.state.candidate.as_ref();
         removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
         repository.remove_refs(&id.to_string())?;
-        remove(home, home.history(*id))?;
+        return Ok(removed);
     }
     removed.left.files = Some(home.history(*id)).filter(|history| history.exists());
     Ok(removed)

@@ -77,7 +77,8 @@ impl Comparison {
             let expected = comparison.expected.get(path).map(|entry| &entry.id);
             expected.is_none() || turned_back.get(path) != expected
         });
-        found.extend(comparison.added(top, protect)?);
+        found.extend(comparison.added(top, protect, &BTreeSet::new())?);
+        found.extend(comparison.new_directories(top)?.into_iter().map(|path| (path, Found::Added(None))));
         Ok(found)
     }
 
@@ -143,18 +144,15 @@ impl Comparison {
         Ok((now != entry.id || !same_mode).then_some(Found::Changed(Some(now))))
     }
 
-    /// Files in protected places that are not in the commit. What is below a directory of which the commit has nothing,
-    /// like installed packages and build output, does not count.
+    /// Files in protected places that are not in the commit. What is below a directory at the top of which the commit has
+    /// nothing, like installed packages and build output, does not count, and neither do the directories that are `known`.
     pub(crate) fn added(
         &self,
         top: &Path,
         protect: &Protect,
+        known: &BTreeSet<Vec<u8>>,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
-        let tracked_tops: BTreeSet<&[u8]> = self
-            .expected
-            .keys()
-            .filter_map(|path| path.iter().position(|byte| *byte == b'/').map(|end| &path[..end]))
-            .collect();
+        let directories = self.directories();
         let mut found = BTreeMap::new();
         let mut pending = vec![PathBuf::new()];
         while let Some(directory) = pending.pop() {
@@ -169,8 +167,8 @@ impl Comparison {
                 let path = name.as_os_str().as_bytes();
                 let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_directory {
-                    let is_meant = if is_top { tracked_tops.contains(path) } else { path != b".git" };
-                    if is_meant {
+                    let is_known = known.contains(&[path, b"/"].concat());
+                    if !is_known && (!is_top || directories.contains(path)) {
                         pending.push(name);
                     }
                 } else if !self.expected.contains_key(path) && protect.covers(&name) {
@@ -178,6 +176,39 @@ impl Comparison {
                     let id = about.ok().filter(|about| about.is_file());
                     let id = id.map(|about| id_on_disk(&entry.path(), &about, self.format)).transpose()?;
                     found.insert(path.to_vec(), Found::Added(id));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Comparison {
+    /// Directories of which the commit has something.
+    fn directories(&self) -> BTreeSet<&[u8]> {
+        let mut found = BTreeSet::new();
+        for path in self.expected.keys() {
+            let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+            found.extend(ends.map(|end| &path[..end]));
+        }
+        found
+    }
+
+    /// Directories of which the commit has nothing, below those of which it has something; each with a slash at its end.
+    fn new_directories(&self, top: &Path) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+        let mut found = Vec::new();
+        let directories = self.directories();
+        for directory in &directories {
+            let place = top.join(from_bytes(directory));
+            let entries = match fs::read_dir(&place) {
+                Ok(entries) => entries,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(WorkspaceError::io("read", &place)(error)),
+            };
+            for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                let path = [*directory, b"/", entry.file_name().as_bytes()].concat();
+                if !directories.contains(path.as_slice()) {
+                    found.push([path.as_slice(), b"/"].concat());
                 }
             }
         }

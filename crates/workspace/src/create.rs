@@ -45,6 +45,9 @@ pub fn create(users: &Repository, plan: &WorkspacePlan) -> Result<Workspace, Wor
     check_names(users, plan)?;
     users.require(&plan.base)?;
     let files = CopyPlan::new(users.root(), &plan.copy)?;
+    if let Some(parent) = plan.own.parent() {
+        towline_files::create_private_dir(parent).map_err(WorkspaceError::io("create", parent))?;
+    }
     let own = users.own(&plan.own, &plan.base, &plan.settings)?;
     let path = place_of(&plan.path);
     let maker = Maker { users, own, plan, path, files };

@@ -49,7 +49,8 @@ impl ObjectFormat {
 }
 
 impl GitDir {
-    /// Writes it to a directory, which is made if it is not there. Objects, refs and the index stay.
+    /// Writes it to a directory, which is made if it is not there, but not what it is in: that may have been removed on
+    /// purpose. Objects, refs and the index stay.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), WorkspaceError> {
         for below in ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"] {
             make_directory(&directory.join(below))?;
@@ -93,7 +94,7 @@ fn make_directory(path: &Path) -> Result<(), WorkspaceError> {
         Ok(_) => fs::remove_file(path).map_err(WorkspaceError::io("remove", path))?,
         Err(_) => {}
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(WorkspaceError::io("create", path))
+    fs::DirBuilder::new().mode(0o700).create(path).map_err(WorkspaceError::io("create", path))
 }
 
 /// Writes a file, or sees to it that there is none.
@@ -118,10 +119,8 @@ pub(crate) fn write_refs(directory: &Path, refs: &Refs) -> Result<(), WorkspaceE
     }
     put(directory, "packed-refs", Some(packed))?;
     for (name, target) in &refs.symbolic {
-        let path = directory.join(name);
-        if let Some(parent) = path.parent() {
-            make_directory(parent)?;
-        }
+        let mut parts = name.match_indices('/').map(|(end, _)| &name[..end]);
+        parts.try_for_each(|part| make_directory(&directory.join(part)))?;
         put(directory, name, Some(format!("ref: {target}\n")))?;
     }
     Ok(())

@@ -91,7 +91,8 @@ impl Workspace {
             return Err(WorkspaceError::Broken { path, what: "the directory is gone".to_owned() });
         }
         repository.require(base)?;
-        repository.keep(&base_ref(goal), base)?;
+        // In the user's repository as well, where they can look at it.
+        repository.publish(base, &base_ref(goal))?;
         let path = repository.root().to_path_buf();
         Ok(Self::from_parts(repository, goal, None, base, path, Vec::new()))
     }

@@ -122,6 +122,9 @@ impl Repository {
     /// in its own. About any other one nobody can tell what is merged.
     pub fn must_hold(&self, base: &Commit, candidate: Option<&Commit>) -> Result<(), WorkspaceError> {
         self.require(base)?;
+        if let Some(users) = self.lender() {
+            users.require(&self.committed_base(base)?)?;
+        }
         candidate.map_or(Ok(()), |candidate| self.require(candidate))
     }
 

@@ -4,7 +4,7 @@
 //! right after it was written, and again whenever somebody asks. Neighbours: `towline-check` runs commands there and decides
 //! what a difference means; `tree` proves the commit's files, `private_clone` writes the throw-away `.git`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,17 +79,26 @@ impl Verification {
     }
 
     /// All tracked files that are not as they were checked out, and files that are in a protected place without being in
-    /// the commit.
-    pub fn differences(&self, protect: &Protect) -> Result<Vec<Difference>, WorkspaceError> {
+    /// the commit, but for those in the directories that are `known`, each with a slash at its end.
+    pub fn differences(
+        &self,
+        protect: &Protect,
+        known: &BTreeSet<Vec<u8>>,
+    ) -> Result<Vec<Difference>, WorkspaceError> {
         let mut differences = self.comparison.tracked(&self.path, |_| true)?;
-        differences.extend(self.comparison.added(&self.path, protect)?);
+        differences.extend(self.comparison.added(&self.path, protect, known)?);
         Ok(described(differences))
     }
 
     /// The same for protected files alone.
-    pub fn protected_differences(&self, protect: &Protect) -> Result<Vec<Difference>, WorkspaceError> {
-        let mut differences = self.comparison.tracked(&self.path, |path| protect.covers(from_bytes(path)))?;
-        differences.extend(self.comparison.added(&self.path, protect)?);
+    pub fn protected_differences(
+        &self,
+        protect: &Protect,
+        known: &BTreeSet<Vec<u8>>,
+    ) -> Result<Vec<Difference>, WorkspaceError> {
+        let covered = |path: &[u8]| protect.covers(from_bytes(path));
+        let mut differences = self.comparison.tracked(&self.path, covered)?;
+        differences.extend(self.comparison.added(&self.path, protect, known)?);
         Ok(described(differences))
     }
 
