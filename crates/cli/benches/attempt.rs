@@ -64,7 +64,7 @@ fn main() {
     for (place, (what, _)) in PARTS.iter().enumerate() {
         Figure::new(SECTION, format!("— {what}"), middle(&|run| run.parts[place]), "ms").print();
     }
-    let beside = "once for a goal: the worktree and its branch";
+    let beside = "once for a goal: its private clone";
     Figure::new(SECTION, "the workspace", middle(&|run| run.workspace), "ms").beside(beside).print();
     let beside = "`towline run` from its start to its exit";
     Figure::new(SECTION, "the whole goal", middle(&|run| run.whole), "ms").beside(beside).print();

@@ -46,9 +46,9 @@ pub(crate) fn visible() -> clap::Command {
 pub(crate) enum Command {
     /// Drive an agent until your checks pass
     ///
-    /// The agent works in a worktree and on a branch of its own; your checkout is not touched, unless you want it to work
-    /// there (--in-place). After each attempt Towline itself runs the checks on a clean checkout of what the agent left,
-    /// and gives it what failed. The goal is done when all checks pass.
+    /// The agent works in a private clone; your checkout is not touched, unless you want it to work there (--in-place).
+    /// After each attempt Towline itself runs the checks on a clean checkout of the agent's work, and gives the agent what
+    /// failed. The goal is done when all checks pass. When it ends, its work becomes a branch in your repository.
     Run(Run),
     /// Watch a failing sample project being fixed, with nothing but this program and git
     Demo(Demo),
@@ -112,7 +112,7 @@ pub(crate) enum Command {
     /// All of them, or those at the paths that are named; ignored files are in no snapshot and stay. Your commits, branches
     /// and index stay, too. What the goal left is kept, and can be looked at with `towline diff`.
     Restore(Restore),
-    /// Remove goals with their worktrees, branches and logs, but never work that is not merged
+    /// Remove goals with their workspaces, branches and logs, but never work that is not merged
     Rm(Rm),
     /// Clear away what nobody needs any more, but never work
     Gc(Gc),
@@ -178,7 +178,7 @@ pub(crate) struct Run {
     /// Start from your uncommitted changes, too: modified, staged, deleted and untracked files, not ignored ones
     #[arg(long, conflicts_with = "goal")]
     pub(crate) include_dirty: bool,
-    /// Let the agent work in your own directory instead of a worktree; it need not be in a git repository
+    /// Let the agent work in your own directory instead of a private clone; it need not be in a git repository
     ///
     /// Nothing keeps the agent and you apart then: your files are changed right away. What was there before is kept, and
     /// `towline restore ID` puts it back.

@@ -1,6 +1,6 @@
 //! Tells a person, once per project, what an agent without limits may do there.
 //!
-//! A worktree keeps changes apart; it holds nobody back. What was told is remembered in the state directory, never in
+//! A private clone keeps changes apart; it does not confine the agent. What was told is remembered in the state directory, never in
 //! the repository.
 
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn words(name: &str, kind: Kind, mode: WorkspaceMode) -> String {
     let place = if mode.is_in_place() {
         "It works in your own folder, and nothing holds it there."
     } else {
-        "Its worktree keeps the work apart; it is no jail."
+        "Its private clone keeps the work apart; it is no jail."
     };
     let restrict = match kind {
         Kind::Command => {

@@ -63,7 +63,7 @@ fn make_old(path: &Path, age: Duration) {
 }
 
 #[test]
-fn worktrees_of_merged_goals_go_and_all_others_stay_with_the_reason() {
+fn workspaces_of_merged_goals_go_and_all_others_stay_with_the_reason() {
     let desk = desk();
     let merged = run_a_goal(&desk, "true");
     let failed = run_a_goal(&desk, "false");
@@ -73,7 +73,7 @@ fn worktrees_of_merged_goals_go_and_all_others_stay_with_the_reason() {
     fs::write(Path::new(&workspace).join("more.txt"), "not merged\n").expect("written");
 
     let dry = gc(&desk, &["--dry-run", "--json"]).json();
-    let expected = [entry("worktree", &format!("workspaces/{merged}"))];
+    let expected = [entry("workspace", &format!("workspaces/{merged}"))];
     assert_eq!(listed(&desk, &dry, "removed"), expected);
     assert!(desk.home.towline().join(format!("workspaces/{merged}")).exists(), "nothing was changed");
 

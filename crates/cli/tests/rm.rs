@@ -80,7 +80,7 @@ fn unmerged_work_is_refused_and_kept_by_force() {
 }
 
 #[test]
-fn files_that_somebody_left_in_the_worktree_are_work() {
+fn files_that_somebody_left_in_the_workspace_are_work() {
     let desk = desk();
     let goal = run_a_goal(&desk);
     assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
@@ -88,7 +88,7 @@ fn files_that_somebody_left_in_the_worktree_are_work() {
     std::fs::write(Path::new(&workspace).join("notes.txt"), "by hand\n").expect("written");
     let refused = desk.towline(["rm", &goal]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.stderr.contains("files in its worktree"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("files in its workspace"), "{}", refused.stderr);
     let forced = desk.towline(["rm", "-f", &goal]);
     assert_eq!(forced.code, Some(0), "{forced:?}");
     let kept = format!("refs/towline/removed/{goal}/work:notes.txt");
@@ -167,7 +167,7 @@ fn without_its_repository_a_goal_goes_only_by_force_and_its_files_stay() {
 }
 
 #[test]
-fn work_inside_a_submodule_keeps_the_worktree_even_by_force() {
+fn work_inside_a_submodule_keeps_the_workspace_even_by_force() {
     let desk = desk();
     let url = desk.project.path().display().to_string();
     let by_path = ["-c", "protocol.file.allow=always"];
@@ -184,7 +184,7 @@ fn work_inside_a_submodule_keeps_the_worktree_even_by_force() {
     assert!(cleared.stdout.contains("work in its submodules is nowhere else: lib"), "{}", cleared.stdout);
     let refused = desk.towline(["rm", &goal]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.stderr.contains("submodules of its worktree"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("submodules of its workspace"), "{}", refused.stderr);
     let forced = desk.towline(["rm", "--force", &goal]);
     assert_eq!(forced.code, Some(0), "{forced:?}");
     for text in ["work in its submodules is nowhere else: lib", &workspace] {
@@ -194,7 +194,7 @@ fn work_inside_a_submodule_keeps_the_worktree_even_by_force() {
 }
 
 #[test]
-fn a_link_to_the_users_checkout_in_the_place_of_the_worktree_costs_nobody_anything() {
+fn a_symlink_to_the_users_checkout_in_the_place_of_the_workspace_costs_nobody_anything() {
     let desk = desk();
     let goal = run_a_goal(&desk);
     assert_eq!(desk.towline(["merge", &goal]).code, Some(0));

@@ -1,7 +1,7 @@
 //! Clearing away what nobody needs any more: a look first ([`look`]), then the removal of exactly that
 //! ([`Engine::clear_away`]).
 //!
-//! Worktrees go only of goals that are done for good and whose work one of the user's branches has; raw logs and
+//! Workspaces go only of goals that are done for good and whose work one of the user's branches has; raw logs and
 //! conversations only when they are old and belong to nothing that may go on. Whatever is not certain stays, and it is
 //! said why. Goals themselves are removed by `removal`, never here.
 
@@ -42,7 +42,7 @@ pub struct Waste {
 /// Kinds of things that nobody needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WasteKind {
-    /// The worktree and the branch of a goal whose work is merged, or that has none.
+    /// The workspace and the branch of a goal whose work is merged, or that has none.
     Workspace,
     /// A clean checkout that was left over.
     Checkout,
@@ -60,7 +60,7 @@ impl WasteKind {
     /// The name in JSON and on screens.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Workspace => "worktree",
+            Self::Workspace => "workspace",
             Self::Checkout => "checkout",
             Self::Logs => "logs",
             Self::Session => "session",
@@ -133,7 +133,7 @@ struct Directories {
     logs: Vec<(GoalId, PathBuf)>,
     checkouts: Vec<(GoalId, PathBuf)>,
     workspaces: Vec<(GoalId, PathBuf)>,
-    /// What folders without git were like.
+    /// Towline's own repositories of goals.
     histories: Vec<(GoalId, PathBuf)>,
     sessions: Vec<PathBuf>,
 }
@@ -187,7 +187,7 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
     }
 }
 
-/// Why the worktree of an ended goal stays, if it does.
+/// Why the workspace of an ended goal stays, if it does.
 fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     let id = record.goal.id.short();
     let for_good =
@@ -233,12 +233,13 @@ fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &
     }
 }
 
-/// What folders without git were like before goals that do not exist any more, and what those made of them.
+/// Repositories of goals that do not exist any more. A removal leaves one where nothing else has what is in it: a folder
+/// without git, a repository that was gone, a workspace that was left.
 fn histories(found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
     let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
     for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {
         let why = format!(
-            "the history of a folder without git, from a goal that was removed; when you need nothing of it: rm -r '{}'",
+            "base and candidates of a goal that was removed, which may be nowhere else; if you need none of them: rm -r '{}'",
             path.display()
         );
         findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why });

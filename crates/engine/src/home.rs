@@ -86,7 +86,7 @@ impl Home {
         self.workspaces().join(goal.to_string())
     }
 
-    /// The history of a goal that works in a folder without git.
+    /// Towline's own repository of a goal, with its base and its candidates.
     pub fn history(&self, goal: GoalId) -> PathBuf {
         self.root.join("workspaces").join(format!("{goal}.git"))
     }

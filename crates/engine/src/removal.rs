@@ -1,8 +1,8 @@
 //! Removing a goal with everything that belongs to it, and never its work.
 //!
-//! The order makes every crash harmless: work that is in no branch of the user's gets a name first, then the worktree,
-//! the branch and the refs go, then the directories, and the goal's rows last. As long as the goal is stored, a second
-//! removal finds what the first has left and goes on with it.
+//! The order makes every crash harmless: work that is in no branch of the user's gets a name first, then the workspace,
+//! the branch, the refs and Towline's own repository of the goal go, then the logs, and the goal's rows last. As long as the
+//! goal is stored, a second removal finds what the first has left and goes on with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,10 +61,10 @@ pub enum RemovalError {
         work: Vec<Unmerged>,
     },
     /// Work inside its submodules, which no commit of the repository can hold, would be lost.
-    #[error("submodules of its worktree have work that nobody else has: {}", submodules.join(", "))]
+    #[error("submodules of its workspace have work that nobody else has: {}", submodules.join(", "))]
     Submodules {
         /// Where the submodules are.
-        worktree: PathBuf,
+        workspace: PathBuf,
         /// Their paths in it.
         submodules: Vec<String>,
     },
@@ -142,7 +142,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             let work = repository.unmerged(&remains)?;
             let submodules = repository.work_in_submodules(&remains)?;
             if !submodules.is_empty() && unmerged == UnmergedWork::Refuse {
-                return Err(RemovalError::Submodules { worktree: remains.path, submodules });
+                return Err(RemovalError::Submodules { workspace: remains.path, submodules });
             }
             if !work.is_empty() && unmerged == UnmergedWork::Refuse {
                 return Err(RemovalError::Unmerged { work });

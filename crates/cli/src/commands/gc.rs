@@ -15,7 +15,7 @@ use crate::output::{self, Layout};
 /// Clear away what nobody needs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Removed are: worktrees and branches of goals that are done and merged, checkouts that were left over, what is left of \
+Removed are: workspaces and branches of goals that are done and merged, checkouts that were left over, what is left of \
 goals that do not exist any more, locks and sockets of dead processes, and, when they are old, raw logs of ended goals \
 and conversations of the built-in agent. Goals stay listed: `towline rm` removes those.")]
 pub(crate) struct Gc {
@@ -93,7 +93,7 @@ fn total(findings: &Findings) -> u64 {
 fn tell(args: &Gc, older_than: Duration, findings: &Findings) {
     let verb = if args.dry_run { "would remove" } else { "removed" };
     for Waste { kind, path, bytes, .. } in &findings.waste {
-        let line = format!("{verb} {:<8} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
+        let line = format!("{verb} {:<9} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
         output::fitted(&line).iter().for_each(output::tell);
     }
     for Spared { goal, path, why } in &findings.spared {

@@ -178,7 +178,7 @@ impl Work {
     fn plan(&self, record: &GoalRecord, into: Option<&str>) -> Result<MergePlan, Failure> {
         let own = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.as_deref());
         if into.is_some() && into == own {
-            return Err(Failure::usage("this is the branch that the agent works on")
+            return Err(Failure::usage("this is the branch that the goal itself ends as")
                 .hint("name a branch of yours: --into BRANCH"));
         }
         let base = &record.goal.workspace.base;

@@ -175,9 +175,9 @@ fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
                  a private ref: towline rm --force {id}"
             ))
         }
-        RemovalError::Submodules { worktree, .. } => Failure::person(message).hint(format!(
-            "commit and push it in {}, or remove the goal and leave the worktree there: towline rm --force {id}",
-            worktree.display()
+        RemovalError::Submodules { workspace, .. } => Failure::person(message).hint(format!(
+            "commit and push it in {}, or remove the goal and leave the workspace there: towline rm --force {id}",
+            workspace.display()
         )),
         RemovalError::NoRepository { .. } => Failure::person(message).hint(format!(
             "put the repository back, or give the goal up and leave its files where they are: towline rm --force {id}"
@@ -191,7 +191,7 @@ fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
 fn described(work: &Unmerged) -> String {
     let Unmerged { kind, commit } = work;
     match kind {
-        WorkKind::Files => format!("files in its worktree (as commit {})", commit.short()),
+        WorkKind::Files => format!("files in its workspace (as commit {})", commit.short()),
         WorkKind::Branch => format!("commits on its branch (up to {})", commit.short()),
         WorkKind::Candidate => format!("the candidate {}", commit.short()),
     }

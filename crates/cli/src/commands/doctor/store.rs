@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::inspect::frames::Stored;
 use crate::inspect::rows::{Mark, Row, Section};
 
-/// Less than this is too little: worktrees, logs and the database all need room.
+/// Less than this is too little: workspaces, logs and the database all need room.
 const LOW_SPACE: u64 = 1 << 30;
 /// How many goals are named one by one.
 const NAMED: usize = 5;

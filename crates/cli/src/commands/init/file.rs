@@ -136,7 +136,7 @@ deny = [\"WebFetch\"]
     );
     format!(
         "\
-# An agent may do all that you may, outside of its worktree, too, unless you restrict it:
+# An agent may do all that you may, outside of its workspace, too, unless you restrict it:
 {}",
         commented(&example)
     )
