@@ -233,8 +233,8 @@ fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &
     }
 }
 
-/// Repositories of goals that do not exist any more. A removal leaves one where nothing else has what is in it: a folder
-/// without git, a repository that was gone, a workspace that was left.
+/// Repositories of goals that do not exist any more. A removal leaves one where nothing else has what is in it (a folder
+/// without git, a workspace that was left), or when it was killed before its last step.
 fn histories(found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
     let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
     for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {

@@ -1,8 +1,8 @@
 //! Removing a goal with everything that belongs to it, and never its work.
 //!
 //! The order makes every crash harmless: work that is in no branch of the user's gets a name first, then the workspace,
-//! the branch, the refs and Towline's own repository of the goal go, then the logs, and the goal's rows last. As long as the
-//! goal is stored, a second removal finds what the first has left and goes on with it.
+//! the branch and the refs go, then the logs, then the goal's rows, and Towline's own repository of the goal last. As long as
+//! the goal is stored, a second removal finds what the first has left and goes on with it.
 
 use std::collections::BTreeMap;
 use std::fs;
