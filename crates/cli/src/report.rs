@@ -101,7 +101,6 @@ struct OriginReport {
     by: Option<String>,
 }
 
-/// Where the work was taken to.
 /// What protects the verdicts of a goal.
 #[derive(Serialize)]
 struct TrustReport {
@@ -112,6 +111,7 @@ struct TrustReport {
     in_place: bool,
 }
 
+/// Where the work was taken to.
 #[derive(Serialize)]
 struct MergedReport {
     into: String,
