@@ -192,8 +192,11 @@ fn kill_when_there_is(folder: &str, below: &str) {
     let mut towline = start(&desk);
     let folder = desk.home.towline().join(folder);
     let is_there = || {
-        let goal = std::fs::read_dir(&folder).ok()?.next()?.ok()?;
-        goal.path().join(below).exists().then(|| goal.file_name().to_string_lossy().into_owned())
+        let entries = std::fs::read_dir(&folder).ok()?.flatten();
+        // Towline's own repository of the goal is beside its workspace.
+        let mut goals = entries.filter(|entry| !entry.file_name().to_string_lossy().ends_with(".git"));
+        let goal = goals.find(|goal| goal.path().join(below).exists())?;
+        Some(goal.file_name().to_string_lossy().into_owned())
     };
     let deadline = Instant::now() + LIMIT;
     let goal = loop {

@@ -122,6 +122,8 @@ impl Configuration {
             ("submodule.alternateerrorstrategy", "info"),
         ];
         settings.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        // For commands that need what only the user's own checkout has, like a virtual environment.
+        settings.push(("towline.checkout".to_owned(), root.display().to_string()));
         settings
     }
 

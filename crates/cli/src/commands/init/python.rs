@@ -9,7 +9,7 @@ use super::tree::{TEST_FOLDERS, Tree, above, is_python_test, join};
 pub(super) const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 
 /// The user's own checkout, as a clean checkout of the same repository finds it.
-const OWN_CHECKOUT: &str = r#"$(dirname "$(git rev-parse --path-format=absolute --git-common-dir)")"#;
+const OWN_CHECKOUT: &str = "$(git config towline.checkout || git rev-parse --show-toplevel)";
 
 /// What manages the packages of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

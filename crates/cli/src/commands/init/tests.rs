@@ -130,7 +130,7 @@ fn submodules_are_fetched_before_anything_else_is_made_ready() {
 fn the_virtual_environment_of_the_users_checkout_is_used_where_there_is_one() {
     let mut tree = Tree::of(&[("api/pyproject.toml", "pytest"), ("api/src/a.py", "")]);
     tree.add_ignored("api/.venv/bin/pytest");
-    let own = r#"$(dirname "$(git rev-parse --path-format=absolute --git-common-dir)")"#;
+    let own = "$(git config towline.checkout || git rev-parse --show-toplevel)";
     let expected = format!("cd api && PYTHONPATH=src \"{own}/api/.venv/bin/python\" -m pytest");
     assert_eq!(runs(&plan(&tree)), [expected]);
 }
