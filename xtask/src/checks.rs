@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::bench::Docs;
 use crate::{Places, command, say, setup};
 
 /// One thing that must pass.
@@ -33,6 +34,26 @@ pub(crate) fn run_all(places: &Places, runner_arguments: &[&str]) -> Result<()> 
         times.push((step.name, took));
     }
     say(&summary(&times));
+    Ok(())
+}
+
+/// Runs the cheat matrix alone, or writes its page.
+pub(crate) fn run_cheats(places: &Places, docs: Docs) -> Result<()> {
+    setup::install(places)?;
+    let mut build = command::cargo(&places.root);
+    build.args(["build", "--package", "towline-cli"]);
+    let mut tests = command::cargo(&places.root);
+    tests.args(test_runner(places)).args(["--package", "towline-cli", "--test", "cheats"]);
+    tests.env("TOWLINE_TEST_AGENTS_DIR", &places.agents);
+    if matches!(docs, Docs::Write) {
+        tests.env("TOWLINE_WRITE_CHEATS", "1").arg("page::");
+    }
+    for command in [&mut build, &mut tests] {
+        let status = command::status(command)?;
+        if !status.success() {
+            bail!("`{}` failed ({status})", command::shown(command));
+        }
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask setup`, `test`, `fuzz` and `bench`.
+//! The project's own chores: `cargo xtask setup`, `test`, `cheats`, `fuzz` and `bench`.
 //!
 //! `setup` installs what the tests need, `bench` measures, `checks` is the list of steps that must pass, `command` starts programs.
 //! Nothing here is part of the product.
@@ -22,13 +22,17 @@ The project's own chores.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents, and a
-                   pytest (agents/requirements.txt) into target/python
+  setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents, a jest
+                   (agents/jest) into target/jest and a pytest (agents/requirements.txt) into target/python;
+                   as root on Debian also the programs of the system that the tests start
   test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
                    build, tests. ARGS go to the test runner (nextest if there, else cargo test)
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
                    Feed damaged recordings to everything that reads bytes: each target for N seconds (60),
                    with a new seed that is printed. --seed repeats a run, --case one case of it
+  cheats [--write-docs]
+                   Run the hostile agents of the cheat matrix. --write-docs writes docs/cheats.md from their
+                   list instead
   bench [--write-docs]
                    Measure everything that is to be fast or small, next to what it is compared with; fails
                    when a ratio is missed. --write-docs keeps the figures in docs/performance.md
@@ -72,6 +76,11 @@ fn run(arguments: &[String]) -> Result<()> {
             &["run", "--quiet", "--profile", "fuzz", "--package", "towline-fuzzing", "--"],
             rest,
         ),
+        ["cheats"] => checks::run_cheats(&Places::find()?, Docs::Leave),
+        ["cheats", "--write-docs"] => checks::run_cheats(&Places::find()?, Docs::Write),
+        ["cheats", first, ..] => {
+            bail!("`cargo xtask cheats` takes nothing but `--write-docs`, and got `{first}`")
+        }
         ["bench"] => bench::run(&Places::find()?, Docs::Leave),
         ["bench", "--write-docs"] => bench::run(&Places::find()?, Docs::Write),
         ["bench", first, ..] => {
@@ -108,6 +117,8 @@ struct Places {
     agents: PathBuf,
     /// The virtual environment with pytest in it. The tests look for it beside the agent CLIs.
     python: PathBuf,
+    /// Where jest is installed, also beside the agent CLIs.
+    jest: PathBuf,
 }
 
 impl Places {
@@ -124,7 +135,13 @@ impl Places {
         let target =
             metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
         let target = PathBuf::from(target);
-        Ok(Self { root, agents: target.join("agents"), python: target.join("python"), target })
+        Ok(Self {
+            root,
+            agents: target.join("agents"),
+            python: target.join("python"),
+            jest: target.join("jest"),
+            target,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 const PRETENDING_NPM: &str = r#"#!/bin/sh
 [ "$1" = ci ] || exit 0
 echo "$@" >> npm.log
-for program in @anthropic-ai/claude-code-some-platform/claude \
+for program in jest/bin/jest.js @anthropic-ai/claude-code-some-platform/claude \
     @openai/codex-some-platform/vendor/some-triple/bin/codex \
     @google/gemini-cli/bundle/gemini.js \
     opencode-some-platform/bin/opencode
@@ -27,6 +27,18 @@ const PRETENDING_PYTHON: &str = r#"#!/bin/sh
 mkdir -p "$4/bin"
 printf '#!/bin/sh\necho "$*" >> "%s/pip.log"\n: > "%s/bin/pytest"\n' "$4" "$4" > "$4/bin/python"
 chmod 755 "$4/bin/python"
+"#;
+
+/// The programs of the system that the tests start.
+const SYSTEM: [&str; 3] = ["git-lfs", "go", "make"];
+
+/// Writes down what it was asked to do, and installs every package as a program of the same name; Go's has another.
+const PRETENDING_APT: &str = r#"#!/bin/sh
+bin=${0%/*}
+echo "$DEBIAN_FRONTEND $*" >> "$bin/../apt.log"
+[ "$1" = install ] || exit 0
+shift 3
+for package; do [ "$package" != golang-go ] || package=go; printf '#!/bin/sh\n' > "$bin/$package"; chmod 755 "$bin/$package"; done
 "#;
 
 /// A machine with the programs in `bin` and an empty target folder.
@@ -46,7 +58,15 @@ impl Machine {
             symlink(found.expect("the program is installed"), machine.folder.join("bin").join(program))
                 .expect("linked");
         }
-        machine
+        SYSTEM.iter().fold(machine, |machine, program| machine.with(program, "#!/bin/sh\n"))
+    }
+
+    /// The same without these programs.
+    fn without(self, programs: &[&str]) -> Self {
+        for program in programs {
+            fs::remove_file(self.folder.join("bin").join(program)).expect("removed");
+        }
+        self
     }
 
     /// Written by a child: a file that is open for writing here may leak into the child of another test's thread,
@@ -80,6 +100,10 @@ impl Machine {
 
     fn agents(&self) -> PathBuf {
         self.folder.join("target/agents")
+    }
+
+    fn jest(&self) -> PathBuf {
+        self.folder.join("target/jest")
     }
 
     fn python(&self) -> PathBuf {
@@ -130,6 +154,56 @@ fn agents_are_installed_once_and_again_when_the_lock_or_the_binary_changes() {
         .expect("removed");
     assert_eq!([setup(), setup()], [4, 4]);
     assert_eq!(machine.installs(), [install; 4]);
+}
+
+#[test]
+fn jest_is_installed_beside_the_agents_and_again_when_it_is_gone() {
+    let machine = Machine::new("jest").with_npm(PRETENDING_NPM).with("python3", PRETENDING_PYTHON);
+    let setup = || {
+        let output = machine.xtask(&["setup"]);
+        assert!(output.status.success(), "{output:?}");
+        fs::read_to_string(machine.jest().join("npm.log")).expect("a log").lines().count()
+    };
+    assert_eq!([setup(), setup()], [1, 1]);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/jest/package-lock.json");
+    let installed = machine.jest().join("package-lock.json");
+    assert_eq!(fs::read(installed).expect("read"), fs::read(committed).expect("read"));
+    fs::remove_file(machine.jest().join("node_modules/jest/bin/jest.js")).expect("removed");
+    assert_eq!([setup(), setup()], [2, 2]);
+    assert_eq!(machine.installs().len(), 1, "the agents are installed once");
+}
+
+#[test]
+fn missing_programs_of_the_system_are_installed_by_root() {
+    let machine = Machine::new("packages").without(&["git-lfs", "go"]);
+    let machine = machine.with("apt-get", PRETENDING_APT).with("id", "#!/bin/sh\necho 0\n");
+    let machine = machine.with_npm(PRETENDING_NPM).with("python3", PRETENDING_PYTHON);
+    for _ in 0..2 {
+        let output = machine.xtask(&["setup"]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let asked = fs::read_to_string(machine.folder.join("apt.log")).expect("a log");
+    let install = "noninteractive install --yes --no-install-recommends git-lfs golang-go";
+    assert_eq!(asked, format!("noninteractive update\n{install}\n"));
+}
+
+#[test]
+fn a_user_who_may_not_install_programs_is_given_the_command() {
+    let machine = Machine::new("not-root").without(&["git-lfs", "go"]);
+    let machine = machine.with("apt-get", PRETENDING_APT).with("id", "#!/bin/sh\necho 1000\n");
+    let error = error_of(&machine.xtask(&["setup"]));
+    let command = "error: the tests need git-lfs, go, which this machine does not have: \
+                   run `sudo apt-get install git-lfs golang-go`\n";
+    assert_eq!(error, command);
+    assert!(!machine.folder.join("apt.log").exists());
+}
+
+#[test]
+fn a_package_without_its_program_is_an_error() {
+    let machine = Machine::new("empty-package").without(&["make"]);
+    let machine = machine.with("apt-get", "#!/bin/sh\n").with("id", "#!/bin/sh\necho 0\n");
+    let error = error_of(&machine.xtask(&["setup"]));
+    assert!(error.ends_with("error: apt-get installed make, but there is no make\n"), "{error}");
 }
 
 #[test]

@@ -114,8 +114,14 @@ fn machine_folders_are_told_from_other_paths() {
 }
 
 #[test]
-fn the_pinned_agents_have_hashes_and_no_addresses() {
-    let lock = fs::read_to_string(root().join("agents/package-lock.json")).expect("the lock file is there");
+fn the_pinned_packages_have_hashes_and_no_addresses() {
+    for lock in ["agents/package-lock.json", "agents/jest/package-lock.json"] {
+        assert_hashes_and_no_addresses(&root().join(lock));
+    }
+}
+
+fn assert_hashes_and_no_addresses(lock: &Path) {
+    let lock = fs::read_to_string(lock).expect("the lock file is there");
     let lock: serde_json::Value = serde_json::from_str(&lock).expect("it is JSON");
     let packages = lock["packages"].as_object().expect("it lists packages");
     let installed: Vec<_> = packages.iter().filter(|(path, _)| !path.is_empty()).collect();
