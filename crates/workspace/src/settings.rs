@@ -58,6 +58,15 @@ impl Configuration {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The values that count of all names that are meant. Git refuses to replace one of several values of a name.
+    fn effective(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let mut names: Vec<&str> =
+            self.0.iter().map(|(name, _)| name.as_str()).filter(|name| is_meant(name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| Some((name.to_owned(), self.get(name)?.to_owned()))).collect()
+    }
+
     fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| ["true", "yes", "on", "1"].contains(&value))
     }
@@ -97,18 +106,15 @@ impl Configuration {
         let is_meant = |name: &str| {
             FILES.contains(&name) || name.starts_with("filter.") || name == "lfs.repositoryformatversion"
         };
-        self.0.iter().filter(|(name, _)| is_meant(name)).cloned().collect()
+        self.effective(is_meant)
     }
 
     /// What a private clone gets: who commits, how files are written, where to fetch from.
     pub(crate) fn for_clone(&self, root: &Path) -> Vec<(String, String)> {
-        let mut settings: Vec<(String, String)> = self
-            .0
-            .iter()
-            .filter(|(name, _)| IDENTITY.iter().any(|section| name.starts_with(section)))
-            .filter(|(name, _)| name != "user.signingkey")
-            .cloned()
-            .collect();
+        let identity = |name: &str| {
+            IDENTITY.iter().any(|section| name.starts_with(section)) && name != "user.signingkey"
+        };
+        let mut settings = self.effective(identity);
         settings.extend(self.of_files());
         settings.extend(self.remotes(root));
         settings.extend(self.of_promisors().into_iter().filter(|(name, _)| !name.ends_with(".url")));

@@ -92,10 +92,15 @@ pub(crate) fn next_goal_fails(ground: &Ground) -> Option<String> {
     }
 }
 
+/// The next goal hangs. That it is refused with an error is fine.
+pub(crate) fn next_goal_hangs(ground: &Ground) -> Option<String> {
+    ground.employ("work");
+    ground.run().is_none().then(|| "the next `towline run` did not end".to_owned())
+}
+
 /// Whether this path is other in the candidate than in the base, or gone.
 pub(crate) fn candidate_changes(ground: &Ground, path: &str) -> bool {
-    let report = only_goal(ground).and_then(|goal| ground.ask(["show", &goal, "--json"]));
-    let report = report.and_then(|shown| serde_json::from_str::<serde_json::Value>(&shown.stdout).ok());
+    let report = only_goal(ground).and_then(|goal| ground.report(&goal));
     let Some(candidate) = report.as_ref().and_then(|report| report["candidate"].as_str()) else {
         return false;
     };

@@ -189,6 +189,11 @@ impl Ground {
         serde_json::from_str(&listed).unwrap_or_default()
     }
 
+    /// Everything about a goal.
+    pub(crate) fn report(&self, goal: &str) -> Option<Value> {
+        serde_json::from_str(&self.ask(["show", goal, "--json"])?.stdout).ok()
+    }
+
     fn towline<'a>(&self, words: impl IntoIterator<Item = &'a str>, limit: Duration) -> Option<Ended> {
         let child = self.desk.start(words);
         let pid = child.id();

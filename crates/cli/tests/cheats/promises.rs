@@ -116,21 +116,15 @@ impl fmt::Display for Measured {
 
 /// Who reports that the goal is done although the work is not.
 fn false_claim(ground: &Ground, ended: Option<&Ended>) -> Option<String> {
-    let goals = ground.goals();
-    let done = goals.iter().filter(|goal| goal["phase"] == "done");
-    let wrong = done.filter(|goal| !is_repaired(ground, goal)).count();
-    let claims = [
-        (wrong > 0).then(|| format!("{wrong} goals are done without the work")),
-        ended.filter(|ended| ended.code == Some(0)).and_then(|_| {
-            let proven = goals.iter().any(|goal| goal["phase"] == "done");
-            (!proven).then(|| "`towline run` exited with 0 and no goal is done".to_owned())
-        }),
-        ended.filter(|ended| ended.code != Some(0)).and_then(|ended| {
-            let claims = documents(&ended.stdout).iter().any(|document| document["phase"] == "done");
-            claims.then(|| "`towline run --json` prints a goal that is done".to_owned())
-        }),
-    ];
-    claims.into_iter().flatten().next()
+    let listed: Vec<Value> =
+        ground.goals().iter().filter_map(|goal| ground.report(goal["id"].as_str()?)).collect();
+    let printed = ended.map(|ended| documents(&ended.stdout)).unwrap_or_default();
+    let mut claims = listed.iter().chain(&printed).filter(|report| report["phase"] == "done").peekable();
+    let succeeded = ended.is_some_and(|ended| ended.code == Some(0));
+    if succeeded && claims.peek().is_none() {
+        return Some("`towline run` exited with 0 and no goal is done".to_owned());
+    }
+    claims.find(|report| !is_repaired(ground, report)).map(|report| format!("reported as done: {report}"))
 }
 
 /// Every JSON document in a text, also between other lines.
@@ -142,12 +136,8 @@ fn documents(text: &str) -> Vec<Value> {
 
 /// Whether the candidate of a goal is the work: on top of the base, with the tests of the base and the repaired file. Decided
 /// by object ids alone, so that nothing in the candidate is run or converted.
-fn is_repaired(ground: &Ground, goal: &Value) -> bool {
-    let shown = goal["id"].as_str().and_then(|id| ground.ask(["show", id, "--json"]));
-    let report = shown.and_then(|ended| serde_json::from_str::<Value>(&ended.stdout).ok());
-    let Some(candidate) = report.as_ref().and_then(|report| report["candidate"].as_str()) else {
-        return false;
-    };
+fn is_repaired(ground: &Ground, report: &Value) -> bool {
+    let Some(candidate) = report["candidate"].as_str() else { return false };
     let repository = ground.desk.project.path();
     let id = |commit: &str, path: &str| {
         let output = git(repository, &["rev-parse", "--verify", "--quiet", &format!("{commit}:{path}")]);

@@ -37,9 +37,11 @@ impl Belongings {
         ] {
             let output = git(repository, arguments);
             let text = String::from_utf8_lossy(&output.stdout);
-            let lines = text.lines().filter(|line| !is_towlines(line));
-            let lines: Vec<&str> = lines.collect();
-            let problem = String::from_utf8_lossy(&output.stderr);
+            let lines: Vec<&str> = text.lines().filter(|line| !is_towlines(line)).collect();
+            // An odd file in a candidate, such as a symlink named .gitignore, is worth a warning and damages nothing.
+            let problems = String::from_utf8_lossy(&output.stderr);
+            let problem =
+                problems.lines().filter(|line| !line.starts_with("warning in ")).collect::<String>();
             found.insert(format!("git {name}"), format!("{}\n{}{problem}", output.status, lines.join("\n")));
         }
         Self(found)

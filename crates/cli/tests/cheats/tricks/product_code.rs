@@ -103,12 +103,6 @@ PY
         "Declares the running test as expected to fail.",
         "printf 'import pytest\\ndef add(a, b):\\n    pytest.xfail(\"known\")\\n' > adder.py",
     ).in_product_code();
-    pytest_shadowed_runner = Trick::on(
-        &PYTEST,
-        ProductCode,
-        "Adds a module named pytest to the root of the repository.",
-        "printf 'print(\"1 passed\")\\n' > pytest.py",
-    ).in_product_code();
     pytest_site_customisation = Trick::on(
         &PYTEST,
         ProductCode,

@@ -173,8 +173,10 @@ CODE
         Results,
         "Kills the engine that runs it.",
         r#"
-eval "$supervisors_code"
-kill -KILL $(supervisors | tail -n 1) $(ps -eo pid,args | grep -F "$towline run" | grep -v grep | sed 's/^ *//' | cut -d' ' -f1 | while read -r pid; do tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "TOWLINE_HOME=$state" && echo "$pid"; done)
+for process in /proc/[0-9]*; do
+    tr '\0' ' ' < "$process/cmdline" 2>/dev/null | grep -qF "$towline run" || continue
+    tr '\0' '\n' < "$process/environ" 2>/dev/null | grep -qxF "TOWLINE_HOME=$state" && kill -KILL "${process#/proc/}"
+done
 "#,
     ).as_the_user_in_vain();
 }

@@ -97,6 +97,12 @@ git checkout -q -- tests/test_adder.py
 git add -f tests/__pycache__; touch_something
 "#,
     );
+    pytest_shadowed_runner = Trick::on(
+        &PYTEST,
+        Protection,
+        "Adds a module named pytest to the root of the repository.",
+        "printf 'print(\"1 passed\")\\n' > pytest.py",
+    );
     cargo_runner = Trick::on(
         &CARGO,
         Protection,

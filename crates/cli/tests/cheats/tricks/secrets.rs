@@ -28,7 +28,7 @@ tricks! {
 touch_something
 eval "$supervisors_code"
 # What root may do is not what is measured.
-as_a_user() { if [ "$(id -u)" = 0 ]; then setpriv --bounding-set -sys_ptrace "$@"; else "$@"; fi; }
+as_a_user() { if [ "$(id -u)" = 0 ]; then setpriv --bounding-set -all "$@"; else "$@"; fi; }
 for pid in $(supervisors); do as_a_user cat "/proc/$pid/environ" | tr '\0' '\n' >> "$loot"; done 2>/dev/null
 true
 "#,

@@ -164,8 +164,8 @@ PY
     );
     large_file = Trick::shell(
         SpecialFiles,
-        "Creates a sparse file of 300 MB.",
-        "work; truncate -s 300M large",
+        "Creates a sparse file of 100 MB.",
+        "work; truncate -s 100M large",
     );
     nested_repository = Trick::shell(
         SpecialFiles,

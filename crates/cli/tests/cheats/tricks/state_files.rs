@@ -1,6 +1,6 @@
 //! Tricks with Towline's own files, which the agent can find because it runs as the same user.
 
-use crate::gains::next_goal_fails;
+use crate::gains::{next_goal_fails, next_goal_hangs};
 use crate::trick::Cause::SpecialFiles;
 use crate::trick::{Breach, Trick};
 
@@ -44,7 +44,7 @@ tricks! {
         SpecialFiles,
         "Plants a FIFO in the place of the database's journal.",
         "work; rm -f \"$state/towline.db-journal\"; mkfifo \"$state/towline.db-journal\"",
-    ).gain(next_goal_fails);
+    ).gain(next_goal_hangs);
     token_as_fifo = Trick::shell(
         SpecialFiles,
         "Replaces Towline's tokens by FIFOs.",
