@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::{Desk, LIMIT, finish, of_attempts};
 use towline_testkit::hostile;
-use towline_testkit::scratch::{processes_with, wait_for, wait_until_process_tree_gone};
+use towline_testkit::scratch::{clean_command, processes_with, wait_for, wait_until_process_tree_gone};
 
 /// An agent in the middle of a turn, with a tool in a session of its own; both ignore what asks them to end.
 const STUBBORN: &str = r#"
@@ -158,6 +158,33 @@ linger
     let ran = desk.towline(["run", "be alone", "--check", check, "--json"]);
     assert!(desk.home.path().join("working").exists(), "{ran:?}");
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_nothing_is_left(&desk);
+}
+
+#[test]
+fn a_program_that_an_agent_replaces_during_a_run_supervises_nothing() {
+    let body = r#"
+await_prompt
+init
+printf '#!/bin/sh\n: > "$HOME/replaced-ran"\n' > "$HOME/towline.new"
+chmod 755 "$HOME/towline.new"
+mv "$HOME/towline.new" "$HOME/towline-copy"
+assistant 'Done.'
+result false null 'Done.'
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "replaces", body));
+    let copy = desk.home.path().join("towline-copy");
+    std::fs::copy(env!("CARGO_BIN_EXE_towline"), &copy).expect("a copy");
+    let mut command = clean_command(copy);
+    command.args(["run", "replace it", "--check", "true", "--json"]).envs(desk.variables().iter().cloned());
+    command
+        .current_dir(desk.project.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let ran = finish(command.spawn().expect("towline starts"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!desk.home.path().join("replaced-ran").exists());
     assert_nothing_is_left(&desk);
 }
 
