@@ -44,7 +44,7 @@ fn hand_over(desk: &Desk) -> std::path::PathBuf {
         let all = home.parent().expect("the scratch folder");
         let owner = format!("{NOBODY}:{NOBODY}");
         let mut chown = clean_command("chown");
-        chown.args(["-R", &owner]).args([all, &desk.project.path().to_path_buf()]);
+        chown.args(["-R", &owner]).args([all, desk.project.path()]);
         assert!(chown.status().expect("chown").success());
     }
     program
