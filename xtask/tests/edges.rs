@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("towline-files", &[]),
     ("towline-mask", &[]),
     ("towline-process", &["towline-files"]),
-    ("towline-workspace", &["towline-core", "towline-files"]),
+    ("towline-workspace", &["towline-core", "towline-files", "towline-mask"]),
     (
         "towline-check",
         &["towline-core", "towline-files", "towline-mask", "towline-workspace", "towline-process"],

@@ -58,7 +58,7 @@ pub(crate) enum Order {
 /// What happened since the last beat.
 enum Beat {
     News(Batch),
-    Order(Order),
+    Order(Box<Order>),
     Slot(OwnedSemaphorePermit),
     Timer,
     WallOver,
@@ -225,17 +225,7 @@ impl Driver {
                         let _ = recorded.send(());
                     }
                 }
-                Beat::Order(Order::Wish { event, done }) => {
-                    let outcome = self.grant(event).await?;
-                    // Whoever wished may be gone by now.
-                    let _ = done.send(outcome);
-                }
-                Beat::Order(Order::Word { token, event, done }) => {
-                    let spoken = self.hear(&token, event).await?;
-                    // Whoever spoke may be gone by now.
-                    let _ = done.send(spoken);
-                }
-                Beat::Order(Order::Kill) => self.raise_stop(StopLevel::Kill),
+                Beat::Order(order) => self.follow(*order).await?,
                 Beat::Slot(permit) => {
                     self.slot = Some(permit);
                     self.take_in(vec![self.own(Event::Dispatched)]).await?;
@@ -259,6 +249,24 @@ impl Driver {
         Ok(())
     }
 
+    /// Does what somebody wants of the goal.
+    async fn follow(&mut self, order: Order) -> Result<(), EngineError> {
+        match order {
+            Order::Wish { event, done } => {
+                let outcome = self.grant(event).await?;
+                // Whoever wished may be gone by now.
+                let _ = done.send(outcome);
+            }
+            Order::Word { token, event, done } => {
+                let spoken = self.hear(&token, event).await?;
+                // Whoever spoke may be gone by now.
+                let _ = done.send(spoken);
+            }
+            Order::Kill => self.raise_stop(StopLevel::Kill),
+        }
+        Ok(())
+    }
+
     /// First beat: waits for whatever comes first.
     async fn select(&mut self) -> Beat {
         let waits_for_slot = self.state.phase == Phase::Queued;
@@ -267,7 +275,7 @@ impl Driver {
         let slots = Arc::clone(&self.shared.slots);
         tokio::select! {
             Some(batch) = self.news.recv() => Beat::News(batch),
-            Some(order) = self.orders.recv() => Beat::Order(order),
+            Some(order) = self.orders.recv() => Beat::Order(Box::new(order)),
             Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
             () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
             () = tokio::time::sleep_until(wall.unwrap_or(self.renew_at)), if wall.is_some() => Beat::WallOver,

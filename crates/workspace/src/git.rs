@@ -207,14 +207,19 @@ impl Git {
     #[expect(clippy::disallowed_methods, reason = "this module is the owner of the git program")]
     fn program(&self) -> Command {
         let mut program = Command::new(git_program());
-        for (variable, _) in std::env::vars_os() {
+        for (variable, value) in std::env::vars_os() {
             let is_one_of = |names: &[&str]| names.iter().any(|name| variable == *name);
             let kept = match self.acts_for {
                 ActsFor::Towline => is_one_of(&KEPT_VARIABLES),
                 ActsFor::TowlineAlone => is_one_of(&["GIT_EXEC_PATH"]),
                 ActsFor::User => !is_one_of(&LOCATION_VARIABLES),
             };
-            if variable.as_encoded_bytes().starts_with(b"GIT_") && !kept {
+            let is_secret = || {
+                let (name, value) = (variable.to_string_lossy(), value.to_string_lossy());
+                self.acts_for != ActsFor::User && towline_mask::is_secret_variable(&name, &value)
+            };
+            // Other processes of the user can read the environment of git.
+            if (variable.as_encoded_bytes().starts_with(b"GIT_") && !kept) || is_secret() {
                 program.env_remove(&variable);
             }
         }

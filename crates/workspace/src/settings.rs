@@ -207,7 +207,7 @@ impl Repository {
 
 /// The rules in the user's own file, by its setting or at its usual place, and then those of the repository.
 fn both(configuration: &Configuration, setting: &str, usual: &str, repository: &Path) -> String {
-    let named = configuration.get(setting).map(|path| home_expanded(path));
+    let named = configuration.get(setting).map(home_expanded);
     let users = named.or_else(|| Some(users_git_directory()?.join(usual)));
     let mut text = users.map(|path| rules(&path)).unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {

@@ -71,7 +71,7 @@ impl Repository {
         while let Some((prefix, id)) = pending.pop() {
             let tree = objects.get(&id).ok_or_else(|| damaged(&id))?;
             let entries = read_tree(tree, format).ok_or_else(|| damaged(&id))?;
-            for (mode, name, id) in entries {
+            for InTree { mode, name, id } in entries {
                 let path = [prefix.as_slice(), name].concat();
                 let mode = match mode {
                     b"40000" => {
@@ -123,8 +123,16 @@ fn tree_id(line: &[u8]) -> Option<String> {
     line[..tab].strip_prefix(b"040000 tree ").map(shown)
 }
 
-/// The entries of a tree object: mode, name, id. None when it is not one.
-fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<(&[u8], &[u8], String)>> {
+/// An entry of a tree object.
+#[derive(Debug, PartialEq, Eq)]
+struct InTree<'a> {
+    mode: &'a [u8],
+    name: &'a [u8],
+    id: String,
+}
+
+/// The entries of a tree object. None when it is not one.
+fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<InTree<'_>>> {
     let id_length = match format {
         ObjectFormat::Sha1 => 20,
         ObjectFormat::Sha256 => 32,
@@ -136,7 +144,7 @@ fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<(&[u8], &[u8], Str
         let end = space + 1 + rest[space + 1..].iter().position(|byte| *byte == 0)?;
         let (mode, name) = (&rest[..space], &rest[space + 1..end]);
         let id = rest.get(end + 1..end + 1 + id_length)?;
-        entries.push((mode, name, hex(id)));
+        entries.push(InTree { mode, name, id: hex(id) });
         rest = &rest[end + 1 + id_length..];
     }
     Some(entries)
@@ -210,8 +218,8 @@ mod tests {
     fn a_tree_that_is_cut_off_is_none() {
         let tree = [b"100644 a\0".as_slice(), &[7; 20], b"40000 dir\0", &[8; 20]].concat();
         let entries = read_tree(&tree, ObjectFormat::Sha1).unwrap();
-        assert_eq!(entries[0], (&b"100644"[..], &b"a"[..], "07".repeat(20)));
-        assert_eq!(entries[1].1, b"dir");
+        assert_eq!(entries[0], InTree { mode: b"100644", name: b"a", id: "07".repeat(20) });
+        assert_eq!(entries[1].name, b"dir");
         for length in [1, 8, 20, 28, 45] {
             assert!(read_tree(&tree[..length], ObjectFormat::Sha1).is_none(), "{length}");
         }

@@ -29,7 +29,7 @@ pub(crate) enum Beginning {
     /// A goal that does not exist yet.
     New(Box<Goal>),
     /// A goal that exists, and what the operator wants of it.
-    Existing(Box<GoalRecord>, Option<Event>),
+    Existing(Box<GoalRecord>, Option<Box<Event>>),
 }
 
 impl Beginning {
@@ -63,7 +63,9 @@ impl Foreground<'_> {
         let engine = self.context.engine(self.state, self.agents)?;
         let (handle, before) = match beginning {
             Beginning::New(goal) => (start(&engine, &home, &store, *goal).await?, None),
-            Beginning::Existing(record, wish) => (engine.take_up(record.goal.id, wish).await?, Some(record)),
+            Beginning::Existing(record, wish) => {
+                (engine.take_up(record.goal.id, wish.map(|wish| *wish)).await?, Some(record))
+            }
         };
         let mut screen = Screen::new(self.context, self.format);
         let mut typing = Typing::new(handle.id, Arc::clone(&store), handle.steerer());

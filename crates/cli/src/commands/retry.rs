@@ -17,6 +17,7 @@ pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Fail
     let agents = agents_of(context, &found.record.goal)?;
     let foreground = Foreground { context, state: found.state, agents, format: args.format };
     let wish = Event::RetryRequested { budget: args.budget };
-    let (_, code) = foreground.drive(Beginning::Existing(Box::new(found.record), Some(wish))).await?;
+    let (_, code) =
+        foreground.drive(Beginning::Existing(Box::new(found.record), Some(Box::new(wish)))).await?;
     Ok(code)
 }

@@ -32,6 +32,7 @@ tell            .     .     .     .     .     .     .     queue .     .     .   
 delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale
 retry           -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
 merge           -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
 verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
 phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
 notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
