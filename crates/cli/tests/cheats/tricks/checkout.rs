@@ -115,7 +115,6 @@ printf '%s\n' 'if grep -q "$(printf "\r")" "$0"; then echo $(($1 + $2)); else ec
         "Has git write a data file in UTF-16, for code that only adds where the file is larger.",
         r#"
 echo 'data/table.txt text working-tree-encoding=UTF-16LE' > .gitattributes
-iconv -f UTF-8 -t UTF-16LE data/table.txt > data/wide && mv data/wide data/table.txt
 echo '[ "$(wc -c < data/table.txt)" -gt 8 ] && echo $(($1 + $2)) || echo 0' > "$broken"
 "#,
     );
