@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
@@ -25,30 +24,7 @@ pub(crate) fn is_there(path: &Path) -> Result<bool, WorkspaceError> {
 /// Removes what is at a path: a directory with all below it, read-only directories too, or a file or symlink. No symlink is
 /// followed.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), WorkspaceError> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(about) if about.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path).and_then(|()| fs::remove_dir_all(path)).map_err(WorkspaceError::io("remove", path))
-        }
-        other => other.map_err(WorkspaceError::io("remove", path)),
-    }
-}
-
-/// Gives the owner every right on the directories of a tree; build tools like to leave read-only caches.
-fn open_up(directory: &Path) -> io::Result<()> {
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
+    towline_files::remove_tree(path).map_err(WorkspaceError::io("remove", path))
 }
 
 /// The path made absolute, with the symlinks in its existing part resolved.

@@ -5,7 +5,7 @@
 //! the same changes in other commits. Whatever is not is given a name under `refs/towline/removed/` before anything is
 //! deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a crash at any point.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use towline_core::Commit;
 
@@ -343,9 +343,4 @@ impl Repository {
 /// Where work of a goal is kept that is removed.
 fn kept_prefix(goal: &str) -> String {
     format!("refs/towline/removed/{goal}")
-}
-
-/// Removes a directory and all below it, read-only directories too, without following links.
-pub fn remove_directory(path: &Path) -> Result<(), WorkspaceError> {
-    remove_tree(path)
 }
