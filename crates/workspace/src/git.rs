@@ -41,13 +41,15 @@ const SETTINGS: [&str; 13] = [
 
 /// Further settings for a repository of our own: files beside the objects that an agent could have put there count for
 /// nothing, and neither do the user's files at their usual places, of which the repository has a copy.
-const OWN_SETTINGS: [&str; 7] = [
+const OWN_SETTINGS: [&str; 8] = [
     "core.commitGraph=false",
     "core.multiPackIndex=false",
     "core.excludesFile=/dev/null",
     "core.attributesFile=/dev/null",
     "pack.useBitmaps=false",
     "fetch.fsckObjects=true",
+    // A pack that does not pass is dropped as a whole; loose objects of it would stay.
+    "fetch.unpackLimit=1",
     "uploadpack.allowAnySHA1InWant=true",
 ];
 
