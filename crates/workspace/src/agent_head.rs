@@ -1,5 +1,7 @@
 //! Which commit an agent's clone is on, read without git: nothing in that clone can be trusted to hold still for it.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use towline_core::Commit;
@@ -59,6 +61,30 @@ fn read_ref(git_dir: &Path, name: &str) -> std::io::Result<Option<String>> {
     Ok(entry)
 }
 
+/// All refs of a git directory by what its files say. None when they cannot be read.
+pub(crate) fn refs_of(git_dir: &Path) -> Option<BTreeMap<String, String>> {
+    let packed = towline_files::read_if_present(&git_dir.join("packed-refs"), LONGEST_PACKED).ok()?;
+    let packed = String::from_utf8_lossy(packed.as_deref().unwrap_or_default()).into_owned();
+    let entries = packed.lines().filter_map(|line| line.split_once(' '));
+    let mut refs: BTreeMap<String, String> =
+        entries.filter(|(id, _)| is_id(id)).map(|(id, name)| (name.to_owned(), id.to_owned())).collect();
+    let mut pending = vec!["refs".to_owned()];
+    while let Some(name) = pending.pop() {
+        if fs::symlink_metadata(git_dir.join(&name)).is_ok_and(|about| about.is_dir()) {
+            for entry in fs::read_dir(git_dir.join(&name)).ok()? {
+                pending.push(format!("{name}/{}", entry.ok()?.file_name().to_str()?));
+            }
+        } else {
+            let text = read_ref(git_dir, &name).ok()?.unwrap_or_default();
+            // What a symbolic one leads to has a name of its own.
+            if is_id(&text) {
+                refs.insert(name, text);
+            }
+        }
+    }
+    Some(refs)
+}
+
 /// Whether a name stays where refs are.
 fn is_plain(name: &str) -> bool {
     name.starts_with("refs/")
@@ -71,7 +97,6 @@ fn is_id(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

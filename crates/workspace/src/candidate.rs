@@ -2,14 +2,16 @@
 //! the base. Taking the snapshot is `private_index`'s part, matching paths `protect`'s.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use towline_core::Commit;
 
 use crate::git::{OUR_ADDRESS, records, shown};
 use crate::guard;
 use crate::paths::from_bytes;
-use crate::private_index::PrivateIndex;
-use crate::raw_diff::{self, Changes};
+use crate::private_index::{PrivateIndex, Snapshot};
+use crate::raw_diff::{self, Changed, Changes, Entry};
 use crate::threads::finish;
 use crate::workspace::Parent;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
@@ -43,16 +45,15 @@ impl Workspace {
     /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
         // Side by side, because each of them waits for git.
-        let (snapshot, parent, ignored) = std::thread::scope(|scope| {
+        let (snapshot, parent) = std::thread::scope(|scope| {
             let parent = scope.spawn(|| self.parent());
-            // After the walk that clears the way for git.
-            let snapshot = self.snapshot();
-            let ignored = scope.spawn(|| self.ignored_files());
-            (snapshot, finish(parent), finish(ignored))
+            let snapshot = self.snapshot().and_then(|snapshot| Ok((ignored_files(&snapshot)?, snapshot)));
+            (snapshot, finish(parent))
         });
         let Parent { commit: head, tree: head_tree, mut warnings } = parent?;
-        let snapshot = snapshot?;
-        let since_head = changes_since(&snapshot.index, &head)?;
+        let (ignored, snapshot) = snapshot?;
+        let mut since_head = changes_since(&snapshot.index, &head)?;
+        self.put_back_absent(&snapshot, &mut since_head)?;
         let restored = if head == *self.base() {
             restore(&snapshot.index, self.base(), &since_head, protect)?
         } else {
@@ -93,18 +94,15 @@ impl Workspace {
         if commit != *self.base() {
             repo.keep(&reference, &commit)?;
         }
-        Ok(Candidate { commit, head, tree, restored, uncommitted, warnings, ignored: ignored? })
+        Ok(Candidate { commit, head, tree, restored, uncommitted, warnings, ignored })
     }
 }
 
-impl Workspace {
-    /// Files that are ignored, without those in directories that are ignored as a whole.
-    fn ignored_files(&self) -> Result<Vec<String>, WorkspaceError> {
-        let git = self.repository().git().with_work_tree(self.path());
-        let options = ["--others", "--ignored", "--exclude-standard", "--directory", "-z"];
-        let listing = git.command("ls-files").args(options).run()?;
-        Ok(records(&listing).filter(|path| !path.ends_with(b"/")).map(shown).collect())
-    }
+/// Files that are ignored, without those in directories that are ignored as a whole.
+fn ignored_files(snapshot: &Snapshot) -> Result<Vec<String>, WorkspaceError> {
+    let options = ["--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+    let listing = snapshot.index.git().command("ls-files").args(options).run()?;
+    Ok(records(&listing).filter(|path| !path.ends_with(b"/")).map(shown).collect())
 }
 
 impl Repository {
@@ -123,6 +121,37 @@ impl Repository {
         let mut uncommitted = self.changed_paths(head.as_str(), commit.as_str())?;
         uncommitted.retain(|path| !restored.contains(path));
         Ok(Candidate { head, uncommitted, restored: restored.to_vec(), ..plain })
+    }
+}
+
+impl Workspace {
+    /// The tree of a snapshot, in which what is not there on purpose is as in the base.
+    pub(crate) fn whole_tree(&self, snapshot: &Snapshot) -> Result<String, WorkspaceError> {
+        if !snapshot.left_out.is_empty() {
+            self.put_back_absent(snapshot, &mut changes_since(&snapshot.index, self.base())?)?;
+        }
+        snapshot.index.write_tree()
+    }
+
+    /// Gives what is not there on purpose the content that it has in a commit: files that a sparse checkout leaves out, and
+    /// submodules that are not filled. The snapshot has these changes since the commit, and less of them afterwards.
+    fn put_back_absent(&self, snapshot: &Snapshot, changes: &mut Changes) -> Result<(), WorkspaceError> {
+        let is_unfilled = |path: &Vec<u8>| {
+            let directory = self.path().join(from_bytes(path));
+            let about = |path: &Path| fs::symlink_metadata(path);
+            about(&directory).is_ok_and(|about| about.is_dir()) && about(&directory.join(".git")).is_err()
+        };
+        let is_absent = |path: &Vec<u8>, changed: &Changed| {
+            let is_submodule = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_submodule);
+            changed.before.is_some()
+                && (snapshot.left_out.contains(path)
+                    || (is_submodule(&changed.before) && is_submodule(&changed.after) && is_unfilled(path)))
+        };
+        let absent = changes.iter().filter(|(path, changed)| is_absent(path, changed));
+        let entries = absent.filter_map(|(path, changed)| Some((path.as_slice(), changed.before.as_ref()?)));
+        snapshot.index.insert(entries)?;
+        changes.retain(|path, changed| !is_absent(path, changed));
+        Ok(())
     }
 }
 
@@ -165,20 +194,7 @@ fn restore(
 
     // Removals first, so that nothing stands where a restored path goes.
     index.forget(restored.iter().copied())?;
-    let mut entries = Vec::new();
-    for path in &touched {
-        if let Some(entry) = &changes[*path].before {
-            entries.extend_from_slice(&[&entry.mode, &b" "[..], &entry.hash, b"\t", path, b"\0"].concat());
-        }
-    }
-    if !entries.is_empty() {
-        index
-            .git()
-            .command("update-index")
-            .args(["--add", "--replace", "-z", "--index-info"])
-            .input(entries)
-            .run()?;
-    }
+    index.insert(touched.iter().filter_map(|path| Some((*path, changes[*path].before.as_ref()?))))?;
     Ok(restored.into_iter().map(shown).collect())
 }
 

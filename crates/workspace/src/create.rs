@@ -1,24 +1,22 @@
 //! Making a goal's workspace, in a way that can be repeated after a crash at any point.
 //!
-//! Order of the steps, each of which the next call can see: the ref in the user's repository that keeps the base, a mark in
-//! our own repository that the workspace is being made, its files and its `.git`, the copied files, and last the mark that all
-//! is there. Until then no agent has run in it, so it may be made anew; after that nothing in it is ever written here.
+//! Order of the steps, each of which the next call can see: the ref in the user's repository that keeps the base, the empty
+//! directory, a note in our own repository that the workspace is being made, its files and its `.git`, the copied files, and
+//! last the note that all is there. Until then no agent has run in it, so it may be made anew; after that nothing in it is ever
+//! written here.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use towline_core::{Commit, GitSettings};
 
 use crate::copy::CopyPlan;
+use crate::legacy::{self, Worktree};
+use crate::marks::{CONVERTED, MAKING, READY, WORKSPACE};
 use crate::paths::{is_there, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
-use crate::{Repository, Workspace, WorkspaceError, clone_report, embedded, legacy};
-
-/// The mark in our own repository about the workspace, and what it says.
-const MARK: &str = "towline-workspace";
-const MAKING: &[u8] = b"making";
-const READY: &[u8] = b"ready";
+use crate::{Repository, Workspace, WorkspaceError, clone_report, embedded};
 
 /// What a workspace is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,28 +43,46 @@ pub fn create(users: &Repository, plan: &WorkspacePlan) -> Result<Workspace, Wor
     check_names(users, plan)?;
     users.require(&plan.base)?;
     let files = CopyPlan::new(users.root(), &plan.copy)?;
+    let path = place_of(&plan.path);
+    let is_there = is_there(&path).map_err(|error| match error {
+        WorkspaceError::Broken { path, what } => WorkspaceError::PathTaken { path, what },
+        error => error,
+    })?;
     if let Some(parent) = plan.own.parent() {
         towline_files::create_private_dir(parent).map_err(WorkspaceError::io("create", parent))?;
     }
     let own = users.own(&plan.own, &plan.base, &plan.settings)?;
-    let path = place_of(&plan.path);
+    let note = own.note(WORKSPACE)?;
     let maker = Maker { users, own, plan, path, files };
-    let mark = maker.mark()?;
-    match (is_there(&maker.path)?, mark.as_deref()) {
-        (true, Some(READY)) => Ok(maker.workspace(Vec::new())),
-        (true, Some(MAKING)) => {
+    match note.as_deref() {
+        _ if !is_there => {
+            if Worktree::find(users, plan, &maker.path)?.is_some() {
+                legacy::forget(users, plan, &maker.path)?;
+            }
+            maker.make()
+        }
+        Some(READY) => Ok(maker.workspace(Vec::new())),
+        Some(CONVERTED) => maker.forget_worktree(),
+        Some(MAKING) => {
             remove_tree(&maker.path)?;
             maker.make()
         }
-        (true, _) if legacy::convert(users, &maker.own, plan, &maker.path)? => {
-            maker.set_mark(READY)?;
-            Ok(maker.workspace(Vec::new()))
-        }
-        (true, _) if !is_empty(&maker.path)? => Err(WorkspaceError::PathTaken {
-            path: maker.path,
-            what: "it exists and is not the workspace of this goal".to_owned(),
-        }),
-        _ => maker.make(),
+        _ => match Worktree::find(users, plan, &maker.path)? {
+            Some(worktree) if worktree.is_finished() => {
+                worktree.convert(users, &maker.own, plan)?;
+                maker.own.write_note(WORKSPACE, CONVERTED)?;
+                maker.forget_worktree()
+            }
+            Some(_) => {
+                remove_tree(&maker.path)?;
+                legacy::forget(users, plan, &maker.path)?;
+                maker.make()
+            }
+            None => {
+                maker.must_be_empty()?;
+                maker.make()
+            }
+        },
     }
 }
 
@@ -82,8 +98,9 @@ impl Maker<'_> {
     fn make(self) -> Result<Workspace, WorkspaceError> {
         let WorkspacePlan { goal, base, branch, settings, .. } = self.plan;
         self.users.keep(&base_ref(goal), base)?;
-        self.set_mark(MAKING)?;
         fs::create_dir_all(&self.path).map_err(WorkspaceError::io("create", &self.path))?;
+        self.must_be_empty()?;
+        self.own.write_note(WORKSPACE, MAKING)?;
         let (lent, written) = std::thread::scope(|scope| {
             let lent = scope.spawn(|| self.users.lend());
             let written = self.own.check_out(base, &self.path, &self.own.index());
@@ -96,8 +113,26 @@ impl Maker<'_> {
         clone_report::remember(&self.own, &self.path.join(".git"))?;
         self.refuse_unignored()?;
         let warnings = self.files.carry_out(&self.path)?;
-        self.set_mark(READY)?;
+        self.own.write_note(WORKSPACE, READY)?;
         Ok(self.workspace(warnings))
+    }
+
+    fn must_be_empty(&self) -> Result<(), WorkspaceError> {
+        let mut entries = fs::read_dir(&self.path).map_err(WorkspaceError::io("read", &self.path))?;
+        match entries.next() {
+            Some(_) => Err(WorkspaceError::PathTaken {
+                path: self.path.clone(),
+                what: "it exists and is not the workspace of this goal".to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The last steps of a conversion.
+    fn forget_worktree(self) -> Result<Workspace, WorkspaceError> {
+        legacy::forget(self.users, self.plan, &self.path)?;
+        self.own.write_note(WORKSPACE, READY)?;
+        Ok(self.workspace(Vec::new()))
     }
 
     /// A copied file that is not ignored would be committed with the agent's work, secrets and all.
@@ -115,26 +150,11 @@ impl Maker<'_> {
         let WorkspacePlan { goal, branch, base, .. } = self.plan;
         Workspace::from_parts(&self.own, goal, Some(branch), base, self.path, warnings)
     }
-
-    fn mark(&self) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        let path = self.own.git_dir().join(MARK);
-        towline_files::read_if_present(&path, 64).map_err(WorkspaceError::io("read", &path))
-    }
-
-    fn set_mark(&self, text: &[u8]) -> Result<(), WorkspaceError> {
-        let path = self.own.git_dir().join(MARK);
-        towline_files::replace(&path, text).map_err(WorkspaceError::io("write", &path))
-    }
 }
 
 /// The ref that keeps a goal's base.
 pub(crate) fn base_ref(goal: &str) -> String {
     format!("refs/towline/{goal}/base")
-}
-
-fn is_empty(path: &Path) -> Result<bool, WorkspaceError> {
-    let mut entries = fs::read_dir(path).map_err(WorkspaceError::io("read", path))?;
-    Ok(entries.next().is_none())
 }
 
 fn check_names(repo: &Repository, plan: &WorkspacePlan) -> Result<(), WorkspaceError> {

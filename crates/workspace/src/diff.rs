@@ -161,7 +161,7 @@ impl Workspace {
 
     fn tree_now(&self) -> Result<String, WorkspaceError> {
         self.repository().require(self.base())?;
-        self.snapshot()?.index.write_tree()
+        self.whole_tree(&self.snapshot()?)
     }
 }
 

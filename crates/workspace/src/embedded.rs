@@ -4,19 +4,17 @@
 //! every checkout. So the files of a stray repository are taken in as plain files; declared submodules stay
 //! what they are; other worktrees of the same repository are left out. Whatever happens is said in a warning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
 use towline_core::Commit;
 
-use crate::WorkspaceError;
 use crate::git::{Git, records, shown};
+use crate::hints::Hints;
 use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
-
-/// The most that a `.git` file holds.
-const LONGEST_LINK: u64 = 8 * 1024;
+use crate::{WorkspaceError, walk};
 
 /// What a snapshot does with stray repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,10 +104,13 @@ fn tree_of_files(
     let found = untracked(index.git())?;
     let files = not_ignored(top, directory, found.files)?;
     let nested = not_ignored(top, directory, found.nested)?;
-    if files.is_empty() && nested.is_empty() {
+    let tracked = tracked_inside(index.git(), git_dir)?;
+    if files.is_empty() && nested.is_empty() && tracked.is_empty() {
         return Ok(None);
     }
     index.update(&["--add"], files.iter().map(Vec::as_slice))?;
+    // Names that git does not take are nothing that the inner repository could track.
+    let _ = index.try_add(tracked.iter().map(Vec::as_slice))?;
     for inner in &nested {
         if is_recorded_in(worktrees, &place.join(from_bytes(inner))) {
             continue;
@@ -146,13 +147,19 @@ pub(crate) fn ignored<'a>(
     Ok(records(&matched.unwrap_or_default()).map(<[u8]>::to_vec).collect())
 }
 
+/// Files that the inner repository tracks although rules ignore them. A damaged one tracks nothing.
+fn tracked_inside(git: &Git, git_dir: &Path) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    match walk::directories_of(&git.directory().join(".git")).first() {
+        Some(inner) => Ok(Hints::from_index(git, git_dir, &inner.join("index"), &HashSet::new())?.tracked),
+        None => Ok(BTreeSet::new()),
+    }
+}
+
 /// Whether the directory is another worktree of the same repository, by what its `.git` file points to.
 fn is_recorded_in(worktrees: &Path, directory: &Path) -> bool {
-    let Ok(text) = towline_files::read(&directory.join(".git"), LONGEST_LINK) else { return false };
-    let Some(target) = text.strip_prefix(b"gitdir: ") else { return false };
-    let target = directory.join(from_bytes(target.trim_ascii_end()));
-    match (target.canonicalize(), worktrees.canonicalize()) {
-        (Ok(target), Ok(records)) => target.starts_with(records),
+    let inner = walk::directories_of(&directory.join(".git"));
+    match (inner.first().map(|inner| inner.canonicalize()), worktrees.canonicalize()) {
+        (Some(Ok(inner)), Ok(records)) => inner.starts_with(records),
         _ => false,
     }
 }

@@ -22,8 +22,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::WorkspaceError;
 
 /// Settings that hold for every command, over any configuration file. The stat settings undo ones that would
-/// let a changed file pass as unchanged.
-const SETTINGS: [&str; 13] = [
+/// let a changed file pass as unchanged. A commit-graph is a copy of what commits say, and nobody compares the two.
+const SETTINGS: [&str; 14] = [
+    "core.commitGraph=false",
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -41,8 +42,7 @@ const SETTINGS: [&str; 13] = [
 
 /// Further settings for a repository of our own: files beside the objects that an agent could have put there count for
 /// nothing, and neither do the user's files at their usual places, of which the repository has a copy.
-const OWN_SETTINGS: [&str; 8] = [
-    "core.commitGraph=false",
+const OWN_SETTINGS: [&str; 7] = [
     "core.multiPackIndex=false",
     "core.excludesFile=/dev/null",
     "core.attributesFile=/dev/null",
@@ -53,8 +53,12 @@ const OWN_SETTINGS: [&str; 8] = [
     "uploadpack.allowAnySHA1InWant=true",
 ];
 
+/// A path at which nothing can be.
+const NO_FILE: &str = "/dev/null/none";
+
 /// Settings for what is done in the user's name: everything else is as they have it.
-const USERS_SETTINGS: [&str; 3] = ["gc.auto=0", "maintenance.auto=false", "color.ui=false"];
+const USERS_SETTINGS: [&str; 4] =
+    ["core.commitGraph=false", "gc.auto=0", "maintenance.auto=false", "color.ui=false"];
 
 /// Variables that lead git to another repository or another view of it: those that it counts as local to one.
 const LOCATION_VARIABLES: [&str; 15] = [
@@ -114,6 +118,8 @@ pub(crate) struct Git {
     attributes: Option<String>,
     stop: Option<Stop>,
     acts_for: ActsFor,
+    /// Settings for these commands, over all others.
+    settings: &'static [&'static str],
     time_limit: Duration,
 }
 
@@ -139,6 +145,7 @@ impl Git {
             attributes: None,
             stop: None,
             acts_for: ActsFor::Towline,
+            settings: &[],
             time_limit: TIME_LIMIT,
         }
     }
@@ -174,6 +181,11 @@ impl Git {
     /// The same place, whose commands end when somebody wants it.
     pub(crate) fn until(&self, stop: Option<Stop>) -> Self {
         Self { stop, ..self.clone() }
+    }
+
+    /// The same place with further settings.
+    pub(crate) fn with_settings(&self, settings: &'static [&'static str]) -> Self {
+        Self { settings, ..self.clone() }
     }
 
     /// The same place, where the user's configuration outside the repository does not count.
@@ -230,8 +242,9 @@ impl Git {
             .env("LC_ALL", "C")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
-            // Otherwise `git replace` could give the base another content than its id says.
-            .env("GIT_NO_REPLACE_OBJECTS", "1");
+            // Otherwise `git replace` could give the base another content than its id says, and grafts another history.
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_GRAFT_FILE", NO_FILE);
         let (settings, more): (&[&str], &[&str]) = match self.acts_for {
             ActsFor::User => (&USERS_SETTINGS, &[]),
             ActsFor::Towline => (&SETTINGS, &[]),
@@ -244,7 +257,7 @@ impl Git {
             program.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_ATTR_NOSYSTEM", "1");
             program.env("GIT_CONFIG_SYSTEM", "/dev/null").env("GIT_CONFIG_GLOBAL", "/dev/null");
         }
-        for setting in settings.iter().chain(more) {
+        for setting in settings.iter().chain(more).chain(self.settings) {
             program.arg("-c").arg(setting);
         }
         if let Some(commit) = &self.attributes {

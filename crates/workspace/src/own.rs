@@ -114,11 +114,26 @@ impl Repository {
         directory: &Path,
         index: &Path,
     ) -> Result<(), WorkspaceError> {
-        remove_tree(index)?;
+        forget_index(index)?;
         let git = self.git().with_work_tree(directory).with_index(index);
         git.command("read-tree").args(["--reset", "-u", commit.as_str()]).run()?;
         Ok(())
     }
+
+    /// Makes the files of a commit the only entries of the index. Nothing is known about the files on disk.
+    pub(crate) fn read_into_index(&self, commit: &Commit) -> Result<(), WorkspaceError> {
+        forget_index(&self.index())?;
+        self.git().command("read-tree").args(["--reset", commit.as_str()]).run()?;
+        Ok(())
+    }
+}
+
+/// Removes an index, and the lock of a git process that was killed: an index of ours has one user at a time.
+fn forget_index(index: &Path) -> Result<(), WorkspaceError> {
+    remove_tree(index)?;
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    remove_tree(Path::new(&lock))
 }
 
 /// The most commits without parents that a shallow clone lists, in bytes.

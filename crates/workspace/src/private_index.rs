@@ -4,7 +4,7 @@
 //! Neighbours: `embedded` deals with repositories inside the working tree, `candidate` restores protected
 //! paths in the result. Nothing here moves a HEAD or a branch, or writes to the working tree.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,19 @@ use towline_core::Commit;
 
 use crate::embedded::{self, Nested, Untracked};
 use crate::git::{Git, records, shown};
-use crate::walk::{self, Met, Special};
-use crate::{WorkspaceError, words};
+use crate::hints::Hints;
+use crate::raw_diff::Entry;
+use crate::walk::{self, Special};
+use crate::{WorkspaceError, submodules, words};
 
 /// Private index directories that a killed process left behind are removed after this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many special files a warning names.
 const NAMED: usize = 8;
+
+/// More than the index of any repository.
+const LARGEST: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Mode of an entry that stands for a commit of another repository.
 const GITLINK: &[u8] = b"160000";
@@ -54,17 +59,20 @@ impl PrivateIndex {
         }
     }
 
-    /// A copy of the index in our own repository: its cached file times spare hashing everything.
-    fn copied(git: &Git, git_dir: &Path) -> Result<Option<Self>, WorkspaceError> {
-        let original = git_dir.join("index");
-        let mut source = match towline_files::open(&original) {
-            Ok(source) => source,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(WorkspaceError::io("read", &original)(error)),
-        };
+    /// A copy of an index: the cached file times of our own spare hashing everything. None when there is none, or something
+    /// that cannot be one.
+    pub(crate) fn copy_of(
+        original: &Path,
+        git: &Git,
+        git_dir: &Path,
+    ) -> Result<Option<Self>, WorkspaceError> {
+        let Ok(mut source) = towline_files::open(original) else { return Ok(None) };
+        if source.metadata().is_ok_and(|about| about.len() > LARGEST) {
+            return Ok(None);
+        }
         let index = Self::empty(git, git_dir)?;
         copy_index(&mut source, &index.directory.join("index"))
-            .map_err(WorkspaceError::io("copy", &original))?;
+            .map_err(WorkspaceError::io("copy", original))?;
         Ok(Some(index))
     }
 
@@ -88,6 +96,22 @@ impl PrivateIndex {
         self.update(&["--force-remove"], paths)
     }
 
+    /// Puts entries into the index, in the place of what is there.
+    pub(crate) fn insert<'a>(
+        &self,
+        entries: impl IntoIterator<Item = (&'a [u8], &'a Entry)>,
+    ) -> Result<(), WorkspaceError> {
+        let line = |(path, entry): (&[u8], &Entry)| {
+            [&entry.mode, &b" "[..], &entry.hash, b"\t", path, b"\0"].concat()
+        };
+        let lines: Vec<Vec<u8>> = entries.into_iter().map(line).collect();
+        if !lines.is_empty() {
+            let insert = self.git.command("update-index").args(["--add", "--replace", "-z", "--index-info"]);
+            insert.input(lines.concat()).run()?;
+        }
+        Ok(())
+    }
+
     /// Runs `update-index` with options on a list of paths, if there are any.
     pub(crate) fn update<'a>(
         &self,
@@ -99,6 +123,18 @@ impl PrivateIndex {
             self.git.command("update-index").args(options).args(["-z", "--stdin"]).input(input).run()?;
         }
         Ok(())
+    }
+
+    /// Adds files by names that somebody else has chosen. Whether git takes them.
+    pub(crate) fn try_add<'a>(
+        &self,
+        paths: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<bool, WorkspaceError> {
+        match self.update(&["--add"], paths) {
+            Ok(()) => Ok(true),
+            Err(WorkspaceError::Git { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Puts a tree into the index below a directory.
@@ -133,6 +169,8 @@ pub(crate) struct Snapshot {
     pub(crate) index: PrivateIndex,
     /// Submodules with work inside that is in no commit of theirs; the snapshot cannot hold it.
     pub(crate) dirty_submodules: BTreeSet<Vec<u8>>,
+    /// Files that are missing because their owner wants a sparse checkout. The snapshot does not have them.
+    pub(crate) left_out: BTreeSet<Vec<u8>>,
     /// What a person should know about how it was taken.
     pub(crate) warnings: Vec<String>,
 }
@@ -143,6 +181,8 @@ pub(crate) struct Source<'a> {
     pub(crate) git: &'a Git,
     /// The git directory that has the index.
     pub(crate) git_dir: &'a Path,
+    /// The index of whoever works there, if it is another one.
+    pub(crate) hints: Option<PathBuf>,
     /// Where git has its records of other worktrees of the repository.
     pub(crate) worktrees: &'a Path,
     /// What to do about special files in places that git reads.
@@ -156,14 +196,16 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// Takes the snapshot.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
-        let met = walk::prepare_for_git(self.git.directory(), self.special)?;
-        let first = match PrivateIndex::copied(self.git, self.git_dir)? {
-            Some(copy) => self.fill(copy, &met),
-            None => self.fill(self.head_index()?, &met),
+        let special = walk::prepare_for_git(self.git.directory(), self.special)?;
+        let first = match PrivateIndex::copy_of(&self.git_dir.join("index"), self.git, self.git_dir)? {
+            Some(copy) => self.fill(copy, &special),
+            None => self.fill(self.head_index()?, &special),
         };
         match first {
             // A damaged index, or files that came and went while git looked: once more, trusting only HEAD.
-            Err(WorkspaceError::Git { .. }) if !is_sparse(self.git)? => self.fill(self.head_index()?, &met),
+            Err(WorkspaceError::Git { .. }) if !is_sparse(self.git)? => {
+                self.fill(self.head_index()?, &special)
+            }
             other => other,
         }
     }
@@ -183,33 +225,58 @@ impl Source<'_> {
     }
 
     /// Brings an index that starts from an older state up to the working tree.
-    fn fill(&self, index: PrivateIndex, met: &Met) -> Result<Snapshot, WorkspaceError> {
-        index.forget(met.special.iter().map(Vec::as_slice))?;
-        let entries = Entries::of(&index)?;
-        if met.is_empty() && entries.are_as_in_the_working_tree() {
-            return Ok(Snapshot { index, dirty_submodules: BTreeSet::new(), warnings: Vec::new() });
+    fn fill(&self, index: PrivateIndex, special: &[Vec<u8>]) -> Result<Snapshot, WorkspaceError> {
+        index.forget(special.iter().map(Vec::as_slice))?;
+        let mut entries = Entries::of(&index)?;
+        let Hints { tracked, untracked, left_out, unmerged } = self.hints(&entries)?;
+        let mut dropped = embedded::ignored(self.git, untracked.iter().map(Vec::as_slice))?;
+        dropped.extend(untracked.intersection(&entries.gitlinks).cloned());
+        if !dropped.is_empty() {
+            index.forget(dropped.iter().map(Vec::as_slice))?;
+            entries = Entries::of(&index)?;
         }
-        let mut warnings = entries.conflict_warning();
-        warnings.extend(self.special_warning(met)?);
+        let is_clean = special.is_empty() && tracked.is_empty() && dropped.is_empty();
+        if is_clean && entries.are_as_in_the_working_tree() {
+            let (dirty_submodules, warnings) = (BTreeSet::new(), Vec::new());
+            return Ok(Snapshot { index, dirty_submodules, left_out, warnings });
+        }
+        let mut warnings = conflict_warning(&entries.unmerged.union(&unmerged).collect());
+        warnings.extend(self.special_warning(special)?);
         self.clear_blind_spots(&index, &entries)?;
 
         let mut inner = self.undeclared(&entries)?;
         index.forget(inner.iter().map(Vec::as_slice))?;
         inner.extend(entries.untracked.nested.iter().cloned());
-        let mut left_out = inner.clone();
-        left_out.extend(met.special.iter().chain(&met.unreadable_repositories).cloned());
-        add_all_but(index.git(), &left_out)?;
+        add_all_but(index.git(), inner.iter().chain(special))?;
+        let hinted = tracked.iter().map(Vec::as_slice).filter(|path| !is_below(path, &inner));
+        if !index.try_add(hinted)? {
+            warnings
+                .push("files that are staged although they are ignored are left out of the work".to_owned());
+        }
         if self.nested == Nested::AsFiles {
-            for directory in inner.iter().filter(|inner| !met.unreadable_repositories.contains(inner)) {
+            for directory in &inner {
                 warnings.push(embedded::take_in(self.worktrees, &index, self.git_dir, directory)?);
             }
         }
-        let submodules = entries.gitlinks.difference(&left_out).map(Vec::as_slice).collect();
-        let dirty_submodules = dirty_submodules(&index, &submodules)?;
-        warnings.extend(dirty_submodules.iter().map(|path| {
-            format!("submodule {} has uncommitted changes; they are not taken along", shown(path))
-        }));
-        Ok(Snapshot { index, dirty_submodules, warnings })
+        let mut dirty_submodules = BTreeSet::new();
+        for path in entries.gitlinks.difference(&inner) {
+            if submodules::is_dirty(self.git, self.git_dir, path)? {
+                let path_shown = shown(path);
+                warnings.push(format!(
+                    "submodule {path_shown} has uncommitted changes; they are not taken along"
+                ));
+                dirty_submodules.insert(path.clone());
+            }
+        }
+        Ok(Snapshot { index, dirty_submodules, left_out, warnings })
+    }
+
+    /// What whoever works there says about files that the entries do not have.
+    fn hints(&self, entries: &Entries) -> Result<Hints, WorkspaceError> {
+        match &self.hints {
+            Some(index) => Hints::from_index(self.git, self.git_dir, index, &entries.tracked),
+            None => Ok(Hints::default()),
+        }
     }
 
     /// Entries can be flagged so that git does not look at their files. We always look, except at files that
@@ -223,11 +290,10 @@ impl Source<'_> {
     }
 
     /// FIFOs and the like that the work would have held. What git ignores anyway is not worth a word.
-    fn special_warning(&self, met: &Met) -> Result<Vec<String>, WorkspaceError> {
-        let all = met.special.iter().chain(&met.unreadable_repositories);
-        let ignored = embedded::ignored(self.git, all.clone().map(Vec::as_slice))?;
+    fn special_warning(&self, special: &[Vec<u8>]) -> Result<Vec<String>, WorkspaceError> {
+        let ignored = embedded::ignored(self.git, special.iter().map(Vec::as_slice))?;
         let names: Vec<String> =
-            all.filter(|path| !ignored.contains(*path)).map(|path| shown(path)).collect();
+            special.iter().filter(|path| !ignored.contains(*path)).map(|path| shown(path)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -255,6 +321,7 @@ impl Source<'_> {
 struct Entries {
     /// Whether files differ from their entries or are gone.
     modified: bool,
+    tracked: HashSet<Vec<u8>>,
     untracked: Untracked,
     assumed: Vec<Vec<u8>>,
     skipped: Vec<Vec<u8>>,
@@ -290,13 +357,14 @@ impl Entries {
             if about.get(2..8) == Some(GITLINK) {
                 entries.gitlinks.insert(path.to_vec());
             }
+            entries.tracked.insert(path.to_vec());
         }
         Ok(entries)
     }
 
     /// Whether there is nothing to bring up to date: git has looked at every file, and found it as its entry says.
     fn are_as_in_the_working_tree(&self) -> bool {
-        let Self { modified, untracked, assumed, skipped, unmerged, gitlinks } = self;
+        let Self { modified, tracked: _, untracked, assumed, skipped, unmerged, gitlinks } = self;
         !modified
             && untracked.files.is_empty()
             && untracked.nested.is_empty()
@@ -305,45 +373,38 @@ impl Entries {
             && unmerged.is_empty()
             && gitlinks.is_empty()
     }
-
-    fn conflict_warning(&self) -> Vec<String> {
-        if self.unmerged.is_empty() {
-            return Vec::new();
-        }
-        let names: Vec<String> = self.unmerged.iter().map(|path| shown(path)).collect();
-        vec![format!(
-            "unfinished merge: {} taken as in the working tree, conflict marks and all",
-            names.join(", ")
-        )]
-    }
 }
 
-/// Stages every change of the working tree except below the given directories.
-fn add_all_but(git: &Git, left_out: &BTreeSet<Vec<u8>>) -> Result<(), WorkspaceError> {
+fn conflict_warning(unmerged: &BTreeSet<&Vec<u8>>) -> Vec<String> {
+    if unmerged.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> = unmerged.iter().map(|path| shown(path)).collect();
+    vec![format!(
+        "unfinished merge: {} taken as in the working tree, conflict marks and all",
+        names.join(", ")
+    )]
+}
+
+/// Stages every change of the working tree except at and below the given paths.
+fn add_all_but<'a>(git: &Git, left_out: impl Iterator<Item = &'a Vec<u8>>) -> Result<(), WorkspaceError> {
+    let mut patterns = vec![b":/".to_vec()];
+    patterns.extend(left_out.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()));
     let add = git.command("add").args(["--all", "--sparse"]);
-    if left_out.is_empty() {
+    if patterns.len() == 1 {
         add.run()?;
         return Ok(());
     }
-    let mut patterns = vec![b":/".to_vec()];
-    patterns.extend(left_out.iter().map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()));
     add.args(["--pathspec-from-file=-", "--pathspec-file-nul"])
         .input(joined(patterns.iter().map(Vec::as_slice)))
         .run()?;
     Ok(())
 }
 
-/// Submodules with work inside that the candidate, which holds only their commit, cannot carry.
-fn dirty_submodules(
-    index: &PrivateIndex,
-    submodules: &BTreeSet<&[u8]>,
-) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
-    if submodules.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let changed =
-        index.git.command("diff-files").args(["--name-only", "-z", "--ignore-submodules=none"]).run()?;
-    Ok(records(&changed).filter(|path| submodules.contains(path)).map(<[u8]>::to_vec).collect())
+/// Whether a path is in one of the directories.
+fn is_below(path: &[u8], directories: &BTreeSet<Vec<u8>>) -> bool {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.map(|end| &path[..end]).any(|parent| directories.contains(parent))
 }
 
 fn is_sparse(git: &Git) -> Result<bool, WorkspaceError> {

@@ -12,29 +12,50 @@ use crate::{Repository, WorkspaceError};
 /// What a ref is asked to be when it must not be there yet.
 const NOTHING: &str = "";
 
+/// A commit that no ref of ours names can be asked for, and what comes is hashed, whole, and visible all at once.
+const FETCH_SETTINGS: [&str; 2] = ["protocol.version=2", "fetch.unpackLimit=1"];
+
 impl Repository {
     /// Gives a commit of our own repository a name in the user's, with everything that belongs to it. Without another
     /// repository the name is in our own.
     pub fn publish(&self, commit: &Commit, reference: &str) -> Result<(), WorkspaceError> {
         let Some(users) = self.lender() else { return self.keep(reference, commit) };
-        if users.find_commit(commit.as_str())?.is_some() {
+        // First, so that the commit is never there without them.
+        share_large_files(&self.git_dir().join("lfs/objects"), &users.common_dir().join("lfs/objects"))?;
+        if users.is_whole(commit)? {
             return users.keep(reference, commit);
         }
         let quietly = [
             "--quiet",
             "--no-tags",
+            "--no-prune",
             "--no-write-fetch-head",
+            "--no-write-commit-graph",
             "--no-auto-maintenance",
             "--no-recurse-submodules",
         ];
         users
             .plain_git()
+            .with_settings(&FETCH_SETTINGS)
             .command("fetch")
             .args(quietly)
             .arg(self.git_dir())
             .arg(format!("+{commit}:{reference}"))
             .run()?;
-        share_large_files(&self.git_dir().join("lfs/objects"), &users.common_dir().join("lfs/objects"))
+        Ok(())
+    }
+
+    /// Whether a commit is there with everything that no ref has yet. Objects may have come before a crash without the rest.
+    fn is_whole(&self, commit: &Commit) -> Result<bool, WorkspaceError> {
+        if self.find_commit(commit.as_str())?.is_none() {
+            return Ok(false);
+        }
+        let walk = ["--objects", "--quiet", commit.as_str(), "--not", "--all"];
+        match self.git().command("rev-list").args(walk).run() {
+            Ok(_) => Ok(true),
+            Err(WorkspaceError::Git { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sets the goal's branch in the user's repository to a commit. A branch of the user's with that name, or one that they

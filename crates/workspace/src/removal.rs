@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use towline_core::Commit;
 
 use crate::git::{records, shown};
+use crate::marks::WORKSPACE;
 use crate::merge::{Joined, current_branch};
-use crate::paths::{is_there, place_of, remove_tree};
+use crate::paths::{is_there, place_of, remove_tree, settle};
 use crate::private_index::joined;
 use crate::worktrees::{self, checkout_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
@@ -310,10 +311,13 @@ impl Repository {
         let submodules = self.work_in_submodules(remains)?;
         let mut left = LeftBehind { submodules, ..LeftBehind::default() };
         let users = self.users();
-        if left.submodules.is_empty() {
-            let linked = worktrees::find(&users, &path)?;
+        let linked = worktrees::find(&users, &path)?;
+        let is_goals = linked.is_some() || self.note(WORKSPACE)?.is_some();
+        if left.submodules.is_empty() && (is_goals || !is_there(&path)?) {
+            users.must_be_outside(&path)?;
             remove_tree(&path)?;
             linked.iter().try_for_each(worktrees::forget)?;
+            self.remove_note(WORKSPACE)?;
         } else {
             left.files = Some(path);
         }
@@ -325,6 +329,18 @@ impl Repository {
             }
         }
         Ok(left)
+    }
+
+    /// Fails when the repository itself would go with a directory.
+    fn must_be_outside(&self, path: &Path) -> Result<(), WorkspaceError> {
+        let real = settle(path);
+        if [self.root(), self.git_dir(), self.common_dir()].iter().any(|own| settle(own).starts_with(&real)) {
+            return Err(WorkspaceError::Broken {
+                path: path.to_path_buf(),
+                what: "the repository itself is in it, so it is not removed".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Removes the refs of ours that the goal has in the user's repository, all at once. What was kept of it stays.

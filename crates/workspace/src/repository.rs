@@ -195,6 +195,7 @@ impl Repository {
         let source = Source {
             git: &self.git(),
             git_dir: &self.git_dir,
+            hints: self.lender().map(Self::index),
             worktrees: &worktrees,
             head: &|| Ok(head.clone()),
             base: head,

@@ -1,16 +1,24 @@
-//! Work inside the submodules of a worktree. No candidate can hold it, so it would go with the worktree: a candidate has
-//! only a commit's name for each, and the commits themselves are in a repository that git removes with the worktree.
+//! Work inside the submodules of a workspace. No candidate can hold it, so it would go with the workspace: a candidate has
+//! only a commit's name for each, and the commits themselves are in a repository that is removed with the workspace.
 //!
-//! Used by `removal`, which leaves such worktrees alone. Nothing is changed here.
+//! Used by `private_index`, which warns about it, and by `removal`, which leaves such workspaces alone. Nothing is changed
+//! here, and no git command uses a submodule's repository as its git directory: it is an agent's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::embedded;
+use towline_core::Commit;
+
+use crate::agent_head::{Head, head_of, refs_of};
 use crate::git::{Git, records, shown};
 use crate::paths::from_bytes;
-use crate::{Workspace, WorkspaceError};
+use crate::private_index::PrivateIndex;
+use crate::{Workspace, WorkspaceError, embedded, walk};
+
+/// How many object directories may borrow from one another.
+const LONGEST_CHAIN: usize = 5;
+const LONGEST_ALTERNATES: u64 = 64 * 1024;
 
 impl Workspace {
     /// The submodules that have changes in no commit of theirs, or commits that none of their remotes has.
@@ -24,9 +32,8 @@ impl Workspace {
         let pinned: BTreeMap<&[u8], String> = records(&base).filter_map(pinned).collect();
         let mut found: BTreeSet<Vec<u8>> = self.snapshot()?.dirty_submodules;
         for path in declared {
-            let directory = self.path().join(from_bytes(&path));
-            let is_filled = fs::symlink_metadata(directory.join(".git")).is_ok();
-            if is_filled && has_own_commits(&directory, pinned.get(path.as_slice())) {
+            let inner = Inner::at(&git, &path);
+            if inner.is_some_and(|inner| inner.has_own_commits(pinned.get(path.as_slice()))) {
                 found.insert(path);
             }
         }
@@ -41,11 +48,78 @@ fn pinned(line: &[u8]) -> Option<(&[u8], String)> {
     Some((&line[tab + 1..], shown(hash)))
 }
 
-/// Whether the repository in this directory has commits that are in none of its remotes, nor below the one that the base
-/// asks for. When nobody can tell, it has.
-fn has_own_commits(directory: &Path, pinned: Option<&String>) -> bool {
-    let git = Git::discovering(directory);
-    let list = git.command("rev-list").args(["--max-count=1", "--ignore-missing", "--all"]);
-    let list = list.args(["--not", "--remotes", "--tags"]).args(pinned);
-    list.line().map_or(true, |commit| !commit.is_empty())
+/// Whether a submodule of `top` has files that are not as in the commit that it is on. When nobody can tell, it has.
+pub(crate) fn is_dirty(top: &Git, git_dir: &Path, path: &[u8]) -> Result<bool, WorkspaceError> {
+    let Some(inner) = Inner::at(top, path) else { return Ok(false) };
+    let (Head::Commit(head), Some(git)) = (inner.head(), inner.git()) else { return Ok(true) };
+    match changed_files(&PrivateIndex::empty(&git, git_dir)?, &head) {
+        Err(WorkspaceError::Git { .. }) => Ok(true),
+        changed => Ok(!changed?.is_empty()),
+    }
+}
+
+fn changed_files(index: &PrivateIndex, head: &Commit) -> Result<Vec<u8>, WorkspaceError> {
+    index.git().command("read-tree").arg(head.as_str()).run()?;
+    index.git().command("ls-files").args(["--modified", "--others", "--exclude-standard", "-z"]).run()
+}
+
+/// The repository of a submodule that is filled.
+struct Inner {
+    /// Git of ours in its working tree.
+    outer: Git,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl Inner {
+    fn at(top: &Git, path: &[u8]) -> Option<Self> {
+        let place = top.directory().join(from_bytes(path));
+        fs::symlink_metadata(place.join(".git")).ok()?;
+        let mut directories = walk::directories_of(&place.join(".git")).into_iter();
+        let git_dir = directories.next()?;
+        let common_dir = directories.next().unwrap_or_else(|| git_dir.clone());
+        Some(Self { outer: top.with_work_tree(&place), git_dir, common_dir })
+    }
+
+    fn head(&self) -> Head {
+        head_of(&self.git_dir, &self.common_dir)
+    }
+
+    /// Git of ours that sees its objects, if they can be read.
+    fn git(&self) -> Option<Git> {
+        let objects = self.common_dir.join("objects");
+        are_readable(&objects, LONGEST_CHAIN).then(|| self.outer.borrowing([objects]))
+    }
+
+    /// Whether it has commits that are in none of its remotes, nor below the one that the base asks for. When nobody can
+    /// tell, it has.
+    fn has_own_commits(&self, pinned: Option<&String>) -> bool {
+        let (Head::Commit(head), Some(refs), Some(git)) =
+            (self.head(), refs_of(&self.common_dir), self.git())
+        else {
+            return true;
+        };
+        let is_theirs = |name: &str| name.starts_with("refs/remotes/") || name.starts_with("refs/tags/");
+        let mut commits = format!("{head}\n");
+        for (name, id) in refs {
+            let sign = if is_theirs(&name) { "^" } else { "" };
+            commits.push_str(&format!("{sign}{id}\n"));
+        }
+        commits.extend(pinned.map(|id| format!("^{id}\n")));
+        let list = git.command("rev-list").args(["--max-count=1", "--ignore-missing", "--stdin"]);
+        list.input(commits.into_bytes()).line().map_or(true, |commit| !commit.is_empty())
+    }
+}
+
+/// Whether git can read an object directory, and those that it borrows from, without waiting.
+fn are_readable(objects: &Path, chain: usize) -> bool {
+    if chain == 0 || !walk::holds_special(objects).is_ok_and(|holds| !holds) {
+        return false;
+    }
+    match towline_files::read_if_present(&objects.join("info/alternates"), LONGEST_ALTERNATES) {
+        Ok(list) => list.unwrap_or_default().split(|byte| *byte == b'\n').all(|line| {
+            line.is_empty() || line[0] == b'#' || are_readable(&objects.join(from_bytes(line)), chain - 1)
+        }),
+        Err(_) => false,
+    }
 }

@@ -28,7 +28,7 @@ impl Repository {
         if walk::holds_special(objects)? || !self.borrows_as_lent(objects) {
             return Ok(Err("its object directory is not as git leaves it".to_owned()));
         }
-        if self.is_whole(head, base)? {
+        if self.is_taken(head, base)? {
             return Ok(Ok(()));
         }
         let incoming = self.git_dir().join("incoming");
@@ -37,7 +37,7 @@ impl Repository {
         let taken = self.pack_and_index(head, base, objects, &incoming);
         remove_tree(&incoming)?;
         match taken {
-            Ok(()) if self.is_whole(head, base)? => Ok(Ok(())),
+            Ok(()) if self.is_taken(head, base)? => Ok(Ok(())),
             Ok(()) => Ok(Err(format!("objects of {} are missing or damaged", head.short()))),
             Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
             Err(error) => Err(error),
@@ -71,7 +71,7 @@ impl Repository {
     }
 
     /// Whether everything that the commits hold is there without the agent's objects.
-    fn is_whole(&self, head: &Commit, base: &Commit) -> Result<bool, WorkspaceError> {
+    fn is_taken(&self, head: &Commit, base: &Commit) -> Result<bool, WorkspaceError> {
         let walk = ["--objects", "--quiet", head.as_str(), "--not", base.as_str()];
         match self.git().command("rev-list").args(walk).run() {
             Ok(_) => Ok(true),

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
@@ -14,6 +16,7 @@ use towline_core::Commit;
 use crate::compare::{Comparison, Found};
 use crate::copy::CopyPlan;
 use crate::git::shown;
+use crate::marks::CHECKOUT;
 use crate::paths::{from_bytes, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
@@ -138,8 +141,7 @@ pub fn verification(
     let path = place_of(path);
     let files = CopyPlan::new(from, copy)?;
     own.require(candidate)?;
-    discard_verification(&path)?;
-    fs::create_dir_all(&path).map_err(WorkspaceError::io("create", &path))?;
+    make_free(own, &path)?;
     let made = fill(own, &path, candidate, &files);
     if made.is_err() {
         // What cannot be removed now is removed by the next call.
@@ -147,6 +149,27 @@ pub fn verification(
     }
     let (comparison, warnings) = made?;
     Ok(Verification { path, commit: candidate.clone(), comparison, warnings })
+}
+
+/// Makes an empty directory in the place of an earlier checkout. Anything else that is there is refused.
+fn make_free(own: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+    let text = path.as_os_str().as_bytes();
+    let is_ours = own.note(CHECKOUT)?.is_some_and(|last| last == text);
+    if is_ours {
+        discard_verification(path)?;
+    }
+    let is_free = match fs::symlink_metadata(path) {
+        Ok(about) => about.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if !is_free {
+        return Err(WorkspaceError::PathTaken {
+            path: path.to_path_buf(),
+            what: "it exists and is not a clean checkout of this goal".to_owned(),
+        });
+    }
+    own.write_note(CHECKOUT, text)?;
+    fs::create_dir_all(path).map_err(WorkspaceError::io("create", path))
 }
 
 fn fill(

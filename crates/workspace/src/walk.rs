@@ -7,9 +7,27 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
+use crate::paths::{remove_tree, settle};
 
 /// Files that git opens wherever it meets them, whether or not they are part of the work.
 const READ_BY_GIT: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
+
+/// What git reads of a repository that it meets inside a working tree, to know which commit it is on.
+const READ_OF_REPOSITORIES: [&str; 10] = [
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "index",
+    "info",
+    "packed-refs",
+    "refs",
+    "reftable",
+];
+
+/// The most that is read of a file that names a directory.
+const LONGEST_LINK: u64 = 8 * 1024;
 
 /// What happens to FIFOs and the like in places that git reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,97 +38,148 @@ pub(crate) enum Special {
     Refuse,
 }
 
-/// What a walk has met that git cannot take.
-#[derive(Debug, Default)]
-pub(crate) struct Met {
-    /// FIFOs, sockets and devices, relative to the top.
-    pub(crate) special: Vec<Vec<u8>>,
-    /// Repositories below the top whose own data holds such things.
-    pub(crate) unreadable_repositories: Vec<Vec<u8>>,
-}
-
-impl Met {
-    /// Whether it was nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.special.is_empty() && self.unreadable_repositories.is_empty()
-    }
-}
-
-/// Looks at everything below `top` but its own `.git`. Directories that their owner may not read are opened up.
-pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Met, WorkspaceError> {
-    let mut met = Met::default();
+/// Looks at everything below `top` but its own `.git`, and sees to it that git can read it without waiting. Gives the FIFOs,
+/// sockets and devices that are left, relative to the top. Directories of an agent that their owner may not read are opened up.
+pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+    let walk = Walk { top: settle(top), special };
+    let mut met = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(directory) = pending.pop() {
-        for entry in entries(&top.join(&directory))? {
+        for entry in walk.entries(&top.join(&directory))? {
             let name = directory.join(entry.file_name());
             let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
             let is_git = entry.file_name() == ".git";
             if is_git && directory.as_os_str().is_empty() {
                 continue;
             }
-            if kind.is_dir() && is_git {
-                if holds_special(&entry.path())? {
-                    met.unreadable_repositories.push(directory.as_os_str().as_bytes().to_vec());
-                }
+            if is_git && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+                walk.prepare_repository(&entry.path())?;
             } else if kind.is_dir() {
                 pending.push(name);
             } else if !kind.is_file() && !kind.is_symlink() {
                 if is_git || READ_BY_GIT.iter().any(|read| entry.file_name() == *read) {
-                    let path = entry.path();
-                    if special == Special::Refuse {
-                        return Err(WorkspaceError::SpecialFile { path });
-                    }
-                    fs::remove_file(&path).map_err(WorkspaceError::io("remove", &path))?;
+                    walk.give_way(&entry.path())?;
                 }
-                met.special.push(name.as_os_str().as_bytes().to_vec());
+                met.push(name.as_os_str().as_bytes().to_vec());
             }
         }
     }
-    met.special.sort();
+    met.sort();
     Ok(met)
+}
+
+struct Walk {
+    top: PathBuf,
+    special: Special,
+}
+
+impl Walk {
+    /// Sees to it that git can find out which commit a repository inside the tree is on.
+    fn prepare_repository(&self, dot_git: &Path) -> Result<(), WorkspaceError> {
+        for directory in directories_of(dot_git) {
+            for name in READ_OF_REPOSITORIES {
+                for path in special_below(&directory.join(name))? {
+                    // What is elsewhere is nobody's to remove; without its `.git` the directory is one like any other.
+                    let is_inside = settle(&directory).starts_with(&self.top);
+                    self.give_way(if is_inside { &path } else { dot_git })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn give_way(&self, path: &Path) -> Result<(), WorkspaceError> {
+        match self.special {
+            Special::Remove => remove_tree(path),
+            Special::Refuse => Err(WorkspaceError::SpecialFile { path: path.to_path_buf() }),
+        }
+    }
+
+    fn entries(&self, directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
+        match entries(directory) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match self.special {
+                Special::Remove => fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+                    .and_then(|()| entries(directory)),
+                // Git leaves such a directory out, too.
+                Special::Refuse => Ok(Vec::new()),
+            },
+            other => other,
+        }
+        .map_err(WorkspaceError::io("read", directory))
+    }
+}
+
+/// Where the data of a repository is: at its `.git`, or where that leads to, and what it shares with others.
+pub(crate) fn directories_of(dot_git: &Path) -> Vec<PathBuf> {
+    let parent = dot_git.parent().unwrap_or(dot_git);
+    let git_dir = match towline_files::read(dot_git, LONGEST_LINK) {
+        Ok(text) => match text.strip_prefix(b"gitdir: ") {
+            Some(target) => parent.join(crate::paths::from_bytes(target.trim_ascii_end())),
+            None => return Vec::new(),
+        },
+        Err(_) => dot_git.to_path_buf(),
+    };
+    let common = towline_files::read(&git_dir.join("commondir"), LONGEST_LINK).ok();
+    let common = common.map(|text| git_dir.join(crate::paths::from_bytes(text.trim_ascii_end())));
+    [Some(git_dir), common].into_iter().flatten().collect()
+}
+
+/// The path itself or everything below it that git would wait for, or that is a symlink to such a thing or to a directory.
+fn special_below(path: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let mut found = Vec::new();
+    let mut pending = vec![path.to_path_buf()];
+    while let Some(path) = pending.pop() {
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        if about.is_dir() {
+            let entries = entries(&path).map_err(WorkspaceError::io("read", &path))?;
+            pending.extend(entries.iter().map(fs::DirEntry::path));
+        } else if about.is_symlink() {
+            // One that leads nowhere holds nobody up.
+            found.extend(fs::metadata(&path).is_ok_and(|about| !about.is_file()).then_some(path));
+        } else if !about.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// Removes everything below a directory of our own that is neither a file nor a directory: we make no such things.
 pub(crate) fn remove_special(directory: &Path) -> Result<(), WorkspaceError> {
+    unusual_below(directory, |path| fs::remove_file(path).map_err(WorkspaceError::io("remove", path)))
+}
+
+/// Whether something below a directory is neither a file nor a directory.
+pub(crate) fn holds_special(directory: &Path) -> Result<bool, WorkspaceError> {
+    let mut found = false;
+    unusual_below(directory, |_| {
+        found = true;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls for everything below a directory that is neither a file nor a directory.
+fn unusual_below(
+    directory: &Path,
+    mut met: impl FnMut(&Path) -> Result<(), WorkspaceError>,
+) -> Result<(), WorkspaceError> {
     let mut pending = vec![directory.to_path_buf()];
     while let Some(directory) = pending.pop() {
-        for entry in entries(&directory)? {
+        for entry in entries(&directory).map_err(WorkspaceError::io("read", &directory))? {
             let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
             if kind.is_dir() {
                 pending.push(entry.path());
             } else if !kind.is_file() {
-                let path = entry.path();
-                fs::remove_file(&path).map_err(WorkspaceError::io("remove", &path))?;
+                met(&entry.path())?;
             }
         }
     }
     Ok(())
 }
 
-/// Whether something below a directory is neither a file nor a directory.
-pub(crate) fn holds_special(directory: &Path) -> Result<bool, WorkspaceError> {
-    let mut pending = vec![directory.to_path_buf()];
-    while let Some(directory) = pending.pop() {
-        for entry in entries(&directory)? {
-            let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
-            if kind.is_dir() {
-                pending.push(entry.path());
-            } else if !kind.is_file() {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
-    let read = || fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let entries = match read() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).and_then(|()| read())
-        }
+fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
-    };
-    entries.map_err(WorkspaceError::io("read", directory))
+    }
 }

@@ -190,6 +190,7 @@ impl Workspace {
         let source = Source {
             git: &self.repository.git().with_work_tree(&self.path).with_attributes_of(self.base.as_str()),
             git_dir: self.repository.git_dir(),
+            hints: self.agents_index(),
             worktrees: &self.worktree_records(),
             head: &|| Ok(self.base.clone()),
             base: &self.base,
@@ -197,6 +198,15 @@ impl Workspace {
             special: if self.is_in_place() { Special::Refuse } else { Special::Remove },
         };
         source.snapshot()
+    }
+
+    /// The index that the agent's git uses; there is none of a folder in no repository.
+    fn agents_index(&self) -> Option<PathBuf> {
+        match self.repository.lender() {
+            Some(users) if self.is_in_place() => Some(users.index()),
+            None if self.is_in_place() => None,
+            _ => Some(self.path.join(".git/index")),
+        }
     }
 
     /// Where git has its records of worktrees that the agent made of its own repository.

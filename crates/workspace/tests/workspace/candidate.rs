@@ -54,30 +54,36 @@ fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing(
         ])
     );
     assert_eq!(
-        git(path, ["log", "-1", "--format=%P %an <%ae>", made.commit.as_str()]),
-        format!("{head} Towline <towline@localhost>")
+        String::from_utf8(project.git_of_goal([
+            "log",
+            "-1",
+            "--format=%P %an <%ae> %T",
+            made.commit.as_str()
+        ]))
+        .unwrap(),
+        format!("{head} Towline <towline@localhost> {}\n", made.tree)
     );
-    assert_eq!(git(path, ["rev-parse", &format!("{}^{{tree}}", made.commit)]), made.tree);
     assert_eq!((made.restored, made.warnings), (strings(&[]), strings(&[])));
     let uncommitted =
         ["deep/er/untracked.rs", "intended.rs", "src/lib.rs", "staged.rs", "tests/a.rs", "tests/b.rs"];
     assert_eq!((made.head, made.uncommitted), (head, strings(&uncommitted)));
-    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/1")), Some(made.commit));
-    let record = git(path, ["rev-parse", "--absolute-git-dir"]);
-    assert_eq!(fs::read_dir(format!("{record}/towline")).unwrap().count(), 0, "no index is left behind");
+    assert_eq!(project.own_reference(&format!("refs/towline/{GOAL}/candidates/1")), Some(made.commit));
+    let indexes = project.plan().own.join("towline");
+    assert_eq!(fs::read_dir(indexes).unwrap().count(), 0, "no index is left behind");
 }
 
 #[test]
 fn without_work_or_with_all_committed_it_is_head_itself() {
     let project = Project::new();
     let workspace = project.workspace();
-    assert_eq!(candidate(&workspace), project.repository().as_candidate(&project.head()).unwrap());
+    assert_eq!(candidate(&workspace), project.own().as_candidate(&project.head()).unwrap());
     write(workspace.path(), "work.rs", "x");
     let head = commit_all(workspace.path(), "work");
     write(workspace.path(), "debug.log", "ignored");
     let second = workspace.candidate(2, &Protect::nothing()).unwrap();
-    assert_eq!(second, project.repository().as_candidate(&head).unwrap());
-    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/candidates/2")), Some(head));
+    let whole = project.own().as_candidate(&head).unwrap();
+    assert_eq!(second, Candidate { ignored: strings(&["debug.log"]), ..whole });
+    assert_eq!(project.own_reference(&format!("refs/towline/{GOAL}/candidates/2")), Some(head));
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn a_detached_head_or_another_branch_is_the_parent() {
         let head = commit_all(workspace.path(), "work");
         write(workspace.path(), "more.rs", switch[2]);
         let made = candidate(&workspace);
-        assert_eq!(git(workspace.path(), ["rev-parse", &format!("{}^", made.commit)]), head.as_str());
+        assert_eq!(project.parent_of(&made.commit), head);
         assert_eq!(project.files_of(&made.commit)["more.rs"], format!("100644 {}", switch[2]));
     }
 }
@@ -128,7 +134,7 @@ fn a_branch_without_commits_is_put_on_the_base_with_a_warning() {
     git(workspace.path(), ["checkout", "-q", "--orphan", "fresh"]);
     write(workspace.path(), "work.rs", "x");
     let made = candidate(&workspace);
-    assert_eq!(git(workspace.path(), ["rev-parse", &format!("{}^", made.commit)]), project.head().as_str());
+    assert_eq!(project.parent_of(&made.commit), project.head());
     assert_eq!(
         made.warnings,
         strings(&["the workspace is on a branch without commits; its files are put on the base"])
@@ -147,7 +153,8 @@ fn an_unfinished_merge_is_taken_as_it_lies_there() {
         write(&project.root, "src/lib.rs", "theirs\n");
         write(&project.root, "tests/a.rs", "theirs\n");
         commit_all(&project.root, "theirs");
-        git_fails(path, [operation, "main"]);
+        git(path, ["fetch", "-q", project.root.to_str().unwrap(), "main"]);
+        git_fails(path, [operation, "FETCH_HEAD"]);
         let in_tree = fs::read_to_string(path.join("src/lib.rs")).unwrap();
         assert!(in_tree.contains("<<<<<<<"), "{in_tree}");
         let before = State::of(path);
@@ -171,6 +178,35 @@ fn an_unfinished_merge_is_taken_as_it_lies_there() {
             ])
         );
     }
+}
+
+#[test]
+fn files_that_are_tracked_although_ignored_and_those_that_are_ignored_instead_of_tracked_are_told_apart() {
+    let project = Project::new();
+    write(&project.root, "dist/old.js", "built\n");
+    commit_all(&project.root, "with build output");
+    let workspace = project.workspace();
+    let path = workspace.path();
+    write(path, "committed.log", "committed\n");
+    git(path, ["add", "-f", "committed.log"]);
+    commit_all(path, "a log");
+    write(path, "staged.log", "staged\n");
+    git(path, ["add", "-f", "staged.log"]);
+    write(path, "ignored.log", "ignored\n");
+    write(path, ".gitignore", "*.log\n.env\ntarget/\ndist/\n");
+    git(path, ["rm", "-q", "-r", "--cached", "dist"]);
+    let made = candidate(&workspace);
+    let changed: Vec<String> = project
+        .own()
+        .diff_stat(workspace.base(), &made.commit)
+        .unwrap()
+        .files
+        .into_iter()
+        .map(|file| file.path)
+        .collect();
+    assert_eq!(changed, [".gitignore", "committed.log", "dist/old.js", "staged.log"]);
+    assert!(!project.files_of(&made.commit).contains_key("dist/old.js"));
+    assert_eq!(made.warnings, strings(&[]));
 }
 
 #[test]
@@ -269,33 +305,38 @@ fn a_damaged_or_missing_index_and_a_forgotten_lock_do_no_harm() {
     let path = workspace.path();
     write(path, "work.rs", "x");
     let whole = candidate(&workspace);
-    let record = std::path::PathBuf::from(git(path, ["rev-parse", "--absolute-git-dir"]));
-    fs::write(record.join("index.lock"), "").unwrap();
-    fs::write(record.join("index"), "not an index").unwrap();
-    assert_eq!(candidate(&workspace), whole);
-    assert_eq!(fs::read(record.join("index")).unwrap(), b"not an index");
-    fs::remove_file(record.join("index")).unwrap();
-    assert_eq!(candidate(&workspace), whole);
-    assert!(record.join("index.lock").exists());
+    for git_dir in [path.join(".git"), project.plan().own] {
+        fs::write(git_dir.join("index.lock"), "").unwrap();
+        fs::write(git_dir.join("index"), "not an index").unwrap();
+        assert_eq!(candidate(&workspace), whole);
+        assert_eq!(fs::read(git_dir.join("index")).unwrap(), b"not an index");
+        fs::remove_file(git_dir.join("index")).unwrap();
+        assert_eq!(candidate(&workspace), whole);
+        assert!(git_dir.join("index.lock").exists());
+    }
 }
 
 #[test]
-fn a_workspace_whose_git_file_was_replaced_is_still_read_and_says_so() {
+fn a_workspace_whose_git_directory_was_replaced_is_still_read_and_says_so() {
     let project = Project::new();
-    // Without its .git file, git would take the directory for a part of this other repository.
+    // Without its .git directory, git would take the directory for a part of this other repository.
     git(project.root.parent().unwrap(), ["init", "-q"]);
     let workspace = project.workspace();
     let path = workspace.path().to_path_buf();
     write(&path, "work.rs", "x");
     let whole = candidate(&workspace);
-    let warning = "the workspace's .git was deleted or replaced; commits made in another repository there are \
-                   not seen, its files are";
-    let odd = Candidate { warnings: strings(&[warning]), ..whole };
-    fs::remove_file(path.join(".git")).unwrap();
-    assert_eq!(candidate(&workspace), odd);
+    let warned = |text: &str| Candidate { warnings: strings(&[text]), ..whole.clone() };
+    let gone =
+        "the workspace's .git was deleted, replaced or damaged; commits in it are not taken, its files are";
+    fs::remove_dir_all(path.join(".git")).unwrap();
+    assert_eq!(candidate(&workspace), warned(gone));
     git(&path, ["init", "-q"]);
     commit_all(&path, "in a repository of its own");
-    assert_eq!(candidate(&workspace), odd);
+    let other = "the agent's commits cannot be used: its object directory is not as git leaves it; its files are \
+                 put on the base";
+    let changed = "the agent changed in its clone, without effect elsewhere: its git configuration, refs \
+                   (refs/heads/main, refs/heads/master)";
+    assert_eq!(candidate(&workspace), Candidate { warnings: strings(&[other, changed]), ..whole });
 }
 
 #[test]
@@ -328,7 +369,7 @@ fn tree_from_nothing(project: &Project, workspace: &Workspace) -> String {
 #[test]
 fn a_lone_change_of_any_kind_is_seen() {
     type Change = fn(&Path);
-    let changes: [(&str, Change); 13] = [
+    let changes: [(&str, Change); 12] = [
         ("same size", |at| write(at, "src/lib.rs", "pub fn one() -> u8 {\n    2\n}\n")),
         ("same size, old time", |at| {
             let time = fs::metadata(at.join("src/lib.rs")).unwrap().modified().unwrap();
@@ -374,10 +415,6 @@ fn a_lone_change_of_any_kind_is_seen() {
         ("staged", |at| {
             write(at, "src/lib.rs", "staged\n");
             git(at, ["add", "src/lib.rs"]);
-        }),
-        ("a new rule for line ends", |at| {
-            write(at, ".gitattributes", "*.txt eol=crlf\n");
-            write(at, "text.txt", "one\r\n");
         }),
     ];
     for (what, change) in changes {

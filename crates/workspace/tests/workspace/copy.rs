@@ -16,7 +16,7 @@ fn workspace(project: &Project, copy: &[&str]) -> Result<Workspace, WorkspaceErr
 
 fn checkout(project: &Project, copy: &[&str]) -> Result<Verification, WorkspaceError> {
     let place = project.beside("verify");
-    verification(&project.repository(), &place, &project.head(), &strings(copy), &project.root)
+    verification(&project.own(), &place, &project.head(), &strings(copy), &project.root)
 }
 
 fn read(directory: &Path, name: &str) -> String {
@@ -175,7 +175,7 @@ fn a_link_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
     fs::remove_file(project.root.join("conf")).unwrap();
     write(&project.root, "conf/.env", "SECRET=1\n");
     let place = project.beside("verify");
-    match verification(&project.repository(), &place, &commit, &strings(&["conf/.env"]), &project.root) {
+    match verification(&project.own(), &place, &commit, &strings(&["conf/.env"]), &project.root) {
         Err(WorkspaceError::OutsideRoot { path, root, .. }) => {
             assert_eq!((path.as_str(), root), ("conf/.env", place))
         }
@@ -193,8 +193,7 @@ fn a_copy_that_was_cut_off_is_finished_and_the_agents_own_is_kept() {
     write(first.path(), ".env", "the agent's\n");
     assert_eq!(read(workspace(&project, &[".env"]).unwrap().path(), ".env"), "the agent's\n");
 
-    let record = git(first.path(), ["rev-parse", "--absolute-git-dir"]);
-    fs::remove_file(Path::new(&record).join("towline-ready")).unwrap();
+    fs::write(project.plan().own.join("towline-workspace"), "making").unwrap();
     fs::remove_file(first.path().join(".env")).unwrap();
     write(first.path(), ".towline-copy-.env", "SECR");
     write(first.path(), ".towline-copy-target/cache", "wh");

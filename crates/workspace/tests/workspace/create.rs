@@ -1,6 +1,7 @@
 //! Making workspaces: once, again, after a crash, side by side, and where something is in the way.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,9 +11,14 @@ use crate::support::{
     BRANCH, GOAL, Project, State, commit_all, files_below, git, names_below, strings, write,
 };
 
-/// Git's record of the workspace.
-fn record(workspace: &Workspace) -> PathBuf {
-    PathBuf::from(git(workspace.path(), ["rev-parse", "--absolute-git-dir"]))
+/// The commit that the clone is on.
+fn head(workspace: &Workspace) -> Commit {
+    Commit::new(git(workspace.path(), ["rev-parse", "HEAD"]))
+}
+
+/// What Towline has noted about the workspace.
+fn note(project: &Project) -> PathBuf {
+    project.plan().own.join("towline-workspace")
 }
 
 #[test]
@@ -27,7 +33,8 @@ fn a_workspace_is_a_checkout_of_the_base_on_its_own_branch() {
     assert_eq!(names_below(workspace.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
     assert_eq!(git(workspace.path(), ["status", "--porcelain"]), "");
     assert_eq!(git(workspace.path(), ["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
-    assert_eq!(workspace.head().unwrap(), Some(project.head()));
+    assert_eq!(head(&workspace), project.head());
+    assert_eq!(project.reference("refs/heads/towline"), None);
     assert_eq!(project.reference(&format!("refs/towline/{GOAL}/base")), Some(project.head()));
     assert_eq!(State::of(&project.root), before);
 }
@@ -40,7 +47,7 @@ fn a_base_other_than_head_is_checked_out() {
     commit_all(&project.root, "later");
     let plan = WorkspacePlan { base: first.clone(), ..project.plan() };
     let workspace = create(&project.repository(), &plan).unwrap();
-    assert_eq!(workspace.head().unwrap(), Some(first));
+    assert_eq!(head(&workspace), first);
     assert!(!workspace.path().join("later").exists());
 }
 
@@ -70,7 +77,7 @@ fn a_stored_workspace_opens_again_and_gives_the_same_candidate() {
     let first = workspace.candidate(1, &Protect::nothing()).unwrap();
 
     let plan = project.plan();
-    let opened = Workspace::open(&project.repository(), GOAL, &plan.path, BRANCH, &plan.base).unwrap();
+    let opened = Workspace::open(&project.own(), GOAL, &plan.path, BRANCH, &plan.base).unwrap();
 
     assert_eq!((opened.path(), opened.branch(), opened.base()), (workspace.path(), Some(BRANCH), &plan.base));
     assert_eq!(opened.candidate(1, &Protect::nothing()).unwrap(), first);
@@ -82,79 +89,65 @@ fn a_workspace_that_is_gone_does_not_open() {
     let workspace = project.workspace();
     let plan = project.plan();
     fs::remove_dir_all(workspace.path()).unwrap();
-    let open = || Workspace::open(&project.repository(), GOAL, &plan.path, BRANCH, &plan.base);
+    let open = || Workspace::open(&project.own(), GOAL, &plan.path, BRANCH, &plan.base);
     assert!(matches!(open(), Err(WorkspaceError::Broken { .. })));
-    fs::create_dir(&plan.path).unwrap();
-    git(&project.root, ["worktree", "prune"]);
+    symlink(&project.root, &plan.path).unwrap();
     assert!(matches!(open(), Err(WorkspaceError::Broken { .. })));
 }
 
 #[test]
 fn a_checkout_that_was_cut_off_is_completed() {
     let project = Project::new();
-    let whole = files_below(project.workspace().path());
     let workspace = project.workspace();
-    let record = record(&workspace);
-    fs::remove_file(record.join("towline-ready")).unwrap();
-    fs::remove_file(record.join("index")).unwrap();
-    fs::write(record.join("index.lock"), "").unwrap();
-    fs::write(record.join("locked"), "initializing").unwrap();
+    let whole = files_below(workspace.path());
+    let own = project.plan().own;
+    fs::write(note(&project), "making").unwrap();
+    fs::write(own.join("index.lock"), "").unwrap();
     fs::remove_file(workspace.path().join("tests/a.rs")).unwrap();
+    fs::remove_file(workspace.path().join(".git/HEAD")).unwrap();
     fs::write(workspace.path().join("src/lib.rs"), "pub fn o").unwrap();
 
     let again = project.workspace();
 
     assert_eq!(files_below(again.path()), whole);
     assert_eq!(git(again.path(), ["status", "--porcelain"]), "");
-    assert!(record.join("towline-ready").exists());
+    assert_eq!(fs::read(note(&project)).unwrap(), b"ready");
 }
 
 #[test]
-fn a_worktree_that_has_moved_on_is_never_checked_out_again() {
+fn a_finished_workspace_is_never_checked_out_again_whatever_became_of_its_git_directory() {
     let project = Project::new();
     let workspace = project.workspace();
-    write(workspace.path(), "src/lib.rs", "committed\n");
-    commit_all(workspace.path(), "work");
-    write(workspace.path(), "src/lib.rs", "unstaged\n");
-    let before = State::of(workspace.path());
-    fs::remove_file(record(&workspace).join("towline-ready")).unwrap();
+    write(workspace.path(), "src/lib.rs", "work\n");
+    fs::remove_dir_all(workspace.path().join(".git")).unwrap();
+    let before = files_below(workspace.path());
 
     project.workspace();
 
-    assert_eq!(State::of(workspace.path()), before);
+    assert_eq!(files_below(workspace.path()), before);
 }
 
 #[test]
-fn a_worktree_that_git_had_only_begun_is_made() {
+fn a_workspace_of_which_only_the_directory_was_made_is_made() {
     let project = Project::new();
+    fs::create_dir_all(project.plan().path).unwrap();
     let workspace = project.workspace();
-    let record = record(&workspace);
-    for name in ["src", "tests"] {
-        fs::remove_dir_all(workspace.path().join(name)).unwrap();
-    }
-    fs::remove_file(workspace.path().join(".gitignore")).unwrap();
-    fs::remove_dir_all(record).unwrap();
-    assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 1, "only .git is left");
-
-    let again = project.workspace();
-    assert_eq!(names_below(again.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
+    assert_eq!(names_below(workspace.path()), [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"]);
 }
 
 #[test]
-fn a_directory_somebody_deleted_is_made_again_and_its_commits_are_kept() {
+fn a_directory_somebody_deleted_is_made_again_and_what_was_judged_is_kept() {
     let project = Project::new();
     let workspace = project.workspace();
-    write(workspace.path(), "on-branch", "x");
-    let on_branch = commit_all(workspace.path(), "on the branch");
-    git(workspace.path(), ["checkout", "-q", "--detach"]);
-    write(workspace.path(), "detached", "x");
-    let detached = commit_all(workspace.path(), "on no branch");
+    write(workspace.path(), "committed", "x");
+    let committed = commit_all(workspace.path(), "by the agent");
+    let candidate = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
     fs::remove_dir_all(workspace.path()).unwrap();
 
     let again = project.workspace();
 
-    assert_eq!(again.head().unwrap(), Some(on_branch));
-    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/removed")), Some(detached));
+    assert_eq!((head(&again), candidate.clone()), (project.head(), committed));
+    assert_eq!(project.own_reference(&format!("refs/towline/{GOAL}/candidates/1")), Some(candidate));
 }
 
 #[test]
@@ -173,6 +166,11 @@ fn a_place_that_is_something_else_is_refused_and_left_alone() {
     let file = WorkspacePlan { path: plan.path.join("precious"), ..plan.clone() };
     assert_eq!(refused(&file), file.path);
 
+    let link = WorkspacePlan { path: project.beside("link"), ..plan.clone() };
+    symlink(&plan.path, &link.path).unwrap();
+    assert_eq!(refused(&link), link.path);
+    assert_eq!(names_below(&plan.path), ["precious"]);
+
     let worktree = WorkspacePlan { path: project.beside("theirs"), ..plan };
     git(&project.root, ["worktree", "add", "-q", "-b", "theirs", worktree.path.to_str().unwrap()]);
     assert_eq!(refused(&worktree), worktree.path);
@@ -184,66 +182,57 @@ fn a_place_that_is_something_else_is_refused_and_left_alone() {
 fn the_workspace_of_another_goal_is_refused() {
     let project = Project::new();
     project.workspace();
-    let other =
-        WorkspacePlan { goal: "other".to_owned(), branch: "towline/other".to_owned(), ..project.plan() };
+    let other = WorkspacePlan {
+        goal: "other".to_owned(),
+        branch: "towline/other".to_owned(),
+        own: project.beside("workspaces/other.git"),
+        ..project.plan()
+    };
     let error = create(&project.repository(), &other).unwrap_err();
     assert!(matches!(error, WorkspaceError::PathTaken { .. }), "{error:?}");
 }
 
 #[test]
-fn a_branch_that_is_checked_out_elsewhere_is_refused() {
-    let project = Project::new();
-    git(&project.root, ["checkout", "-q", "-b", BRANCH]);
-    match create(&project.repository(), &project.plan()) {
-        Err(WorkspaceError::BranchInUse { branch, path }) => {
-            assert_eq!((branch.as_str(), path), (BRANCH, project.root.clone()));
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(!project.plan().path.exists());
-}
-
-#[test]
-fn a_branch_with_somebody_elses_work_is_refused_and_an_unused_one_at_the_base_is_taken() {
+fn a_branch_of_the_user_with_the_goals_name_is_left_alone() {
     let project = Project::new();
     let base = project.head();
     git(&project.root, ["checkout", "-q", "-b", BRANCH]);
     write(&project.root, "theirs", "x");
     let theirs = commit_all(&project.root, "theirs");
-    git(&project.root, ["checkout", "-q", "main"]);
-    match create(&project.repository(), &project.plan()) {
-        Err(WorkspaceError::BranchTaken { branch, at }) => {
-            assert_eq!((branch.as_str(), at), (BRANCH, theirs.to_string()))
+    for is_checked_out in [true, false] {
+        if !is_checked_out {
+            git(&project.root, ["checkout", "-q", "main"]);
         }
-        other => panic!("{other:?}"),
+        let before = State::of(&project.root);
+        let plan = WorkspacePlan { base: base.clone(), ..project.plan() };
+        let workspace = create(&project.repository(), &plan).unwrap();
+        assert_eq!(git(workspace.path(), ["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
+        assert_eq!(head(&workspace), base);
+        assert_eq!(State::of(&project.root), before);
+        assert_eq!(project.reference(&format!("refs/heads/{BRANCH}")), Some(theirs.clone()));
     }
-    git(&project.root, ["branch", "-f", BRANCH, base.as_str()]);
-    assert_eq!(project.workspace().head().unwrap(), Some(base));
 }
 
 #[test]
-fn a_branch_in_place_of_the_branches_directory_is_named() {
+fn a_branch_in_place_of_the_branches_directory_is_left_alone() {
     let project = Project::new();
     git(&project.root, ["branch", "towline"]);
-    match create(&project.repository(), &project.plan()) {
-        Err(WorkspaceError::BranchTaken { branch, .. }) => assert_eq!(branch, "towline"),
-        other => panic!("{other:?}"),
-    }
+    let workspace = project.workspace();
+    assert_eq!(git(workspace.path(), ["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
+    write(workspace.path(), "work", "x");
+    commit_all(workspace.path(), "a commit on that branch");
+    assert_eq!(project.reference("refs/heads/towline"), Some(project.head()));
 }
 
 #[test]
-fn another_base_for_the_same_goal_is_refused() {
+fn making_it_again_does_not_move_the_ref_of_the_base() {
     let project = Project::new();
     project.workspace();
     let made_from = project.head();
     write(&project.root, "later", "x");
-    let later = commit_all(&project.root, "later");
-    match create(&project.repository(), &project.plan()) {
-        Err(WorkspaceError::OtherBase { made_from: from, asked, .. }) => {
-            assert_eq!((from, asked), (made_from.to_string(), later.to_string()));
-        }
-        other => panic!("{other:?}"),
-    }
+    commit_all(&project.root, "later");
+    project.workspace();
+    assert_eq!(project.reference(&format!("refs/towline/{GOAL}/base")), Some(made_from));
 }
 
 #[test]
@@ -267,13 +256,14 @@ fn unusable_names_and_bases_are_refused_before_anything_is_made() {
 }
 
 /// Takes eight goals from workspace to verification at the same time.
-pub(crate) fn work_side_by_side(project: &Project) {
+fn work_side_by_side(project: &Project) {
     let goals: Vec<String> = (0..8).map(|number| format!("goal-{number}")).collect();
     let work = |goal: &String| {
         let plan = WorkspacePlan {
             goal: goal.clone(),
             branch: format!("towline/{goal}"),
             path: project.beside(goal),
+            own: project.beside(&format!("{goal}.git")),
             ..project.plan()
         };
         let repository = project.repository();
@@ -281,7 +271,8 @@ pub(crate) fn work_side_by_side(project: &Project) {
         write(workspace.path(), "mine.rs", goal);
         let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
         let place = project.beside(&format!("verify-{goal}"));
-        let checkout = verification(&repository, &place, &candidate.commit, &[], &project.root).unwrap();
+        let own = repository.own(&plan.own, &plan.base, &plan.settings).unwrap();
+        let checkout = verification(&own, &place, &candidate.commit, &[], &project.root).unwrap();
         let seen = fs::read_to_string(checkout.path().join("mine.rs")).unwrap();
         checkout.remove().unwrap();
         seen
@@ -320,13 +311,13 @@ fn a_workspace_of_a_linked_worktree_or_a_subdirectory_works_alike() {
 }
 
 #[test]
-fn goals_are_prepared_while_somebody_prunes_worktrees() {
+fn goals_are_prepared_while_somebody_collects_garbage() {
     let project = Project::new();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                git(&project.root, ["worktree", "prune", "--expire=now"]);
+                git(&project.root, ["gc", "-q", "--prune=now"]);
             }
         });
         let worked = scope.spawn(|| work_side_by_side(&project)).join();

@@ -68,7 +68,7 @@ fn a_candidate_is_shown_as_it_was_made() {
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     write(workspace.path(), "after.rs", "later\n");
     assert_eq!(
-        without_hashes(&project.repository().diff(workspace.base(), &made.commit).unwrap()),
+        without_hashes(&project.own().diff(workspace.base(), &made.commit).unwrap()),
         without_hashes(PATCH)
     );
 }
@@ -88,7 +88,7 @@ fn numbers_count_lines_by_file() {
     };
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     assert_eq!(workspace.diff_stat().unwrap(), stat);
-    assert_eq!(project.repository().diff_stat(workspace.base(), &made.commit).unwrap(), stat);
+    assert_eq!(project.own().diff_stat(workspace.base(), &made.commit).unwrap(), stat);
     assert_eq!(
         stat.to_string(),
         "image (binary)\nnew.rs +2 -0\nsrc/lib.rs +1 -1\ntests/renamed a.rs +0 -0\n4 files, +3 -1"
@@ -113,7 +113,7 @@ fn changes_under_paths_are_told_apart_and_renames_show_on_both_sides() {
     let to = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
     let changes = |patterns: &[&str]| {
         let paths = Protect::new(&strings(patterns)).unwrap();
-        project.repository().changes_under(&paths, &base, &to).unwrap()
+        project.own().changes_under(&paths, &base, &to).unwrap()
     };
     let changed = |path: &str, change| ChangedPath { path: path.to_owned(), change };
     let under_tests = [
@@ -130,6 +130,6 @@ fn changes_under_paths_are_told_apart_and_renames_show_on_both_sides() {
     write(workspace.path(), ".gitignore", "*.log\n");
     let to = workspace.candidate(2, &Protect::nothing()).unwrap().commit;
     let paths = Protect::new(&strings(&["tests/a.rs", ".gitignore"])).unwrap();
-    let changes = project.repository().changes_under(&paths, &base, &to).unwrap();
+    let changes = project.own().changes_under(&paths, &base, &to).unwrap();
     assert_eq!(changes, [changed(".gitignore", Change::Changed)]);
 }

@@ -59,7 +59,7 @@ fn what_a_goal_changed_is_told_against_the_snapshot() {
         workspace.diff_stat().unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(changed, ["theirs.rs"]);
     let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
-    assert_eq!(git(&project.root, ["rev-parse", &format!("{}^", candidate.commit)]), plan.base.as_str());
+    assert_eq!(project.parent_of(&candidate.commit), plan.base);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn an_unfinished_merge_is_refused_by_its_paths() {
     let before = State::of(&project.root);
     for error in [
         project.repository().snapshot_dirty(Consent::WithinBounds).unwrap_err(),
-        project.repository().keep_before(Consent::WithinBounds).unwrap_err(),
+        project.own().keep_before(Consent::WithinBounds).unwrap_err(),
     ] {
         assert!(
             matches!(&error, WorkspaceError::Unmerged { paths, .. } if paths == &["src/lib.rs"]),
@@ -95,7 +95,7 @@ fn a_file_of_many_gigabytes_is_refused_by_name_before_it_is_read() {
     let error = project.repository().snapshot_dirty(Consent::WithinBounds).unwrap_err();
     let expected = |error: &WorkspaceError| matches!(error, WorkspaceError::TooLarge { largest, megabytes: 65536, .. } if largest == "core.dump");
     assert!(expected(&error), "{error:?}");
-    assert!(expected(&project.repository().keep_before(Consent::WithinBounds).unwrap_err()));
+    assert!(expected(&project.own().keep_before(Consent::WithinBounds).unwrap_err()));
     write(&project.root, ".gitignore", "core.dump\n");
     assert!(project.repository().snapshot_dirty(Consent::WithinBounds).is_ok());
 }

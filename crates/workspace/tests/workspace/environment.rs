@@ -49,7 +49,7 @@ fn use_everything(project: &Project) {
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     workspace.diff().unwrap();
     let place = project.beside("verify");
-    verification(&project.repository(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
+    verification(&project.own(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
     write(&project.root, "dirty", "x");
     assert_eq!(project.repository().uncommitted().unwrap(), ["dirty"]);
     assert_ne!(project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base, project.head());
@@ -170,29 +170,6 @@ fn git_speaks_plain_c_and_asks_nobody() {
 }
 
 #[test]
-fn the_list_of_worktrees_is_changed_in_turns() {
-    if child_directory().is_some() {
-        let project = Project::new();
-        // Where a repository is shared, git itself makes the records.
-        git(&project.root, ["config", "core.sharedRepository", "umask"]);
-        return crate::create::work_side_by_side(&project);
-    }
-    let scratch = tempfile::tempdir().unwrap();
-    let (busy, overlap) = (scratch.path().join("busy"), scratch.path().join("overlap"));
-    let script = format!(
-        r#"case " $* " in *" worktree "*)
-             mkdir '{busy}' 2>/dev/null || echo "$*" >> '{overlap}'
-             trap "rmdir '{busy}' 2>/dev/null" EXIT
-             "$REAL_GIT" "$@"; exit ;; esac"#,
-        busy = busy.display(),
-        overlap = overlap.display(),
-    );
-    let path = wrapped_git(scratch.path(), &script);
-    run_again("the_list_of_worktrees_is_changed_in_turns", scratch.path(), &[("PATH", &path)]);
-    assert!(!overlap.exists(), "{}", fs::read_to_string(&overlap).unwrap());
-}
-
-#[test]
 fn what_is_put_into_the_place_of_a_workspace_at_the_last_moment_is_left_alone() {
     if let Some(directory) = child_directory() {
         let project = Project::new();
@@ -219,7 +196,7 @@ fn a_lock_that_stays_is_an_error_that_names_it() {
     let project = Project::new();
     let workspace = project.workspace();
     write(workspace.path(), "work.rs", "x");
-    let lock = project.root.join(format!(".git/refs/towline/{}/candidates/1.lock", crate::support::GOAL));
+    let lock = project.plan().own.join(format!("refs/towline/{}/candidates/1.lock", crate::support::GOAL));
     write(&project.root, &lock, "");
     match workspace.candidate(1, &Protect::nothing()) {
         Err(WorkspaceError::Locked { command, detail, .. }) => {
@@ -270,7 +247,7 @@ fn a_failed_command_says_which_why_and_what_next() {
     let object = project.root.join(".git/objects").join(&tree[..2]).join(&tree[2..]);
     let saved = fs::read(&object).unwrap();
     fs::remove_file(&object).unwrap();
-    let error = project.repository().diff(workspace.base(), &project.head()).unwrap_err();
+    let error = project.own().diff(workspace.base(), &project.head()).unwrap_err();
     fs::write(&object, saved).unwrap();
     match error {
         WorkspaceError::Git { command, directory, detail, hint } => {

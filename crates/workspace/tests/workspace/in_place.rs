@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use towline_core::GitSettings;
 use towline_workspace::{
     Commit, Consent, Protect, Repository, Workspace, WorkspaceError, discard_verification, verification,
 };
@@ -32,8 +33,13 @@ impl Folder {
         self.scratch.path().canonicalize().unwrap().join("state/goal.git")
     }
 
+    fn create_own(&self) -> Repository {
+        fs::create_dir_all(self.history().parent().unwrap()).unwrap();
+        Repository::create_own(&self.root, &self.history(), &GitSettings::default()).unwrap()
+    }
+
     fn begin(&self) -> Workspace {
-        let repository = Repository::create_own(&self.root, &self.history()).unwrap();
+        let repository = self.create_own();
         let before = repository.keep_before(Consent::WithinBounds).unwrap();
         Workspace::in_place(&repository, GOAL, &before.base).unwrap()
     }
@@ -77,7 +83,7 @@ fn a_folder_without_git_has_a_base_candidates_diffs_and_checkouts_all_the_same()
         workspace.diff_stat().unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(changed, ["src/a", "src/b", "src/new/c", "tests/t"]);
 
-    let repository = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    let repository = Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap();
     assert!(repository.diff(workspace.base(), &candidate.commit).unwrap().contains("+changed"));
     let place = folder.root.parent().unwrap().join("verify");
     let checkout =
@@ -85,7 +91,7 @@ fn a_folder_without_git_has_a_base_candidates_diffs_and_checkouts_all_the_same()
     assert_eq!(names_below(checkout.path()), [".gitignore", "out.log", "src/a", "src/new/c", "tests/t"]);
     assert_eq!(fs::read_to_string(place.join("tests/t")).unwrap(), "whole\n");
     drop(checkout);
-    discard_verification(&repository, &place).unwrap();
+    discard_verification(&place).unwrap();
     assert!(!place.exists());
 }
 
@@ -97,7 +103,7 @@ fn what_was_there_before_comes_back_byte_for_byte() {
     work_in(&folder.root);
     let worked = files_below(&folder.root);
 
-    let opened = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    let opened = Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap();
     let opened = Workspace::in_place(&opened, GOAL, workspace.base()).unwrap();
     opened.restore(&strings(&["tests"])).unwrap();
     assert_eq!(fs::read_to_string(folder.root.join("tests/t")).unwrap(), "whole\n");
@@ -123,8 +129,8 @@ fn what_is_ignored_since_is_kept_before_it_is_written_over() {
     write(&project.root, "notes/mine", "before\n");
     write(&project.root, "plan", "before\n");
     write(&project.root, "deep/a/file", "before\n");
-    let before = project.repository().keep_before(Consent::WithinBounds).unwrap();
-    let workspace = Workspace::in_place(&project.repository(), GOAL, &before.base).unwrap();
+    let before = project.own().keep_before(Consent::WithinBounds).unwrap();
+    let workspace = Workspace::in_place(&project.own(), GOAL, &before.base).unwrap();
     write(&project.root, ".gitignore", "notes/\nplan\ndeep\nother\n");
     write(&project.root, "other", "ignored, and in nobody's way\n");
     write(&project.root, "notes/mine", "changed\n");
@@ -164,8 +170,8 @@ fn in_a_repository_the_dirty_state_is_the_base_and_nothing_of_the_user_is_touche
     git(&clone, ["init", "-q"]);
     write(&clone, "file", "of a clone\n");
     let state = State::of(&project.root);
-    let before = project.repository().keep_before(Consent::WithinBounds).unwrap();
-    let workspace = Workspace::in_place(&project.repository(), GOAL, &before.base).unwrap();
+    let before = project.own().keep_before(Consent::WithinBounds).unwrap();
+    let workspace = Workspace::in_place(&project.own(), GOAL, &before.base).unwrap();
     assert_eq!(State::of(&project.root), state);
     let base = expected(&[
         (".gitignore", "100644 *.log\n.env\ntarget/\n"),
@@ -199,10 +205,10 @@ fn commits_of_the_agent_in_place_are_seen_and_restoring_leaves_them_alone() {
     let project = Project::new();
     write(&project.root, "mine.rs", "mine\n");
     let start = project.head();
-    let before = project.repository().keep_before(Consent::WithinBounds).unwrap().base;
-    assert_eq!(project.repository().committed_base(&before).unwrap(), start);
-    assert_eq!(project.repository().committed_base(&start).unwrap(), start);
-    let workspace = Workspace::in_place(&project.repository(), GOAL, &before).unwrap();
+    let before = project.own().keep_before(Consent::WithinBounds).unwrap().base;
+    assert_eq!(project.own().committed_base(&before).unwrap(), start);
+    assert_eq!(project.own().committed_base(&start).unwrap(), start);
+    let workspace = Workspace::in_place(&project.own(), GOAL, &before).unwrap();
     write(&project.root, "src/lib.rs", "theirs\n");
     let commit = crate::support::commit_all(&project.root, "theirs");
     let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
@@ -212,7 +218,10 @@ fn commits_of_the_agent_in_place_are_seen_and_restoring_leaves_them_alone() {
     workspace.restore(&[]).unwrap();
     assert_eq!(project.head(), commit);
     assert_eq!(fs::read(project.root.join(".git/index")).unwrap(), index);
-    assert_eq!(git(&project.root, ["diff", "--stat", before.as_str(), "--", "src", "tests", "mine.rs"]), "");
+    assert_eq!(
+        project.own().diff(&before, &workspace.candidate(2, &Protect::nothing()).unwrap().commit).unwrap(),
+        ""
+    );
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn a_folder_with_too_many_files_is_refused_unless_somebody_wants_it_so() {
     for number in 0..20_001 {
         fs::File::create(folder.root.join(format!("many/{number}"))).unwrap();
     }
-    let repository = Repository::create_own(&folder.root, &folder.history()).unwrap();
+    let repository = folder.create_own();
     let error = repository.keep_before(Consent::WithinBounds).unwrap_err();
     assert!(matches!(error, WorkspaceError::TooLarge { .. }), "{error:?}");
     assert!(error.to_string().contains(".gitignore"), "{error}");
@@ -236,14 +245,14 @@ fn a_folder_or_a_history_that_is_gone_is_named() {
     let folder = Folder::new();
     let base = folder.begin().base().clone();
     fs::rename(folder.history(), folder.root.parent().unwrap().join("moved")).unwrap();
-    let error = Repository::open_own(&folder.root, &folder.history()).unwrap_err();
+    let error = Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap_err();
     assert!(error.to_string().contains("goal.git is gone"), "{error}");
     fs::rename(folder.root.parent().unwrap().join("moved"), folder.history()).unwrap();
-    let repository = Repository::open_own(&folder.root, &folder.history()).unwrap();
+    let repository = Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap();
     fs::remove_dir_all(&folder.root).unwrap();
     for error in [
         Workspace::in_place(&repository, GOAL, &base).unwrap_err(),
-        Repository::open_own(&folder.root, &folder.history()).unwrap_err(),
+        Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap_err(),
     ] {
         assert!(error.to_string().contains("the directory is gone"), "{error}");
     }

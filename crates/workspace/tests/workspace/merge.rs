@@ -8,7 +8,7 @@ use towline_workspace::{
     WorkspaceError, WorkspacePlan, create,
 };
 
-use crate::support::{Project, State, commit_all, git, git_fails, strings, write};
+use crate::support::{GOAL, Project, State, commit_all, git, git_fails, strings, write};
 
 const MESSAGE: &str = "Merge goal abcd: fix\n\nChecks passed on the candidate: tests\n";
 
@@ -34,6 +34,7 @@ impl Scene {
         write(workspace.path(), "src/lib.rs", &lib.replace("    1\n", "    2\n"));
         write(workspace.path(), "src/new.rs", "new\n");
         let candidate = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
+        project.own().publish(&candidate, &format!("refs/towline/{GOAL}/candidates/1")).unwrap();
         Self { project, base, candidate }
     }
 

@@ -7,6 +7,9 @@ use towline_workspace::{Candidate, Protect, Workspace};
 
 use crate::support::{Project, State, commit_all, expected, git, strings, write};
 
+/// What is said about `git submodule update --init`.
+const INITIALISED: &str = "the agent changed in its clone, without effect elsewhere: its git configuration";
+
 fn candidate(workspace: &Workspace) -> Candidate {
     let before = State::of(workspace.path());
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
@@ -114,7 +117,10 @@ fn another_worktree_of_the_same_repository_is_left_out() {
     assert_eq!(added(&project, &made), pairs(&[("work.rs", "100644 x")]));
     assert_eq!(
         made.warnings,
-        strings(&["trees/side is another worktree of this repository; its files are not taken along"])
+        strings(&[
+            "trees/side is another worktree of this repository; its files are not taken along",
+            "the agent changed in its clone, without effect elsewhere: refs (refs/heads/side)",
+        ])
     );
 }
 
@@ -149,7 +155,7 @@ fn submodules_stay_commits_and_new_commits_in_them_are_recorded() {
     let commit = commit_all(&inner, "changed");
     let made = candidate(&workspace);
     assert_eq!(project.files_of(&made.commit)["lib"], format!("160000 {commit}"));
-    assert_eq!(made.warnings, strings(&[]));
+    assert_eq!(made.warnings, strings(&[INITIALISED]));
 }
 
 #[test]
@@ -159,6 +165,7 @@ fn uncommitted_changes_in_a_submodule_are_named() {
     write(&workspace.path().join("lib"), "main.rs", "changed\n");
     let made = candidate(&workspace);
     assert_eq!(made.commit, project.head());
-    assert_eq!(made.warnings, strings(&["submodule lib has uncommitted changes; they are not taken along"]));
+    let dirty = "submodule lib has uncommitted changes; they are not taken along";
+    assert_eq!(made.warnings, strings(&[dirty, INITIALISED]));
     assert_eq!(made.uncommitted, strings(&["lib"]));
 }

@@ -18,11 +18,10 @@ fn candidate(workspace: &Workspace) -> Candidate {
 /// The candidate's protected paths are those of the base; everything else that was changed is `changed`.
 fn assert_as_in_base(project: &Project, made: &Candidate, restored: &[&str], changed: &str) {
     assert_eq!(made.restored, strings(restored));
-    let changes = git(
-        &project.root,
-        ["diff-tree", "-r", "--name-status", "--no-renames", "main", made.commit.as_str()],
-    );
-    assert_eq!(changes, changed);
+    let base = project.head();
+    let changes = ["diff-tree", "-r", "--name-status", "--no-renames", base.as_str(), made.commit.as_str()];
+    let changes = String::from_utf8(project.git_of_goal(changes)).unwrap();
+    assert_eq!(changes.trim_end(), changed);
 }
 
 #[test]
@@ -36,7 +35,7 @@ fn rewritten_files_are_restored_committed_or_not() {
     write(path, "src/lib.rs", "fixed\n");
     let made = candidate(&workspace);
     assert_as_in_base(&project, &made, &["tests/a.rs", "tests/b.rs"], "M\tsrc/lib.rs");
-    assert_eq!(git(path, ["rev-parse", &format!("{}^", made.commit)]), head.as_str());
+    assert_eq!(project.parent_of(&made.commit), head);
 }
 
 #[test]

@@ -16,15 +16,11 @@ fn judged(project: &Project, patterns: &[&str], work: impl Fn(&Path)) -> (Vec<St
     let base = project.head();
     let patterns = strings(patterns);
     let as_it_is = workspace.candidate(1, &Protect::nothing()).unwrap();
-    let touched = project
-        .repository()
-        .changes_under(&Protect::new(&patterns).unwrap(), &base, &as_it_is.commit)
-        .unwrap();
+    let touched =
+        project.own().changes_under(&Protect::new(&patterns).unwrap(), &base, &as_it_is.commit).unwrap();
     let made = workspace.candidate(2, &Protect::of(&patterns, &[]).unwrap()).unwrap();
-    let left = git(
-        &project.root,
-        ["diff-tree", "-r", "--name-only", "--no-renames", base.as_str(), made.commit.as_str()],
-    );
+    let left = ["diff-tree", "-r", "--name-only", "--no-renames", base.as_str(), made.commit.as_str()];
+    let left = String::from_utf8(project.git_of_goal(left)).unwrap();
     let touched: Vec<String> = touched.into_iter().map(|changed| changed.path).collect();
     assert_eq!(touched, made.restored, "untouched and protected differ");
     (made.restored, left.lines().map(str::to_owned).collect())
@@ -53,11 +49,7 @@ fn a_protected_symlink_keeps_its_target_and_stays_a_symlink() {
             replace_symlink(&path.join("e2e"), "weak");
         });
         assert_eq!((restored, left), (strings(&["e2e"]), strings(&["weak/unit/a.md"])), "{pattern}");
-        git(
-            &project.root,
-            ["worktree", "remove", "--force", project.beside("workspaces/fix").to_str().unwrap()],
-        );
-        git(&project.root, ["branch", "-q", "-D", crate::support::BRANCH]);
+        fs::remove_dir_all(project.beside("workspaces")).unwrap();
     }
     let (restored, left) = judged(&project, &["e2e"], |path| {
         fs::remove_file(path.join("e2e")).unwrap();

@@ -38,15 +38,17 @@ impl Scene {
     fn work(&self) -> Commit {
         write(self.workspace.path(), "src/lib.rs", "work\n");
         write(self.workspace.path(), "tests/a.rs", "weakened\n");
-        self.workspace.candidate(1, &self.remains(None).protect).unwrap().commit
+        let commit = self.workspace.candidate(1, &self.remains(None).protect).unwrap().commit;
+        self.project.own().publish(&commit, &format!("refs/towline/{GOAL}/candidates/1")).unwrap();
+        commit
     }
 
     fn unmerged(&self, candidate: Option<&Commit>) -> Vec<Unmerged> {
-        self.project.repository().unmerged(&self.remains(candidate)).unwrap()
+        self.project.own().unmerged(&self.remains(candidate)).unwrap()
     }
 
     fn remove(&self, candidate: Option<&Commit>) -> LeftBehind {
-        let repository = self.project.repository();
+        let repository = self.project.own();
         let left = repository.remove_workspace(&self.remains(candidate)).unwrap();
         repository.remove_refs(GOAL).unwrap();
         left
@@ -98,8 +100,9 @@ fn work_that_was_squashed_or_rebased_is_merged_and_on_a_branch_without_it_is_not
     assert_eq!(scene.unmerged(Some(&candidate)).len(), 1, "the branch that the user is on counts");
     git(root, ["branch", "-q", "--set-upstream-to=main"]);
     assert_eq!(scene.unmerged(Some(&candidate)), [], "and the one that it follows");
+    let own = scene.project.own();
     git(root, ["switch", "-q", "--orphan", "unrelated"]);
-    assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
+    assert_eq!(own.unmerged(&scene.remains(Some(&candidate))).unwrap().len(), 1);
     git(root, ["commit", "-q", "--allow-empty", "-m", "nothing in common"]);
     assert_eq!(scene.unmerged(Some(&candidate)).len(), 1);
 }
@@ -108,10 +111,10 @@ fn work_that_was_squashed_or_rebased_is_merged_and_on_a_branch_without_it_is_not
 fn work_on_the_goals_own_branch_is_not_merged_although_the_users_branch_follows_that() {
     let scene = Scene::new();
     let root = &scene.project.root;
-    write(scene.workspace.path(), "src/lib.rs", "work\n");
-    let work = commit_all(scene.workspace.path(), "by the agent");
+    let work = scene.work();
+    assert!(scene.project.own().publish_branch(GOAL, BRANCH, &work).unwrap());
     git(root, ["branch", "-q", &format!("--set-upstream-to={BRANCH}")]);
-    assert_eq!(scene.unmerged(None), [Unmerged { kind: WorkKind::Files, commit: work }]);
+    assert_eq!(scene.unmerged(Some(&work)), [Unmerged { kind: WorkKind::Candidate, commit: work }]);
 }
 
 #[test]
@@ -180,14 +183,16 @@ fn files_that_were_changed_after_the_merge_are_work_again() {
 }
 
 #[test]
-fn commits_of_the_agent_are_work_and_those_of_another_branch_of_theirs_too() {
+fn commits_of_the_agent_are_work_and_those_that_somebody_put_on_the_goals_branch_too() {
     let scene = Scene::new();
+    let root = &scene.project.root;
     write(scene.workspace.path(), "one.rs", "1\n");
-    let on_branch = commit_all(scene.workspace.path(), "one");
-    git(scene.workspace.path(), ["switch", "-q", "--detach", scene.workspace.base().as_str()]);
-    write(scene.workspace.path(), "two.rs", "2\n");
-    let detached = commit_all(scene.workspace.path(), "two");
-    let expected = [(WorkKind::Files, detached), (WorkKind::Branch, on_branch)];
+    let by_agent = commit_all(scene.workspace.path(), "one");
+    git(root, ["switch", "-q", "-c", BRANCH]);
+    write(root, "two.rs", "2\n");
+    let on_branch = commit_all(root, "two");
+    git(root, ["switch", "-q", "main"]);
+    let expected = [(WorkKind::Files, by_agent), (WorkKind::Branch, on_branch)];
     assert_eq!(scene.unmerged(None), expected.map(|(kind, commit)| Unmerged { kind, commit }));
 }
 
@@ -195,7 +200,7 @@ fn commits_of_the_agent_are_work_and_those_of_another_branch_of_theirs_too() {
 fn what_is_kept_outlives_the_removal_and_is_safe_from_then_on() {
     let scene = Scene::new();
     let candidate = scene.work();
-    let repository = scene.project.repository();
+    let repository = scene.project.own();
     let unmerged = scene.unmerged(Some(&candidate));
     let kept = repository.keep_unmerged(GOAL, &unmerged).unwrap();
     let reference = format!("refs/towline/removed/{GOAL}/candidate");
@@ -209,8 +214,7 @@ fn what_is_kept_outlives_the_removal_and_is_safe_from_then_on() {
 #[test]
 fn a_branch_that_the_user_has_checked_out_stays_and_is_named() {
     let scene = Scene::new();
-    git(scene.workspace.path(), ["switch", "-q", "--detach"]);
-    git(&scene.project.root, ["switch", "-q", BRANCH]);
+    git(&scene.project.root, ["switch", "-q", "-c", BRANCH]);
     let left = scene.remove(None);
     assert_eq!(left, LeftBehind { branch_in: Some(scene.project.root.clone()), ..LeftBehind::default() });
     assert_eq!(scene.refs(), format!("refs/heads/{BRANCH}"));
@@ -224,7 +228,7 @@ fn a_link_in_the_place_of_the_worktree_is_refused_and_what_it_leads_to_stays() {
     for target in [root.clone(), scene.project.beside("elsewhere")] {
         write(&target, "mine.txt", "mine\n");
         symlink(&target, &path).unwrap();
-        let repository = scene.project.repository();
+        let repository = scene.project.own();
         let refused = [
             repository.unmerged(&scene.remains(None)).map(|_| ()),
             repository.remove_workspace(&scene.remains(None)).map(|_| ()),
@@ -249,7 +253,7 @@ fn a_checkout_that_was_replaced_by_a_link_goes_as_a_link() {
     write(&elsewhere, "mine.txt", "mine\n");
     for target in [&elsewhere, &scene.project.root] {
         symlink(target, &place).unwrap();
-        discard_verification(&scene.project.repository(), &place).unwrap();
+        discard_verification(&place).unwrap();
         assert!(fs::symlink_metadata(&place).is_err());
     }
     assert!(elsewhere.join("mine.txt").exists() && scene.project.root.join(".git").exists());
@@ -260,9 +264,10 @@ fn a_worktree_that_has_the_repository_in_it_is_never_removed() {
     let scene = Scene::new();
     let path = scene.workspace.path().to_path_buf();
     let moved = path.join("repo");
+    let plan = scene.project.plan();
     fs::rename(&scene.project.root, &moved).unwrap();
-    let repository = Repository::discover(&moved).unwrap();
-    let refused = repository.remove_workspace(&scene.remains(None));
+    let own = Repository::discover(&moved).unwrap().own(&plan.own, &plan.base, &plan.settings).unwrap();
+    let refused = own.remove_workspace(&scene.remains(None));
     assert!(matches!(&refused, Err(WorkspaceError::Broken { .. })), "{refused:?}");
     assert!(moved.join("src/lib.rs").exists() && moved.join(".git/HEAD").exists());
 }
@@ -282,7 +287,7 @@ fn a_worktree_whose_submodules_have_work_that_nobody_else_has_is_left() {
     let project = Project::new();
     let workspace = with_submodule(&project);
     let scene = Scene { project, workspace };
-    let (repository, remains) = (scene.project.repository(), scene.remains(None));
+    let (repository, remains) = (scene.project.own(), scene.remains(None));
     let inner = scene.workspace.path().join("lib");
     assert_eq!(repository.work_in_submodules(&remains).unwrap(), strings(&[]));
     write(&inner, "notes", "in no commit\n");

@@ -194,6 +194,7 @@ fn a_commit_is_judged_as_it_is() {
         restored: Vec::new(),
         uncommitted: Vec::new(),
         warnings: Vec::new(),
+        ignored: Vec::new(),
     };
     assert_eq!(project.repository().as_candidate(&project.head()).unwrap(), expected);
     let error = project.repository().as_candidate(&Commit::new("1".repeat(40))).unwrap_err();

@@ -81,6 +81,7 @@ impl Project {
     /// Towline's own repository for the workspaces of these tests.
     pub(crate) fn own(&self) -> Repository {
         let WorkspacePlan { own, base, settings, .. } = self.plan();
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
         self.repository().own(&own, &base, &settings).unwrap()
     }
 
@@ -132,6 +133,12 @@ impl Project {
         let found = self.git_of_goal(["for-each-ref", "--format=%(objectname)", name]);
         let found = String::from_utf8(found).unwrap().trim_end().to_owned();
         (!found.is_empty()).then(|| Commit::new(found))
+    }
+
+    /// The first parent of a commit in Towline's own repository.
+    pub(crate) fn parent_of(&self, commit: &Commit) -> Commit {
+        let parent = self.git_of_goal(["rev-parse", &format!("{commit}^")]);
+        Commit::new(String::from_utf8(parent).unwrap().trim_end())
     }
 
     /// What git prints in Towline's own repository.

@@ -1,0 +1,86 @@
+//! What somebody else's index says about files: which of them are tracked although rules ignore them, which are tracked no
+//! longer, which are left out of a sparse checkout, and which are in the middle of a merge. Only names are taken from it, never content, so that no lie in it can do more than its owner could
+//! do to the files themselves.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::{Component, Path};
+
+use crate::WorkspaceError;
+use crate::git::{Git, records};
+use crate::paths::from_bytes;
+use crate::private_index::PrivateIndex;
+
+/// Names from an index.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// Tracked files that are there and were not known.
+    pub(crate) tracked: BTreeSet<Vec<u8>>,
+    /// Known files that are not tracked.
+    pub(crate) untracked: BTreeSet<Vec<u8>>,
+    /// Tracked files that are meant not to be there.
+    pub(crate) left_out: BTreeSet<Vec<u8>>,
+    /// Files of a merge that is not finished.
+    pub(crate) unmerged: BTreeSet<Vec<u8>>,
+}
+
+impl Hints {
+    /// Reads the index of the repository at the top of `git`'s working tree. A missing or damaged one says nothing.
+    pub(crate) fn from_index(
+        git: &Git,
+        git_dir: &Path,
+        index: &Path,
+        known: &HashSet<Vec<u8>>,
+    ) -> Result<Self, WorkspaceError> {
+        let Some(copy) = PrivateIndex::copy_of(index, git, git_dir)? else { return Ok(Self::default()) };
+        let listing = match copy.git().command("ls-files").args(["-t", "--cached", "-z"]).run() {
+            Ok(listing) => listing,
+            Err(WorkspaceError::Git { .. }) => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let mut hints = Self::default();
+        let mut listed = HashSet::new();
+        for line in records(&listing).filter(|line| line.len() > 2) {
+            let (tag, name) = (line[0], &line[2..]);
+            listed.insert(name);
+            if tag == b'M' {
+                hints.unmerged.insert(name.to_vec());
+            }
+            if tag != b'S' && known.contains(name) {
+                continue;
+            }
+            match whereabouts(git.directory(), name) {
+                Whereabouts::File => hints.tracked.insert(name.to_vec()),
+                Whereabouts::Gone if tag == b'S' => hints.left_out.insert(name.to_vec()),
+                _ => false,
+            };
+        }
+        hints.untracked = known.iter().filter(|name| !listed.contains(name.as_slice())).cloned().collect();
+        Ok(hints)
+    }
+}
+
+enum Whereabouts {
+    /// A file or symlink is there.
+    File,
+    Gone,
+    /// Something else is there, or the name leads elsewhere.
+    Elsewhere,
+}
+
+fn whereabouts(top: &Path, name: &[u8]) -> Whereabouts {
+    let mut path = top.to_path_buf();
+    let mut parts = from_bytes(name).components().peekable();
+    while let Some(part) = parts.next() {
+        let Component::Normal(part) = part else { return Whereabouts::Elsewhere };
+        path.push(part);
+        let Ok(about) = fs::symlink_metadata(&path) else { return Whereabouts::Gone };
+        let is_last = parts.peek().is_none();
+        match about.is_dir() {
+            true if !is_last => {}
+            false if is_last && (about.is_file() || about.is_symlink()) => return Whereabouts::File,
+            _ => return Whereabouts::Elsewhere,
+        }
+    }
+    Whereabouts::Elsewhere
+}
