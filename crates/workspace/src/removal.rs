@@ -5,7 +5,7 @@
 //! the same changes in other commits. Whatever is not is given a name under `refs/towline/removed/` before anything is
 //! deleted ([`Repository::keep_unmerged`]). All steps can be repeated after a crash at any point.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
