@@ -30,7 +30,7 @@ what you assumed. What only a person can decide, ask by ending your turn with a 
 {\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
 out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
 called again with the answer. To wait for something slow, end with nothing but {\"towline\": \"sleep\", \
-\"seconds\": 600, \"reason\": \"…\"}. Work only in the current directory, which is a git clone of your own. When \
+\"seconds\": 600, \"reason\": \"…\"}. Work only in the current directory. When \
 you believe that the goal is reached, end your turn with a short summary. Then the checks are run on a clean checkout \
 of everything you left that git does not ignore; if one fails, you will be given its output. Leave nothing running in \
 the background.
