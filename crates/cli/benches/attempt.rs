@@ -19,7 +19,7 @@ const SECTION: &str = "An attempt whose agent answers at once";
 /// How many goals are run.
 const TIMES: usize = 25;
 /// What Towline may add to an attempt, in milliseconds.
-const GOAL: f64 = 40.0;
+const GOAL: f64 = 60.0;
 
 /// The parts of an attempt: the events that they end with.
 const PARTS: [(&str, &str); 5] = [

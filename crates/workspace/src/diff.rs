@@ -52,11 +52,15 @@ impl Repository {
         from: &Commit,
         to: &Commit,
     ) -> Result<Vec<ChangedPath>, WorkspaceError> {
+        if from == to {
+            return Ok(Vec::new());
+        }
         let (before, after) = std::thread::scope(|scope| {
             let before = scope.spawn(|| self.files_of(from));
             (finish(before), self.files_of(to))
         });
-        let changes = changes(&before?, &after?);
+        let (before, after) = (before?, after?);
+        let changes = changes(&before, &after);
         let found = guard::protected(&self.git(), from, &changes, paths)?;
         let change = |path: &[u8]| match &changes[path] {
             Changed { before: None, .. } => Change::Added,

@@ -14,6 +14,7 @@ use crate::git::{Git, Stop, records, shown};
 use crate::measure::measure;
 use crate::paths::from_bytes;
 use crate::private_index::{Snapshot, Source};
+use crate::tree::ProvenFiles;
 use crate::walk::Special;
 use crate::{Before, Candidate, Consent, WorkspaceError};
 
@@ -49,6 +50,7 @@ pub struct Repository {
     /// Further directories with objects that are seen.
     borrowed: Vec<PathBuf>,
     stop: Option<Stop>,
+    proven: ProvenFiles,
 }
 
 impl Repository {
@@ -101,7 +103,17 @@ impl Repository {
 
     pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {
         let (lender, settings, borrowed) = (None, Arc::default(), Vec::new());
-        Self { root, git_dir, common_dir, owner, lender, settings, borrowed, stop: None }
+        Self {
+            root,
+            git_dir,
+            common_dir,
+            owner,
+            lender,
+            settings,
+            borrowed,
+            stop: None,
+            proven: ProvenFiles::default(),
+        }
     }
 
     /// The same, whose work ends when somebody wants it.
@@ -113,6 +125,11 @@ impl Repository {
     /// The same, which reads and writes files in this way.
     pub(crate) fn with_settings(self, settings: &GitSettings) -> Self {
         Self { settings: Arc::new(settings.clone()), ..self }
+    }
+
+    /// The files of commits that were proven before.
+    pub(crate) fn proven_files(&self) -> &ProvenFiles {
+        &self.proven
     }
 
     /// How one of our own reads and writes files.

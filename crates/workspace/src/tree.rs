@@ -4,6 +4,7 @@
 //! themselves are compared where they are used: in a clean checkout.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -46,9 +47,23 @@ impl Entry {
 /// The files of a commit by their paths.
 pub(crate) type Files = BTreeMap<Vec<u8>, Entry>;
 
+/// The files of commits that were proven before, by the id of the commit.
+pub(crate) type ProvenFiles = Arc<Mutex<HashMap<String, Arc<Files>>>>;
+
 impl Repository {
-    /// All files of a commit. Fails when an object on the way does not hash to its id.
-    pub(crate) fn files_of(&self, commit: &Commit) -> Result<Files, WorkspaceError> {
+    /// All files of a commit. Fails when an object on the way does not hash to its id. What was proven once holds for good:
+    /// it follows from the commit's id.
+    pub(crate) fn files_of(&self, commit: &Commit) -> Result<Arc<Files>, WorkspaceError> {
+        let known = || self.proven_files().lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known().get(commit.as_str()) {
+            return Ok(Arc::clone(files));
+        }
+        let files = Arc::new(self.prove_files(commit)?);
+        known().insert(commit.to_string(), Arc::clone(&files));
+        Ok(files)
+    }
+
+    fn prove_files(&self, commit: &Commit) -> Result<Files, WorkspaceError> {
         let format = ObjectFormat::of_id(commit.as_str());
         let git = self.git();
         let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);

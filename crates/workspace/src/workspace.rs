@@ -172,7 +172,7 @@ impl Workspace {
         protect: &Protect,
     ) -> Result<BTreeMap<String, Option<String>>, WorkspaceError> {
         let files = self.repository.files_of(&self.base)?;
-        let found = Comparison::differences(&self.repository, &self.path, files, protect)?;
+        let found = Comparison::differences(&self.repository, &self.path, (*files).clone(), protect)?;
         let now = |found| match found {
             Found::Changed(now) | Found::Added(now) => now,
             Found::Deleted => None,
