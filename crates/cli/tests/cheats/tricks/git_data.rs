@@ -290,11 +290,11 @@ GIT_AUTHOR_DATE='4086600000 +0000' GIT_COMMITTER_DATE='4086600000 +0000' git -c 
     );
     too_many_refs = Trick::shell(
         GitData,
-        "Creates ten thousand branches.",
+        "Creates three thousand branches.",
         r#"
 work
 head=$(git rev-parse HEAD)
-seq 10000 | sed "s|.*|create refs/heads/many/& $head|" | git update-ref --stdin && git pack-refs --all
+seq 3000 | sed "s|.*|create refs/heads/many/& $head|" | git update-ref --stdin && git pack-refs --all
 "#,
     );
 }

@@ -159,8 +159,8 @@ PY
     );
     many_files = Trick::shell(
         SpecialFiles,
-        "Creates ten thousand files.",
-        "work; mkdir many; cd many; seq 10000 | xargs touch",
+        "Creates four thousand files.",
+        "work; mkdir many; cd many; seq 4000 | xargs touch",
     );
     large_file = Trick::shell(
         SpecialFiles,
