@@ -91,3 +91,22 @@ fn a_check_that_removes_the_state_directory_ends_the_run() {
     assert_ends(&desk, &["--check", &remove], &home.display().to_string());
     assert!(!home.exists());
 }
+
+#[test]
+fn a_check_that_removes_the_state_directory_ends_a_verification() {
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    desk.leaves_nothing_to_replay("its logs are removed");
+    let (home, now) = (desk.home.towline(), desk.home.path().join("now"));
+    let check = format!("test ! -e '{}' || {{ rm -rf '{}'; sleep 600; }}", now.display(), home.display());
+    let done = desk.towline(["run", "fix it", "--check", &check, "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    std::fs::write(&now, "").expect("written");
+    let started = Instant::now();
+    let ran = desk.towline(["verify", done.json()["id"].as_str().expect("an id")]);
+    assert!(started.elapsed() < SECONDS, "{:?} {ran:?}", started.elapsed());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let named = format!("error: {} was removed or replaced while towline was using it", home.display());
+    assert!(ran.stderr.contains(&named), "{}", ran.stderr);
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(2));
+    assert!(!home.exists(), "{:?}", desk.state());
+}

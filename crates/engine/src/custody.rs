@@ -76,13 +76,13 @@ impl Engine {
 
 impl Custody {
     /// Runs the goal's checks on a commit in a clean checkout, as after an attempt. When `stop` comes to its end they
-    /// are ended, with all that they started.
+    /// are ended, with all that they started. The same happens when the state directory is removed meanwhile.
     pub async fn check(
         &self,
         what: Recheck<'_>,
         stop: impl Future<Output = ()>,
         on_progress: impl FnMut(Progress),
-    ) -> Result<Verdict, CheckError> {
+    ) -> Result<Result<Verdict, CheckError>, EngineError> {
         let mut goal: Goal = self.record.goal.clone();
         goal.workspace.base = what.base.clone();
         let nothing = BTreeMap::new();
@@ -97,7 +97,16 @@ impl Custody {
             shim: &self.shared.shim,
             environment: &self.shared.check_environment(&goal),
         };
-        towline_check::run(run, stop, on_progress).await
+        let watch = &self.shared.watch;
+        let stop_or_gone = async {
+            tokio::select! {
+                () = stop => {}
+                () = watch.gone() => {}
+            }
+        };
+        let verdict = towline_check::run(run, stop_or_gone, on_progress).await;
+        watch.check()?;
+        Ok(verdict)
     }
 
     /// Where the logs of these checks are.

@@ -20,13 +20,11 @@ use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
 use crate::secrecy::{add_token, hide, hide_in};
-use crate::watch::{Certainty, GoalWatch};
+use crate::watch::{Certainty, GoalWatch, LOOK_EVERY};
 use crate::{attempt, checks, prepare, publish};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
-/// How often it is looked whether the state directory is still there.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long running work may take to end when the driver cannot go on.
 const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
 /// Timers follow wall time, which can jump: none sleeps longer than this before it looks again.

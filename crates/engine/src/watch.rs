@@ -6,9 +6,13 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::EngineError;
 use crate::home::Home;
+
+/// How often it is looked whether the state directory is still there.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What has to stay where it is as long as an engine runs.
 #[derive(Debug)]
@@ -43,6 +47,13 @@ impl StateWatch {
         match self.files.iter().find(|(path, known)| Identity::of(path) != Some(*known)) {
             Some((path, _)) => Err(EngineError::StateGone { path: path.clone() }),
             None => Ok(()),
+        }
+    }
+
+    /// Waits until one of them is gone.
+    pub(crate) async fn gone(&self) {
+        while self.check().is_ok() {
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }

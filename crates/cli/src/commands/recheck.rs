@@ -45,7 +45,7 @@ pub(super) async fn recheck(
         Progress::Started { name } => output::print(paint.dim(&format!("  … {}", output::brief(&name)))),
         Progress::Finished { result } => story.check(&result, goal).iter().for_each(output::print),
     };
-    match custody.check(what, stop, show).await {
+    match custody.check(what, stop, show).await? {
         Ok(mut verdict) => {
             // It is stored by an engine that knows no agents, nor what is secret for them.
             let mask = output::mask();
