@@ -98,6 +98,7 @@ impl Maker<'_> {
     fn make(self) -> Result<Workspace, WorkspaceError> {
         let WorkspacePlan { goal, base, branch, settings, .. } = self.plan;
         self.users.keep(&base_ref(goal), base)?;
+        self.users.fetch_promised(base, settings)?;
         fs::create_dir_all(&self.path).map_err(WorkspaceError::io("create", &self.path))?;
         self.must_be_empty()?;
         self.own.write_note(WORKSPACE, MAKING)?;

@@ -32,6 +32,7 @@ mod measure;
 mod merge;
 mod merge_error;
 mod own;
+mod partial;
 mod paths;
 mod private_clone;
 mod private_index;

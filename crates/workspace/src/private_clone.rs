@@ -9,7 +9,7 @@ use towline_core::{Commit, GitSettings};
 use crate::git::Git;
 use crate::git_dir::{GitDir, ObjectFormat, Refs, write_refs};
 use crate::own::LONGEST_SHALLOW;
-use crate::settings::Configuration;
+use crate::settings::{Configuration, Place};
 use crate::threads::finish;
 use crate::{Repository, WorkspaceError};
 
@@ -19,6 +19,7 @@ pub(crate) struct Lent {
     configuration: Configuration,
     refs: Refs,
     root: PathBuf,
+    common_dir: PathBuf,
     shallow: Option<Vec<u8>>,
 }
 
@@ -51,6 +52,7 @@ impl Repository {
             configuration: configuration?,
             refs: refs?,
             root: self.root().to_path_buf(),
+            common_dir: self.common_dir().to_path_buf(),
             shallow: towline_files::read_if_present(&shallow, LONGEST_SHALLOW)
                 .map_err(WorkspaceError::io("read", &shallow))?,
         })
@@ -96,10 +98,14 @@ impl Lent {
             }
             On::Commit(commit) => (commit.to_string(), commit),
         };
+        let users = Place { root: &self.root, common_dir: &self.common_dir };
+        let mut config = self.configuration.for_clone(&users);
+        let is_about_files = |name: &str| !name.starts_with("remote.") && !name.starts_with("extensions.");
+        config.extend(settings.config.iter().filter(|(name, _)| is_about_files(name)).cloned());
         let contents = GitDir {
             head,
             format: ObjectFormat::of_id(commit.as_str()),
-            config: self.configuration.for_clone(&self.root),
+            config,
             borrowed,
             shallow: self.shallow.clone(),
             excludes: settings.excludes.clone(),

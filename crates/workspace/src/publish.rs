@@ -14,6 +14,9 @@ const NOTHING: &str = "";
 
 /// A commit that no ref of ours names can be asked for, and what comes is hashed, whole, and visible all at once.
 const FETCH_SETTINGS: [&str; 2] = ["protocol.version=2", "fetch.unpackLimit=1"];
+/// In a partial clone objects may be missing that the commits name; they are fetched when they are needed.
+const PARTIAL_FETCH_SETTINGS: [&str; 3] =
+    ["protocol.version=2", "fetch.unpackLimit=1", "fetch.fsckObjects=false"];
 
 impl Repository {
     /// Gives a commit of our own repository a name in the user's, with everything that belongs to it. Without another
@@ -25,6 +28,8 @@ impl Repository {
         if users.is_whole(commit)? {
             return users.keep(reference, commit);
         }
+        let is_partial = self.settings().config.iter().any(|(name, _)| name.ends_with(".promisor"));
+        let settings: &[&str] = if is_partial { &PARTIAL_FETCH_SETTINGS } else { &FETCH_SETTINGS };
         let quietly = [
             "--quiet",
             "--no-tags",
@@ -36,7 +41,7 @@ impl Repository {
         ];
         users
             .plain_git()
-            .with_settings(&FETCH_SETTINGS)
+            .with_settings(settings)
             .command("fetch")
             .args(quietly)
             .arg(self.git_dir())

@@ -103,20 +103,19 @@ impl Configuration {
 
     /// What decides how files are written and read, filters included.
     fn of_files(&self) -> Vec<(String, String)> {
-        let is_meant = |name: &str| {
-            FILES.contains(&name) || name.starts_with("filter.") || name == "lfs.repositoryformatversion"
-        };
+        let is_meant =
+            |name: &str| FILES.contains(&name) || name.starts_with("filter.") || name.starts_with("lfs.");
         self.effective(is_meant)
     }
 
     /// What a private clone gets: who commits, how files are written, where to fetch from.
-    pub(crate) fn for_clone(&self, root: &Path) -> Vec<(String, String)> {
+    pub(crate) fn for_clone(&self, users: &Place<'_>) -> Vec<(String, String)> {
         let identity = |name: &str| {
             IDENTITY.iter().any(|section| name.starts_with(section)) && name != "user.signingkey"
         };
         let mut settings = self.effective(identity);
         settings.extend(self.of_files());
-        settings.extend(self.remotes(root));
+        settings.extend(self.remotes(users));
         settings.extend(self.of_promisors().into_iter().filter(|(name, _)| !name.ends_with(".url")));
         let fixed = [
             ("commit.gpgsign", "false"),
@@ -129,29 +128,30 @@ impl Configuration {
         ];
         settings.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
         // For commands that need what only the user's own checkout has, like a virtual environment.
-        settings.push(("towline.checkout".to_owned(), root.display().to_string()));
+        settings.push(("towline.checkout".to_owned(), users.root.display().to_string()));
         settings
     }
 
-    /// Remotes with their addresses to fetch from, and what branches follow. Nothing can be pushed to them.
-    fn remotes(&self, root: &Path) -> Vec<(String, String)> {
+    /// Remotes with their addresses to fetch from, and what branches follow. Nothing can be pushed to them, and none of them is
+    /// the user's repository.
+    fn remotes(&self, users: &Place<'_>) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         let mut remotes = Vec::new();
         for (name, value) in &self.0 {
-            let Some((remote, key)) = name.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.'))
-            else {
-                if name.starts_with("branch.") && (name.ends_with(".remote") || name.ends_with(".merge")) {
-                    settings.push((name.clone(), value.clone()));
-                }
-                continue;
-            };
-            match key {
-                "url" if !leads_to(value, root) => {
-                    settings.push((name.clone(), absolute_address(value, root)));
+            match remote_setting(name) {
+                Some((remote, "url")) if !users.is_at(value) => {
+                    settings.push((name.clone(), users.address_from_elsewhere(value)));
                     remotes.push(remote);
                 }
-                "fetch" | "tagopt" => settings.push((name.clone(), value.clone())),
+                None if is_followed(name) => settings.push((name.clone(), value.clone())),
                 _ => {}
+            }
+        }
+        for (name, value) in &self.0 {
+            if let Some((remote, "fetch" | "tagopt")) = remote_setting(name)
+                && remotes.contains(&remote)
+            {
+                settings.push((name.clone(), value.clone()));
             }
         }
         remotes.dedup();
@@ -161,21 +161,41 @@ impl Configuration {
     }
 }
 
-/// Whether an address is the user's repository itself.
-fn leads_to(address: &str, root: &Path) -> bool {
-    let path = address.strip_prefix("file://").unwrap_or(address);
-    let real = |path: &Path| path.canonicalize().ok();
-    let there = real(&root.join(path));
-    there.is_some() && [root.to_path_buf(), root.join(".git")].iter().any(|own| real(own) == there)
+/// The remote and the key of a setting like `remote.origin.url`.
+fn remote_setting(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.'))
 }
 
-/// A path that is relative to the user's repository means nothing elsewhere.
-fn absolute_address(address: &str, root: &Path) -> String {
-    if address.starts_with("./") || address.starts_with("../") || address == "." {
-        let path = root.join(address);
-        return path.canonicalize().unwrap_or(path).display().to_string();
+/// Whether a setting names what a branch follows.
+fn is_followed(name: &str) -> bool {
+    name.starts_with("branch.") && (name.ends_with(".remote") || name.ends_with(".merge"))
+}
+
+/// Where the user's repository is.
+pub(crate) struct Place<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) common_dir: &'a Path,
+}
+
+impl Place<'_> {
+    /// Whether an address is the user's repository itself.
+    fn is_at(&self, address: &str) -> bool {
+        let path = self.root.join(address.strip_prefix("file://").unwrap_or(address));
+        let real = |path: &Path| path.canonicalize().ok();
+        let own = real(self.common_dir);
+        own.is_some() && [path.clone(), path.join(".git")].iter().any(|path| real(path) == own)
+            || real(&path).is_some_and(|path| Some(path) == real(self.root))
     }
-    address.to_owned()
+
+    /// A path that is relative to the user's repository means nothing elsewhere.
+    fn address_from_elsewhere(&self, address: &str) -> String {
+        let path = self.root.join(address);
+        let is_relative = !address.contains(':') && !address.starts_with('/');
+        if is_relative && (address.starts_with('.') || path.exists()) {
+            return path.canonicalize().unwrap_or(path).display().to_string();
+        }
+        address.to_owned()
+    }
 }
 
 impl Repository {
@@ -305,7 +325,7 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
         );
-        let settings = configuration.for_clone(&root);
+        let settings = configuration.for_clone(&Place { root: &root, common_dir: &root.join(".git") });
         let get = |name: &str| {
             settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
         };

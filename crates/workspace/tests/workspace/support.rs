@@ -53,6 +53,11 @@ impl Project {
         Self { scratch, root }
     }
 
+    /// The same scratch directory with another repository in it.
+    pub(crate) fn with_root(self, root: PathBuf) -> Self {
+        Self { root, ..self }
+    }
+
     /// A path beside the repository.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.scratch.path().canonicalize().unwrap().join(name)
@@ -231,6 +236,15 @@ impl State {
             files,
         }
     }
+}
+
+/// What git has about a repository, its objects and what is Towline's aside: path → content. What another git writes on its
+/// own, like the times in an index, is not in it.
+pub(crate) fn git_data(git_dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut files = files_below(git_dir);
+    let is_towlines = |path: &Path| path.components().any(|part| part.as_os_str() == "towline");
+    files.retain(|path, _| !path.starts_with("objects") && !is_towlines(path) && path != Path::new("index"));
+    files
 }
 
 /// All files below a directory but git's own: path → mode and content, or where a link points.
