@@ -6,6 +6,7 @@ use std::path::Path;
 
 use towline_core::Commit;
 
+use crate::paths::remove_tree;
 use crate::worktrees::checkout_of;
 use crate::{Repository, WorkspaceError};
 
@@ -30,6 +31,7 @@ impl Repository {
         }
         let is_partial = self.settings().config.iter().any(|(name, _)| name.ends_with(".promisor"));
         let settings: &[&str] = if is_partial { &PARTIAL_FETCH_SETTINGS } else { &FETCH_SETTINGS };
+        self.refuse_attacks(commit, users)?;
         let quietly = [
             "--quiet",
             "--no-tags",
@@ -47,6 +49,29 @@ impl Repository {
             .arg(self.git_dir())
             .arg(format!("+{commit}:{reference}"))
             .run()?;
+        Ok(())
+    }
+
+    /// Fails if git takes something in the commit for an attack, such as a submodule whose name leads elsewhere. A fetch finds
+    /// that out as well, but of `.gitmodules` only when the objects are already in the user's repository.
+    fn refuse_attacks(&self, commit: &Commit, users: &Self) -> Result<(), WorkspaceError> {
+        let tips = users.git().command("for-each-ref").arg("--format=^%(objectname)").run()?;
+        let revisions = [format!("{commit}\n").into_bytes(), tips].concat();
+        let folder = self.git_dir().join("outgoing");
+        remove_tree(&folder)?;
+        fs::create_dir(&folder).map_err(WorkspaceError::io("create", &folder))?;
+        let checked = self.check_pack(revisions, &folder);
+        remove_tree(&folder)?;
+        checked
+    }
+
+    fn check_pack(&self, revisions: Vec<u8>, folder: &Path) -> Result<(), WorkspaceError> {
+        let git = self.git();
+        let packed = git.command("pack-objects").args(["--revs", "--quiet"]).arg(folder.join("work"));
+        let name = packed.input(revisions).line()?;
+        let pack = folder.join(format!("work-{name}.pack"));
+        let index = folder.join("checked.idx");
+        git.command("index-pack").args(["--fsck-objects", "-o"]).arg(&index).arg(&pack).run()?;
         Ok(())
     }
 
