@@ -55,7 +55,7 @@ impl Repository {
     /// Fails if git takes something in the commit for an attack, such as a submodule whose name leads elsewhere. A fetch finds
     /// that out as well, but of `.gitmodules` only when the objects are already in the user's repository.
     fn refuse_attacks(&self, commit: &Commit, users: &Self) -> Result<(), WorkspaceError> {
-        let tips = users.git().command("for-each-ref").arg("--format=^%(objectname)").run()?;
+        let tips = users.plain_git().command("for-each-ref").arg("--format=^%(objectname)").run()?;
         let revisions = [format!("{commit}\n").into_bytes(), tips].concat();
         let folder = self.git_dir().join("outgoing");
         remove_tree(&folder)?;
