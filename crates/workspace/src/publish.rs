@@ -81,7 +81,7 @@ impl Repository {
             return Ok(false);
         }
         let walk = ["--objects", "--quiet", commit.as_str(), "--not", "--all"];
-        match self.git().command("rev-list").args(walk).run() {
+        match self.plain_git().command("rev-list").args(walk).run() {
             Ok(_) => Ok(true),
             Err(WorkspaceError::Git { .. }) => Ok(false),
             Err(error) => Err(error),

@@ -73,7 +73,7 @@ pub(crate) fn forget(linked: &Linked) -> Result<(), WorkspaceError> {
 
 /// Where a branch is checked out, if it is.
 pub(crate) fn checkout_of(repo: &Repository, branch: &str) -> Result<Option<PathBuf>, WorkspaceError> {
-    let list = repo.git().command("worktree").args(["list", "--porcelain", "-z"]).run()?;
+    let list = repo.plain_git().command("worktree").args(["list", "--porcelain", "-z"]).run()?;
     let wanted = format!("branch refs/heads/{branch}");
     let mut path = None;
     for line in git::records(&list) {
