@@ -16,6 +16,9 @@ use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
 use crate::{WorkspaceError, walk};
 
+/// The most that is read of a file that declares submodules.
+const LONGEST_DECLARATIONS: u64 = 16 * 1024 * 1024;
+
 /// What a snapshot does with stray repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nested {
@@ -56,7 +59,7 @@ impl Untracked {
 pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
     let mut declared = BTreeSet::new();
     let file = git.directory().join(".gitmodules");
-    if fs::symlink_metadata(&file).is_ok_and(|about| about.is_file()) {
+    if fs::symlink_metadata(&file).is_ok_and(|about| about.is_file() && about.len() <= LONGEST_DECLARATIONS) {
         let listing = git
             .command("config")
             .args(["-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"])
@@ -108,9 +111,7 @@ fn tree_of_files(
     if files.is_empty() && nested.is_empty() && tracked.is_empty() {
         return Ok(None);
     }
-    index.update(&["--add"], files.iter().map(Vec::as_slice))?;
-    // Names that git does not take are nothing that the inner repository could track.
-    let _ = index.try_add(tracked.iter().map(Vec::as_slice))?;
+    index.add_leniently(files.union(&tracked))?;
     for inner in &nested {
         if is_recorded_in(worktrees, &place.join(from_bytes(inner))) {
             continue;

@@ -558,7 +558,9 @@ fn hint(stderr: &str, directory: &Path) -> String {
         "free some space on that disk and try again".to_owned()
     } else if stderr.contains("Permission denied") || stderr.contains("Read-only file system") {
         "check the owner and permissions of the path it names".to_owned()
-    } else if stderr.contains("bad object") || stderr.contains("corrupt") || stderr.contains("missing blob") {
+    } else if ["bad object", "corrupt", "hash mismatch"].iter().any(|sign| stderr.contains(sign))
+        || stderr.contains("missing blob")
+    {
         format!("the repository may be damaged: run `git -C {} fsck`", directory.display())
     } else {
         format!("run `git -C {} status` to see the state it met", directory.display())

@@ -19,6 +19,7 @@ use crate::own::OWN_BRANCH;
 use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
 use crate::repository::SNAPSHOT_MESSAGE;
+use crate::walk::{self, Special};
 use crate::{Repository, Workspace, WorkspaceError};
 
 /// A directory as it was before anybody worked there.
@@ -35,6 +36,7 @@ impl Repository {
     /// repository; index, HEAD and files of the user stay as they are.
     pub fn keep_before(&self, consent: Consent) -> Result<Before, WorkspaceError> {
         let seen = self.lender().unwrap_or(self);
+        walk::prepare_for_git(self.root(), Special::Refuse)?;
         seen.refuse_conflicts()?;
         let found = embedded::untracked(&seen.git())?;
         measure(self.root(), found.files.iter().chain(&found.nested), consent)?;

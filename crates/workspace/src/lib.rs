@@ -44,6 +44,7 @@ mod removal;
 mod repository;
 mod section;
 mod settings;
+mod snapshot;
 mod submodules;
 mod take_over;
 mod threads;

@@ -157,6 +157,10 @@ fn seal(directory: &Path, contents: &GitDir) -> Result<(), WorkspaceError> {
     for name in NOT_OURS {
         remove_tree(&directory.join(name))?;
     }
+    let index = directory.join("index");
+    if fs::symlink_metadata(&index).is_ok_and(|about| about.is_dir()) {
+        remove_tree(&index)?;
+    }
     walk::remove_special(directory)?;
     contents.write(directory)
 }

@@ -13,9 +13,9 @@ use crate::embedded::{self, Nested};
 use crate::git::{Git, Stop, records, shown};
 use crate::measure::measure;
 use crate::paths::from_bytes;
-use crate::private_index::{Snapshot, Source};
+use crate::snapshot::{Snapshot, Source};
 use crate::tree::ProvenFiles;
-use crate::walk::Special;
+use crate::walk::{self, Special};
 use crate::{Before, Candidate, Consent, WorkspaceError};
 
 /// How many similar names an error about an unknown base offers.
@@ -172,6 +172,7 @@ impl Repository {
     /// Paths with changes that are in no commit: modified, staged, deleted and untracked ones, not ignored
     /// ones. A git repository of its own inside the working tree is one path with a slash at its end.
     pub fn uncommitted(&self) -> Result<Vec<String>, WorkspaceError> {
+        walk::prepare_for_git(&self.root, Special::Refuse)?;
         let status = self
             .git()
             .command("status")
@@ -195,6 +196,7 @@ impl Repository {
     /// or files. HEAD itself when there is nothing to add. Repositories inside the repository are left out:
     /// they are the user's own affair.
     pub fn snapshot_dirty(&self, consent: Consent) -> Result<Before, WorkspaceError> {
+        walk::prepare_for_git(&self.root, Special::Refuse)?;
         self.refuse_conflicts()?;
         let head = self.resolve("HEAD")?;
         let git = self.git();

@@ -1,7 +1,7 @@
 //! Work inside the submodules of a workspace. No candidate can hold it, so it would go with the workspace: a candidate has
 //! only a commit's name for each, and the commits themselves are in a repository that is removed with the workspace.
 //!
-//! Used by `private_index`, which warns about it, and by `removal`, which leaves such workspaces alone. Nothing is changed
+//! Used by `snapshot`, which warns about it, and by `removal`, which leaves such workspaces alone. Nothing is changed
 //! here, and no git command uses a submodule's repository as its git directory: it is an agent's.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ impl Workspace {
         let pinned: BTreeMap<&[u8], String> = records(&base).filter_map(pinned).collect();
         let mut found: BTreeSet<Vec<u8>> = self.snapshot()?.dirty_submodules;
         for path in declared {
-            let inner = Inner::at(&git, &path);
+            let inner = Submodule::at(&git, &path);
             if inner.is_some_and(|inner| inner.has_own_commits(pinned.get(path.as_slice()))) {
                 found.insert(path);
             }
@@ -48,31 +48,22 @@ fn pinned(line: &[u8]) -> Option<(&[u8], String)> {
     Some((&line[tab + 1..], shown(hash)))
 }
 
-/// Whether a submodule of `top` has files that are not as in the commit that it is on. When nobody can tell, it has.
-pub(crate) fn is_dirty(top: &Git, git_dir: &Path, path: &[u8]) -> Result<bool, WorkspaceError> {
-    let Some(inner) = Inner::at(top, path) else { return Ok(false) };
-    let (Head::Commit(head), Some(git)) = (inner.head(), inner.git()) else { return Ok(true) };
-    match changed_files(&PrivateIndex::empty(&git, git_dir)?, &head) {
-        Err(WorkspaceError::Git { .. }) => Ok(true),
-        changed => Ok(!changed?.is_empty()),
-    }
-}
-
 fn changed_files(index: &PrivateIndex, head: &Commit) -> Result<Vec<u8>, WorkspaceError> {
     index.git().command("read-tree").arg(head.as_str()).run()?;
     index.git().command("ls-files").args(["--modified", "--others", "--exclude-standard", "-z"]).run()
 }
 
 /// The repository of a submodule that is filled.
-struct Inner {
+pub(crate) struct Submodule {
     /// Git of ours in its working tree.
     outer: Git,
     git_dir: PathBuf,
     common_dir: PathBuf,
 }
 
-impl Inner {
-    fn at(top: &Git, path: &[u8]) -> Option<Self> {
+impl Submodule {
+    /// The one in a directory of `top`, if it is filled.
+    pub(crate) fn at(top: &Git, path: &[u8]) -> Option<Self> {
         let place = top.directory().join(from_bytes(path));
         fs::symlink_metadata(place.join(".git")).ok()?;
         let mut directories = walk::directories_of(&place.join(".git")).into_iter();
@@ -81,8 +72,18 @@ impl Inner {
         Some(Self { outer: top.with_work_tree(&place), git_dir, common_dir })
     }
 
-    fn head(&self) -> Head {
+    /// The commit that it is on.
+    pub(crate) fn head(&self) -> Head {
         head_of(&self.git_dir, &self.common_dir)
+    }
+
+    /// Whether it has files that are not as in the commit that it is on. When nobody can tell, it has.
+    pub(crate) fn is_dirty(&self, git_dir: &Path) -> Result<bool, WorkspaceError> {
+        let (Head::Commit(head), Some(git)) = (self.head(), self.git()) else { return Ok(true) };
+        match changed_files(&PrivateIndex::empty(&git, git_dir)?, &head) {
+            Err(WorkspaceError::Git { .. }) => Ok(true),
+            changed => Ok(!changed?.is_empty()),
+        }
     }
 
     /// Git of ours that sees its objects, if they can be read.

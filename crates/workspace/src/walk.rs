@@ -148,9 +148,12 @@ pub(crate) fn remove_special(directory: &Path) -> Result<(), WorkspaceError> {
     unusual_below(directory, |path| fs::remove_file(path).map_err(WorkspaceError::io("remove", path)))
 }
 
-/// Whether something below a directory is neither a file nor a directory.
+/// Whether something at the place of a directory or below it is neither a file nor a directory.
 pub(crate) fn holds_special(directory: &Path) -> Result<bool, WorkspaceError> {
-    let mut found = false;
+    let mut found = fs::symlink_metadata(directory).is_ok_and(|about| !about.is_dir());
+    if found {
+        return Ok(true);
+    }
     unusual_below(directory, |_| {
         found = true;
         Ok(())

@@ -14,7 +14,7 @@ use crate::compare::{Comparison, Found};
 use crate::embedded::Nested;
 use crate::git::shown;
 use crate::paths::{is_there, place_of};
-use crate::private_index::{Snapshot, Source};
+use crate::snapshot::{Snapshot, Source};
 use crate::walk::Special;
 use crate::{Protect, Repository, Stop, WorkspaceError};
 
@@ -153,6 +153,12 @@ impl Workspace {
             return on_base(format!(
                 "the agent's commits cannot be used: {why}; its files are put on the base"
             ));
+        }
+        if self.repository.find_commit(head.as_str())?.as_ref() != Some(&head) {
+            return on_base(
+                "the agent's commits cannot be used: HEAD is not a commit; its files are put on the base"
+                    .to_owned(),
+            );
         }
         let below = self.repository.committed_base(&self.base)?;
         if head != below && !self.repository.is_on_top(&head, &below)? {

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,20 +14,45 @@ use crate::support::{Project, State, git, names_below, write};
 
 const CHILD: &str = "TOWLINE_TEST_CHILD";
 
+/// Anybody but the superuser.
+const ORDINARY_USER: u32 = 65534;
+
 /// In the child: the directory the parent has prepared.
 fn child_directory() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
 /// Runs one test of this file again with other variables; it must pass there too.
-#[expect(clippy::disallowed_methods, reason = "the child is this very test in another environment")]
 fn run_again(test: &str, directory: &Path, variables: &[(&str, &str)]) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([&format!("environment::{test}"), "--exact", "--nocapture"])
-        .env(CHILD, directory)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+    let mut command = again(&std::env::current_exe().unwrap(), test, directory);
+    must_pass(command.envs(variables.iter().copied()));
+}
+
+/// The same as a user who is not the superuser, for whom permissions count.
+fn run_again_as_ordinary_user(test: &str, directory: &Path) {
+    // The program may be where only its owner can go.
+    let program = directory.join("test");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [directory, &program] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = again(&program, test, directory);
+    command.env("TMPDIR", directory).env("HOME", directory).current_dir(directory);
+    if rustix::process::geteuid().is_root() {
+        command.uid(ORDINARY_USER).gid(ORDINARY_USER);
+    }
+    must_pass(&mut command);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the child is this very test in another environment")]
+fn again(program: &Path, test: &str, directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args([&format!("environment::{test}"), "--exact", "--nocapture"]).env(CHILD, directory);
+    command
+}
+
+fn must_pass(command: &mut Command) {
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("1 passed"), "the child ran another test: {text}");
@@ -258,4 +284,33 @@ fn a_failed_command_says_which_why_and_what_next() {
         other => panic!("{other:?}"),
     }
     assert_eq!(State::of(&project.root), users);
+}
+
+#[test]
+fn directories_that_an_agent_has_closed_are_opened_and_those_of_the_user_are_left_closed() {
+    let close = |top: &Path| {
+        write(top, "closed/deep/work.rs", "work\n");
+        for name in ["closed/deep", "closed"] {
+            fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o000)).unwrap();
+        }
+    };
+    if child_directory().is_some() {
+        let project = Project::new();
+        let workspace = project.workspace();
+        close(workspace.path());
+        let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+        assert_eq!(project.files_of(&made.commit)["closed/deep/work.rs"], "100644 work\n");
+        close(&project.root);
+        let base = project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base;
+        assert_eq!(base, project.head());
+        let mode = fs::metadata(project.root.join("closed")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0);
+        // Otherwise the scratch directory could not be removed.
+        fs::set_permissions(project.root.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        return fs::set_permissions(project.root.join("closed/deep"), fs::Permissions::from_mode(0o700))
+            .unwrap();
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let test = "directories_that_an_agent_has_closed_are_opened_and_those_of_the_user_are_left_closed";
+    run_again_as_ordinary_user(test, scratch.path());
 }

@@ -91,7 +91,7 @@ fn a_plain_repository() {
 fn a_repository_whose_objects_are_all_packed() {
     let project = Project::new();
     git(&project.root, ["gc", "-q"]);
-    git(&project.root, ["commit-graph", "write"]);
+    git(&project.root, ["commit-graph", "write", "--reachable"]);
     git(&project.root, ["multi-pack-index", "write", "--bitmap"]);
     all_the_way(&project, &[]);
 }

@@ -159,6 +159,25 @@ fn submodules_stay_commits_and_new_commits_in_them_are_recorded() {
 }
 
 #[test]
+fn a_submodule_that_the_agent_adds_is_one_committed_or_not() {
+    for is_committed in [true, false] {
+        let project = Project::new();
+        let library = project.beside("library");
+        init(&library);
+        let commit = commit_all(&library, "library");
+        let workspace = project.workspace();
+        git(workspace.path(), ["submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
+        if is_committed {
+            commit_all(workspace.path(), "with a submodule");
+        }
+        let made = candidate(&workspace);
+        let files = project.files_of(&made.commit);
+        assert_eq!(files["lib"], format!("160000 {commit}"));
+        assert!(files[".gitmodules"].contains("path = lib"));
+    }
+}
+
+#[test]
 fn uncommitted_changes_in_a_submodule_are_named() {
     let project = Project::new();
     let workspace = with_submodule(&project);

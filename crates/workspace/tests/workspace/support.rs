@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -181,6 +182,20 @@ fn git_command(directory: &Path) -> Command {
 pub(crate) fn git_bytes<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A>) -> Vec<u8> {
     let output = git_command(directory).args(args).output().unwrap();
     assert!(output.status.success(), "git failed: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// What git prints when it is given this to read.
+pub(crate) fn git_with_input<A: AsRef<OsStr>>(
+    directory: &Path,
+    args: impl IntoIterator<Item = A>,
+    input: impl AsRef<[u8]>,
+) -> Vec<u8> {
+    let mut command = git_command(directory);
+    let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_ref()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
     output.stdout
 }
 
