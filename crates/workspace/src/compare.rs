@@ -12,11 +12,16 @@ use crate::paths::from_bytes;
 use crate::tree::{Entry, Files, Hasher, Mode, hash};
 use crate::{Protect, Repository, WorkspaceError};
 
+/// The system's number for a path that leads in a circle.
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+
 /// What the files of a checkout are to be.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     /// The files with the ids of the bytes that are to be on disk: those of the commit, but for files that git converts.
     expected: Files,
+    /// Files that a sparse checkout leaves out.
+    left_out: BTreeSet<Vec<u8>>,
     format: ObjectFormat,
     modes: Modes,
 }
@@ -26,8 +31,6 @@ pub(crate) struct Comparison {
 struct Modes {
     executable: bool,
     symlinks: bool,
-    /// Files may be left out of the checkout.
-    sparse: bool,
 }
 
 /// What became of a file.
@@ -40,10 +43,16 @@ pub(crate) enum Found {
 }
 
 impl Comparison {
-    /// Compares a checkout that was just written, in which nobody has been since. A file that differs is accepted only if
-    /// git turns it back into what the commit has: its line endings or its encoding were converted, or it came from a filter.
-    pub(crate) fn after_checkout(own: &Repository, top: &Path, files: Files) -> Result<Self, WorkspaceError> {
-        let mut comparison = Self::of(own, files);
+    /// Compares a checkout that was just written with this index, in which nobody has been since. A file that differs is
+    /// accepted only if git turns it back into what the commit has: its line endings or its encoding were converted, or it came
+    /// from a filter.
+    pub(crate) fn after_checkout(
+        own: &Repository,
+        top: &Path,
+        files: Files,
+        index: &Path,
+    ) -> Result<Self, WorkspaceError> {
+        let mut comparison = Self::of(own, files, index)?;
         let differing = comparison.tracked(top, |_| true)?;
         let turned_back = turned_back(own, top, differing.keys())?;
         for (path, found) in differing {
@@ -70,7 +79,7 @@ impl Comparison {
         files: Files,
         protect: &Protect,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
-        let comparison = Self::of(own, files);
+        let comparison = Self::of(own, files, &own.index())?;
         let mut found = comparison.tracked(top, |_| true)?;
         let turned_back = turned_back(own, top, found.keys())?;
         found.retain(|path, _| {
@@ -82,7 +91,7 @@ impl Comparison {
         Ok(found)
     }
 
-    fn of(own: &Repository, files: Files) -> Self {
+    fn of(own: &Repository, files: Files, index: &Path) -> Result<Self, WorkspaceError> {
         let is = |name: &str, value: &str| {
             own.settings()
                 .config
@@ -91,14 +100,15 @@ impl Comparison {
                 .find(|(known, _)| known == name)
                 .is_some_and(|(_, set)| set == value)
         };
-        let modes = Modes {
-            executable: !is("core.filemode", "false"),
-            symlinks: !is("core.symlinks", "false"),
-            sparse: own.settings().sparse.is_some(),
+        let modes =
+            Modes { executable: !is("core.filemode", "false"), symlinks: !is("core.symlinks", "false") };
+        let left_out = match &own.settings().sparse {
+            Some(_) => left_out(own, index)?,
+            None => BTreeSet::new(),
         };
         let format =
             files.values().next().map_or_else(Default::default, |entry| ObjectFormat::of_id(&entry.id));
-        Self { expected: files, format, modes }
+        Ok(Self { expected: files, left_out, format, modes })
     }
 
     /// The tracked files among those that are asked for that are not as they are to be.
@@ -121,8 +131,10 @@ impl Comparison {
         let about = match fs::symlink_metadata(&file) {
             Ok(about) => about,
             Err(error) if is_absence(&error) => {
-                return Ok((!self.modes.sparse && entry.mode != Mode::Submodule).then_some(Found::Deleted));
+                let may_be = entry.mode == Mode::Submodule || self.left_out.contains(path);
+                return Ok((!may_be).then_some(Found::Deleted));
             }
+            Err(error) if is_barred(&error) => return Ok(Some(Found::Changed(None))),
             Err(error) => return Err(WorkspaceError::io("look at", &file)(error)),
         };
         if entry.mode == Mode::Submodule {
@@ -135,7 +147,9 @@ impl Comparison {
         if about.is_symlink() != is_symlink || !(about.is_file() || is_symlink) {
             return Ok(Some(Found::Changed(None)));
         }
-        let now = id_on_disk(&file, &about, self.format)?;
+        let Some(now) = id_on_disk(&file, &about, self.format)? else {
+            return Ok(Some(Found::Changed(None)));
+        };
         let is_executable = about.permissions().mode() & 0o100 != 0;
         let same_mode = !self.modes.executable
             || is_symlink
@@ -159,7 +173,7 @@ impl Comparison {
             let is_top = directory.as_os_str().is_empty();
             let entries = match fs::read_dir(top.join(&directory)) {
                 Ok(entries) => entries,
-                Err(error) if is_absence(&error) => continue,
+                Err(error) if is_absence(&error) || is_barred(&error) => continue,
                 Err(error) => return Err(WorkspaceError::io("read", &top.join(&directory))(error)),
             };
             for entry in entries.flatten() {
@@ -175,7 +189,7 @@ impl Comparison {
                     let about = fs::symlink_metadata(entry.path());
                     let id = about.ok().filter(|about| about.is_file());
                     let id = id.map(|about| id_on_disk(&entry.path(), &about, self.format)).transpose()?;
-                    found.insert(path.to_vec(), Found::Added(id));
+                    found.insert(path.to_vec(), Found::Added(id.flatten()));
                 }
             }
         }
@@ -202,7 +216,7 @@ impl Comparison {
             let place = top.join(from_bytes(directory));
             let entries = match fs::read_dir(&place) {
                 Ok(entries) => entries,
-                Err(error) if is_absence(&error) => continue,
+                Err(error) if is_absence(&error) || is_barred(&error) => continue,
                 Err(error) => return Err(WorkspaceError::io("read", &place)(error)),
             };
             for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -227,19 +241,42 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The id that git would give to what a file holds, or to where a symlink leads, without any conversion.
-fn id_on_disk(file: &Path, about: &fs::Metadata, format: ObjectFormat) -> Result<String, WorkspaceError> {
+/// Whether somebody has closed the way to a file, or made it lead in a circle.
+fn is_barred(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied) || error.raw_os_error() == Some(LOOP)
+}
+
+/// The entries that an index has for files that are not there on purpose.
+fn left_out(own: &Repository, index: &Path) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    let git = own.git().with_index(index);
+    let listing = git.command("ls-files").args(["-t", "--cached", "-z"]).run()?;
+    Ok(crate::git::records(&listing)
+        .filter_map(|line| line.strip_prefix(b"S "))
+        .map(<[u8]>::to_vec)
+        .collect())
+}
+
+/// The id that git would give to what a file holds, or to where a symlink leads, without any conversion. None when it cannot be
+/// read.
+fn id_on_disk(
+    file: &Path,
+    about: &fs::Metadata,
+    format: ObjectFormat,
+) -> Result<Option<String>, WorkspaceError> {
     let failed = |error| WorkspaceError::io("read", file)(error);
     if about.is_symlink() {
         let target = fs::read_link(file).map_err(failed)?;
-        return Ok(hash(format, "blob", target.as_os_str().as_bytes()));
+        return Ok(Some(hash(format, "blob", target.as_os_str().as_bytes())));
     }
-    let mut source = towline_files::open(file).map_err(failed)?;
+    let mut source = match towline_files::open(file) {
+        Err(error) if is_barred(&error) => return Ok(None),
+        source => source.map_err(failed)?,
+    };
     let mut hasher = Hasher::new(format, "blob", about.len());
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match source.read(&mut buffer).map_err(failed)? {
-            0 => return Ok(hasher.id()),
+            0 => return Ok(Some(hasher.id())),
             count => hasher.update(&buffer[..count]),
         }
     }

@@ -10,7 +10,7 @@ use crate::agent_head::{Head, head_of};
 use crate::create::base_ref;
 use crate::private_clone::On;
 use crate::worktrees::{self, Linked};
-use crate::{Repository, WorkspaceError, WorkspacePlan, clone_report};
+use crate::{Repository, WorkspaceError, WorkspacePlan, clone_report, legacy_modules};
 
 /// The mark that earlier versions left in git's record of a finished workspace. It holds the goal's id.
 const READY: &str = "towline-ready";
@@ -69,6 +69,7 @@ impl Worktree {
         }
         let on = On::Branch(&plan.branch, &head);
         users.lend()?.write(&dot_git, &on, vec![users.objects()], &plan.settings, &own.index())?;
+        legacy_modules::move_modules(&own.git(), &self.linked.record, &self.linked.path, &dot_git)?;
         clone_report::remember(own, &dot_git)
     }
 }

@@ -27,6 +27,7 @@ mod hints;
 mod in_place;
 mod in_use;
 mod legacy;
+mod legacy_modules;
 mod marks;
 mod measure;
 mod merge;

@@ -186,7 +186,7 @@ fn fill(
         (finish(lent), finish(tree), written)
     });
     written?;
-    let comparison = Comparison::after_checkout(own, path, (*tree?).clone())?;
+    let comparison = Comparison::after_checkout(own, path, (*tree?).clone(), &index)?;
     if let Some(lent) = lent? {
         let borrowed = [Some(own.objects()), own.lender().map(Repository::objects)];
         let borrowed = borrowed.into_iter().flatten().collect();

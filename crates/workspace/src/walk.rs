@@ -109,6 +109,24 @@ impl Walk {
     }
 }
 
+/// The files below `top` that lead to the data of a repository which is elsewhere, as those of submodules do.
+pub(crate) fn git_files(top: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let mut found = Vec::new();
+    let mut pending = vec![top.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        for entry in entries(&directory).map_err(WorkspaceError::io("read", &directory))? {
+            let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
+            let is_git = entry.file_name() == ".git";
+            if kind.is_dir() && !is_git {
+                pending.push(entry.path());
+            } else if kind.is_file() && is_git {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Where the data of a repository is: at its `.git`, or where that leads to, and what it shares with others.
 pub(crate) fn directories_of(dot_git: &Path) -> Vec<PathBuf> {
     let parent = dot_git.parent().unwrap_or(dot_git);

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod candidate;
+mod comparison;
+mod conversion;
 mod copy;
 mod create;
 mod diff;
