@@ -12,10 +12,10 @@ use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustix::process::getpgrp;
-use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use towline_mask::{Mask, Secrets};
+use towline_process::is_in_foreground;
 
 use crate::view::{Letters, columns, start_of, wrapped};
 
@@ -313,7 +313,7 @@ pub(crate) fn is_terminal() -> bool {
 /// Whether the terminal is ours now, and not that of a shell which has put us into the background.
 pub(crate) fn is_in_front() -> bool {
     // A terminal that has no such groups cannot be taken away.
-    tcgetpgrp(io::stdout()).map_or(true, |group| group == getpgrp())
+    is_in_foreground(io::stdout()).unwrap_or(true)
 }
 
 #[cfg(test)]

@@ -243,8 +243,10 @@ async fn the_program_gets_default_signals_its_own_session_and_the_starters_umask
 async fn the_shim_leaves_the_session_of_its_starter() {
     let run = Run::script("exec sleep 300");
     let _shim = run.start().await;
-    let pid = rustix::process::Pid::from_raw(i32::try_from(run.shim_process().pid).unwrap());
-    assert_eq!(rustix::process::getsid(pid).unwrap(), pid.unwrap());
+    let pid = run.shim_process().pid;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap();
+    assert_eq!(session, pid.to_string());
 }
 
 #[tokio::test]

@@ -9,10 +9,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
-use rustix::process::getpgrp;
-use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
+use rustix::termios::{QueueSelector, tcflush};
 use towline_core::{Answerer, Ask, Event, GoalId, Phase, QuestionNo};
 use towline_engine::Steerer;
+use towline_process::is_in_foreground;
 use towline_store::Store;
 
 use crate::output;
@@ -101,8 +101,7 @@ impl Typing {
 
 /// Whether somebody sees what is asked and can type the answer.
 fn is_at_keyboard() -> bool {
-    let in_front = tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp());
-    in_front && output::is_terminal()
+    is_in_foreground(io::stdin()).unwrap_or(false) && output::is_terminal()
 }
 
 /// The terminal, in a handle of our own that never makes anybody wait.

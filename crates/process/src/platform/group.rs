@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{kill_process_group, test_kill_process, test_kill_process_group};
+use rustix::process::{getpgrp, kill_process_group, test_kill_process, test_kill_process_group};
 
 use super::{Delivery, ProcessId, Signal, raw_pid};
 
@@ -25,6 +25,11 @@ pub(crate) fn take_supervisors_name() -> io::Result<()> {
 
 pub(crate) fn refuse_tracers() -> io::Result<()> {
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "there are no process namespaces here")]
+pub(crate) fn own_group() -> Option<u32> {
+    u32::try_from(getpgrp().as_raw_nonzero().get()).ok()
 }
 
 /// Not known here.

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, PidfdFlags, Signal as Number, WaitOptions, getpid, getppid, getsid, getuid, pidfd_open,
+    DumpableBehavior, PidfdFlags, Signal as Number, WaitOptions, getpid, getppid, getuid, pidfd_open,
     pidfd_send_signal, set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, waitpid,
 };
 
@@ -48,6 +48,12 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
 pub(crate) fn is_running(process: ProcessId) -> bool {
     Stat::read(process.pid, &mut Vec::new())
         .is_some_and(|stat| stat.start_time == process.start_time && stat.is_running())
+}
+
+/// The number of our process group, which is zero if its leader is outside our process namespace. The system call's wrapper
+/// cannot return that.
+pub(crate) fn own_group() -> Option<u32> {
+    Stat::of_ourselves().map(|stat| stat.group)
 }
 
 /// Whether it was suspended by a signal or by a tracer.
@@ -133,8 +139,7 @@ impl Processes {
     }
 
     fn adopted(&self, known: &[ProcessId], since: u64) -> impl Iterator<Item = (ProcessId, &Stat)> {
-        let session =
-            getsid(None).ok().and_then(|session| u32::try_from(session.as_raw_nonzero().get()).ok());
+        let session = Stat::of_ourselves().map(|stat| stat.session);
         let children = self.0.get(&std::process::id()).into_iter().flatten();
         children.map(|(process, stat)| (*process, stat)).filter(move |(process, stat)| {
             Some(stat.session) != session && process.start_time >= since && !known.contains(process)
@@ -236,12 +241,18 @@ struct Stat {
     is_supervisor: bool,
     state: u8,
     parent: u32,
+    /// This and the session are zero for a process whose leader is outside our process namespace.
+    group: u32,
     session: u32,
     threads: u32,
     start_time: u64,
 }
 
 impl Stat {
+    fn of_ourselves() -> Option<Self> {
+        Self::read(std::process::id(), &mut Vec::new())
+    }
+
     fn read(pid: u32, scratch: &mut Vec<u8>) -> Option<Self> {
         scratch.clear();
         File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(scratch).ok()?;
@@ -256,11 +267,12 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
         let threads = fields.nth(13)?.parse().ok()?;
         let start_time = fields.nth(1)?.parse().ok()?;
         let is_supervisor = name == SUPERVISOR.to_bytes();
-        Some(Self { is_supervisor, state, parent, session, threads, start_time })
+        Some(Self { is_supervisor, state, parent, group, session, threads, start_time })
     }
 
     /// A process whose first thread has exited shows as a zombie while its other threads go on.
@@ -286,6 +298,7 @@ mod tests {
                 is_supervisor: false,
                 state: b'S',
                 parent: 17,
+                group: 4242,
                 session: 4241,
                 threads: 3,
                 start_time: 987_654
