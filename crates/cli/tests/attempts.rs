@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{Desk, of_attempts};
+use support::{Desk, Ran, of_attempts};
 use towline_testkit::hostile;
 
 /// A script whose turns are these commands and these last words, and which then waits for the end of its input.
@@ -52,6 +52,31 @@ fn every_attempt_works_in_the_same_directory_and_keeps_its_logs() {
     let where_it_was = std::fs::read_to_string(desk.home.path().join("where")).expect("where it was");
     let workspace = before["workspace"].as_str().expect("a workspace");
     assert_eq!(where_it_was.lines().collect::<Vec<_>>(), [workspace; 3]);
+}
+
+#[test]
+fn a_goal_whose_repository_was_moved_waits_for_a_person_and_names_the_path() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N >> work.txt"));
+    let ran = desk.towline(["run", "try", "--check", "false", "--budget", "attempts=1", "--json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let goal = ran.json()["id"].as_str().expect("an id").to_owned();
+    let root = desk.project.path().to_path_buf();
+    let elsewhere = desk.home.path().join("elsewhere");
+    std::fs::rename(&root, &elsewhere).expect("moved");
+
+    let retry = ["retry", &goal, "--budget", "attempts=+1", "--json"];
+    let mut without = desk.command(retry);
+    let without = Ran::from(without.current_dir(desk.home.path()).output().expect("it runs"));
+    let report = without.json();
+    assert_eq!((&report["phase"]["phase"], without.code), (&json!("escalated"), Some(4)), "{without:?}");
+    assert_eq!(
+        report["phase"]["reason"],
+        json!({"why": "repository_gone", "path": root.display().to_string()})
+    );
+
+    std::fs::rename(&elsewhere, &root).expect("moved back");
+    let again = desk.towline(["retry", &goal, "--json"]);
+    assert_eq!(of_attempts(&again.json(), "end"), ["completed", "spawn_failed", "completed"], "{again:?}");
 }
 
 #[test]

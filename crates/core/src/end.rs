@@ -150,6 +150,12 @@ pub enum LaunchProblem {
         /// The directory it was to run in.
         path: String,
     },
+    /// The user's repository was moved or deleted.
+    #[error("{}", crate::phase::repository_gone(path))]
+    NoRepository {
+        /// Where it was.
+        path: String,
+    },
     /// Anything else the system said.
     #[error("{message}")]
     Other {

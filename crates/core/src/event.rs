@@ -102,6 +102,11 @@ pub enum Event {
         /// What went wrong and what to do.
         error: String,
     },
+    /// The workspace could not be made, because the user's repository was moved or deleted.
+    RepositoryGone {
+        /// Where it was.
+        path: String,
+    },
     /// The agent's process runs.
     AttemptStarted,
     /// The agent said or did something.
@@ -228,6 +233,7 @@ impl Event {
             Self::Dispatched => "dispatched",
             Self::Prepared { .. } => "prepared",
             Self::PrepareFailed { .. } => "prepare_failed",
+            Self::RepositoryGone { .. } => "repository_gone",
             Self::AttemptStarted => "attempt_started",
             Self::Agent { .. } => "agent",
             Self::AttemptEnded { .. } => "attempt_ended",

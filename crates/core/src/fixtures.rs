@@ -139,6 +139,10 @@ pub(crate) fn prepared() -> Event {
 }
 
 /// The workspace cannot be made.
+pub(crate) fn repository_gone() -> Event {
+    Event::RepositoryGone { path: "/src/shop".into() }
+}
+
 pub(crate) fn prepare_failed() -> Event {
     Event::PrepareFailed { error: "npm ci failed; run it by hand".into() }
 }

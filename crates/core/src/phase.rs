@@ -140,6 +140,11 @@ pub enum EscalationReason {
         /// What went wrong and what to do.
         error: String,
     },
+    /// The user's repository was moved or deleted.
+    RepositoryGone {
+        /// Where it was.
+        path: String,
+    },
     /// The agent needs a tool that it may not use.
     PermissionDenied {
         /// The tool.
@@ -163,9 +168,11 @@ impl EscalationReason {
             Self::NeverStarted { .. } => Some(EndKind::Crashed),
             Self::Declined { .. } => Some(EndKind::Declined),
             Self::PermissionDenied { .. } => Some(EndKind::PermissionDenied),
-            Self::NoAgent | Self::NoProgress { .. } | Self::ChecksFailed { .. } | Self::Unanswered { .. } => {
-                None
-            }
+            Self::NoAgent
+            | Self::NoProgress { .. }
+            | Self::ChecksFailed { .. }
+            | Self::RepositoryGone { .. }
+            | Self::Unanswered { .. } => None,
         }
     }
 }
@@ -184,6 +191,7 @@ impl fmt::Display for EscalationReason {
             }
             Self::Declined { message } => write!(f, "{}: {message}", EndKind::Declined),
             Self::ChecksFailed { error } => write!(f, "the checks could not be run: {error}"),
+            Self::RepositoryGone { path } => f.write_str(&repository_gone(path)),
             Self::PermissionDenied { tool, rule } => {
                 let title = EndKind::PermissionDenied;
                 write!(f, "{title}: {tool}, and the agent did nothing without it (rule: {rule})")
@@ -191,6 +199,10 @@ impl fmt::Display for EscalationReason {
             Self::Unanswered { question } => write!(f, "nobody answered in time: {question}"),
         }
     }
+}
+
+pub(crate) fn repository_gone(path: &str) -> String {
+    format!("the repository {path} was moved or deleted; put it back at that path")
 }
 
 /// Why a goal failed.

@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use crate::clock::later;
 use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
 use crate::{
-    AttemptNo, Axis, BudgetChange, Clock, Effect, End, Event, FailureReason, Goal, GoalState, Incoming,
-    Merge, Phase, QuestionNo, StopWhy, Stopping,
+    AttemptNo, Axis, BudgetChange, Clock, Effect, End, EscalationReason, Event, FailureReason, Goal,
+    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Stopping,
 };
 
 /// The state after a step, and what came of it.
@@ -189,6 +189,11 @@ impl Stepper<'_> {
                 self.fail(FailureReason::Setup { error: error.clone() });
                 Ok(())
             }
+            (Phase::Preparing, Event::RepositoryGone { path }) => {
+                self.settle(prepare_key(self.state.preparations));
+                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
+                Ok(())
+            }
             (Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. }, event)
                 if is_attempt_news(event) =>
             {
@@ -202,7 +207,7 @@ impl Stepper<'_> {
             }
             (Phase::Checking { attempt }, Event::ChecksFailed { error }) => {
                 self.settle(checks_key(attempt));
-                self.escalate(crate::EscalationReason::ChecksFailed { error: error.clone() });
+                self.escalate(EscalationReason::ChecksFailed { error: error.clone() });
                 Ok(())
             }
             (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
@@ -281,9 +286,10 @@ impl Stepper<'_> {
                 self.after_stop(work, &stopping.why);
             }
             (Runs::Setup { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
-            (Runs::Setup { .. }, Event::PrepareFailed { .. } | Event::Stopped) => {
-                self.after_stop(work, &stopping.why);
-            }
+            (
+                Runs::Setup { .. },
+                Event::PrepareFailed { .. } | Event::RepositoryGone { .. } | Event::Stopped,
+            ) => self.after_stop(work, &stopping.why),
             (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
             (_, Event::Told { text }) => return self.tell(text),
             (Runs::Agent(_), Event::AnswerDelivered { question }) => return self.answer_delivered(*question),

@@ -23,6 +23,7 @@ impl Event {
                 base_verdict.iter_mut().for_each(|verdict| of_verdict(verdict, each));
             }
             Self::PrepareFailed { error } | Self::ChecksFailed { error } => each(error),
+            Self::RepositoryGone { path } => each(path),
             Self::AttemptEnded { end, exit, changes, .. } => {
                 of_end(end, each);
                 of_exit(exit, each);
@@ -181,7 +182,7 @@ fn of_end(end: &mut End, each: Each<'_>) {
         }
         End::SpawnFailed { problem } => match problem {
             LaunchProblem::NotFound { program } | LaunchProblem::NotExecutable { program } => each(program),
-            LaunchProblem::NoDirectory { path } => each(path),
+            LaunchProblem::NoDirectory { path } | LaunchProblem::NoRepository { path } => each(path),
             LaunchProblem::Other { message } => each(message),
         },
         End::Completed
@@ -228,6 +229,7 @@ fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
         | EscalationReason::Declined { message } => each(message),
         EscalationReason::SpawnFailed { problem } => each(problem),
         EscalationReason::ChecksFailed { error } => each(error),
+        EscalationReason::RepositoryGone { path } => each(path),
         EscalationReason::PermissionDenied { tool, rule } => {
             each(tool);
             each(rule);
@@ -268,10 +270,11 @@ mod tests {
             "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
         r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
     ];
-    const OTHERS: [&str; 23] = [
+    const OTHERS: [&str; 25] = [
         r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"],
             "base_verdict":VERDICT}"#,
         r#"{"kind":"prepare_failed","error":"WORD"}"#,
+        r#"{"kind":"repository_gone","path":"WORD"}"#,
         r#"{"kind":"checks_failed","error":"WORD"}"#,
         r#"{"kind":"check_started","name":"WORD"}"#,
         r#"{"kind":"check_finished","result":CHECK}"#,
@@ -291,6 +294,7 @@ mod tests {
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"never_started","message":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"declined","message":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"checks_failed","error":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"repository_gone","path":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":
             {"why":"permission_denied","tool":"WORD","rule":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"unanswered","question":"WORD"}}}"#,

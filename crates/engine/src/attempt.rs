@@ -4,6 +4,8 @@
 //! There is one way through: the log is read from its beginning through the protocol. What was recorded before is
 //! not told again, what `stdin.log` shows as sent is not sent again; then it goes on live.
 
+mod start;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +14,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use towline_agent::{Action, AgentSettings, LaunchContext, McpServer, Steer, agent};
+use towline_agent::{Action, Steer};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
     MicroUsd, Outcome, RawRef, Source, Work, WorkspaceBinding,
 };
-use towline_process::{Deadline, Notice, OutputTimes, Stream, spawn};
+use towline_process::{Notice, OutputTimes, Stream};
 
+use self::start::{deadline, start, with_tools};
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
@@ -30,16 +33,8 @@ use crate::question_file::{self, QUESTION_VARIABLE};
 use crate::reading::{Output, Reading};
 use crate::sent::Sent;
 
-/// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
-const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
 /// How long an agent may take to end its turn when it is asked to by its own protocol.
 const INTERRUPT_PATIENCE: Duration = Duration::from_millis(700);
-/// How long an agent may take to end after the signal that interrupts it.
-const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
-/// How long what an agent leaves running may still write.
-const DRAIN: Duration = Duration::from_secs(2);
-/// How long an agent that closed its output may take to end.
-const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
 /// How long an agent that was told that nothing follows may say nothing before it is ended.
 const LINGERING: Duration = Duration::from_secs(6);
 /// The variables by which Towline's own tools find the engine, and prove for whom they speak.
@@ -182,8 +177,7 @@ impl<'a> Conversation<'a> {
         let link = match Link::find(&dir, goal).await {
             Some(link) => link,
             None => {
-                let ready = refresh(&shared.home, &job.goal).await;
-                ready.map_err(|message| LaunchProblem::Other { message })?;
+                refresh(&shared.home, &job.goal).await?;
                 let link = start(shared, &opening, &context, &dir, deadline).await?;
                 // A driver that is gone is noticed at the next word.
                 let _ = line.tell_own(Event::AttemptStarted).await;
@@ -450,64 +444,4 @@ impl<'a> Conversation<'a> {
             self.clocks.heard(self.shared.clock.now());
         }
     }
-}
-
-/// The agent's settings with Towline's own tools: a server by its side that is always permitted.
-fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
-    let mut settings = settings.clone();
-    if !tools.is_empty() {
-        settings.mcp.insert(McpServer::TOWLINE.to_owned(), McpServer { command: tools.to_vec() });
-        settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
-    }
-    settings
-}
-
-/// Starts the agent under a shim of its own.
-async fn start(
-    shared: &Shared,
-    opening: &Opening,
-    context: &LaunchContext<'_>,
-    dir: &Path,
-    deadline: Deadline,
-) -> Result<Link, LaunchProblem> {
-    let other = |message: String| LaunchProblem::Other { message };
-    let settings = &opening.settings;
-    shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
-    if let Some(problem) = agent(settings.kind).refuses(settings, context) {
-        return Err(problem);
-    }
-    opening.keep(dir).map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
-    let plan = agent(settings.kind).plan(settings, context);
-    let launch = towline_process::Launch {
-        argv: plan.argv,
-        cwd: PathBuf::from(&opening.directory),
-        deadline,
-        interrupt_grace: SIGNAL_PATIENCE,
-        term_grace: settings.stop_grace,
-        drain: DRAIN,
-        closed_output_grace: Some(CLOSED_OUTPUT_GRACE),
-        stdio: stdio(plan.stdio),
-    };
-    match spawn(&shared.shim, dir, &launch, &plan.env).await {
-        Ok(shim) => Ok(Link::Alive(Box::new(shim))),
-        Err(error) => Err(other(error.to_string())),
-    }
-}
-
-fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
-    use towline_agent::Stdio;
-    match wanted {
-        Stdio::Pipes => towline_process::Stdio::Pipes,
-        Stdio::OutputFile => towline_process::Stdio::OutputFile,
-        Stdio::Terminal(size) => towline_process::Stdio::Terminal(towline_process::WindowSize {
-            columns: size.columns,
-            rows: size.rows,
-        }),
-    }
-}
-
-/// The shim's own deadline: as long as the lease holds, and some time for an engine to come back.
-fn deadline(lease_until: Timestamp) -> Deadline {
-    let end = lease_until.checked_add(WITHOUT_ENGINE).unwrap_or(Timestamp::MAX);
-    Deadline::at_unix_ms(u64::try_from(end.as_millisecond()).unwrap_or(0))
 }

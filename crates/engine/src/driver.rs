@@ -1,6 +1,9 @@
 //! The driver of one goal, in three beats: select what happened, handle it (the core decides, nothing is touched),
 //! react (record it, then act).
 
+mod executors;
+mod transition;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,19 +12,20 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, AttemptId, Clock, Closed, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming,
-    Launch, MicroUsd, Moved, Phase, Seq, SessionPlan, Source, Stamp, StepOutcome, Usage, step,
+    AgentEvent, AttemptId, Clock, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq,
+    Source, Stamp, StepOutcome, step,
 };
 use towline_mask::Mask;
-use towline_store::{Append, GoalRecord, Lease, NewEvent, StoreError};
+use towline_store::{Append, GoalRecord, Lease, StoreError};
 
+use self::transition::Transition;
 use crate::copied::copied_secrets;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
-use crate::secrecy::{add_token, hide, hide_in};
+use crate::publish;
+use crate::secrecy::{add_token, hide_in};
 use crate::watch::{Certainty, GoalWatch, LOOK_EVERY};
-use crate::{attempt, checks, prepare, publish};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
@@ -64,14 +68,6 @@ enum Beat {
     Renewal,
     ExecutorDone,
     ExecutorLost,
-}
-
-/// What is to be recorded: one transaction.
-struct Transition {
-    events: Vec<NewEvent>,
-    state: GoalState,
-    effects: Vec<Effect>,
-    settled: Vec<String>,
 }
 
 /// Drives one goal under one lease.
@@ -386,70 +382,6 @@ impl Driver {
         Ok(transition.effects)
     }
 
-    /// Starts the executor of an effect.
-    fn perform(&mut self, effect: Effect) {
-        if !matches!(effect, Effect::Stop { .. } | Effect::Deliver(_)) {
-            self.stop = watch::Sender::new(StopLevel::Run);
-        }
-        let shared = Arc::clone(&self.shared);
-        let stop = self.stop.subscribe();
-        match effect {
-            Effect::Prepare { .. } => {
-                let line = self.line(None);
-                self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
-            }
-            Effect::Launch(launch) => {
-                let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
-                self.mask = mask_of(&shared, &self.goal, attempts);
-                let line = self.line(Some(launch.attempt));
-                let (sender, deliveries) = mpsc::unbounded_channel();
-                self.deliveries = sender;
-                let reins = attempt::Reins { stop, lease_until: self.lease_until.subscribe(), deliveries };
-                self.work.spawn(attempt::run(shared, self.job(launch), line, reins));
-            }
-            Effect::Deliver(delivery) => {
-                // An agent that is gone has its end told, and the words are kept for the next one.
-                let _ = self.deliveries.send(delivery);
-            }
-            Effect::RunChecks { attempt } => {
-                let line = self.line(Some(attempt));
-                let workspace = self.state.workspace.clone();
-                self.work.spawn(checks::run(shared, self.goal.clone(), workspace, attempt, line, stop));
-            }
-            Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
-        }
-    }
-
-    /// Everything that an attempt needs to know.
-    fn job(&self, launch: Launch) -> attempt::Job {
-        let attempt = self.state.attempt(launch.attempt);
-        let answered = self.state.questions.iter().filter_map(|question| match &question.closed {
-            Some(Closed::Answered { at, telling: towline_core::Telling::Told(_), .. }) => {
-                Some((question.ask.request.clone()?, *at))
-            }
-            _ => None,
-        });
-        attempt::Job {
-            goal: self.goal.clone(),
-            workspace: self.state.workspace.clone(),
-            checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
-            read_to: attempt.map_or(0, |attempt| attempt.read_to),
-            turns: attempt.map_or(0, |attempt| attempt.turns),
-            started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
-            answered: answered.collect(),
-            cost_before: self.cost_of_session(&launch),
-            launch,
-        }
-    }
-
-    /// What the session that a launch goes on with has cost in earlier attempts.
-    fn cost_of_session(&self, launch: &Launch) -> MicroUsd {
-        let SessionPlan::Resume(session) = &launch.session else { return MicroUsd::default() };
-        let earlier = self.state.attempts.iter().filter(|attempt| attempt.n != launch.attempt);
-        let of_session = earlier.filter(|attempt| attempt.session.as_ref() == Some(session));
-        of_session.fold(Usage::default(), |sum, attempt| sum + attempt.usage).cost
-    }
-
     fn line(&self, attempt: Option<towline_core::AttemptNo>) -> Newsline {
         Newsline::new(self.newsline.clone(), self.lease.generation, attempt)
     }
@@ -551,35 +483,4 @@ pub(crate) fn until(now: Timestamp, moment: Timestamp) -> Duration {
 /// Whether a goal in this phase uses a slot.
 const fn holds_slot(phase: &Phase) -> bool {
     matches!(phase, Phase::Preparing | Phase::Running { .. } | Phase::Stopping(_) | Phase::Checking { .. })
-}
-
-impl From<GoalState> for Transition {
-    fn from(state: GoalState) -> Self {
-        Self { events: Vec::new(), state, effects: Vec::new(), settled: Vec::new() }
-    }
-}
-
-impl Transition {
-    fn add(&mut self, incoming: Incoming, moved: Moved, at: Timestamp, mask: &Mask) {
-        let attempt = incoming.stamp.attempt;
-        let mut event = moved.recorded_as.map_or(incoming.event, |event| *event);
-        if incoming.source == Source::Operator {
-            hide(mask, &mut event);
-        }
-        self.events.push(NewEvent {
-            at,
-            attempt,
-            source: incoming.source,
-            parent: incoming.parent,
-            raw: incoming.raw,
-            event,
-        });
-        let derived = moved.events.into_iter();
-        self.events.extend(derived.map(|mut event| {
-            hide(mask, &mut event);
-            NewEvent { at, attempt, source: Source::Towline, parent: None, raw: None, event }
-        }));
-        self.effects.extend(moved.effects);
-        self.settled.extend(moved.settled);
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
-use towline_core::{Event, Goal, WorkspaceBinding};
+use towline_core::{Event, Goal, LaunchProblem, WorkspaceBinding};
 use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
 use crate::checks::{Judged, judge};
@@ -21,6 +21,7 @@ pub(crate) async fn run(shared: Arc<Shared>, goal: Goal, line: Newsline, stop: w
     let event = match prepare(&shared, &goal, &line, stop).await {
         Ok(prepared) => prepared,
         Err(Problem::Stopped) => Event::Stopped,
+        Err(Problem::RepositoryGone(path)) => Event::RepositoryGone { path },
         Err(Problem::Failed(error)) => Event::PrepareFailed { error },
     };
     // A driver that is gone needs no news.
@@ -29,6 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>, goal: Goal, line: Newsline, stop: w
 
 enum Problem {
     Stopped,
+    RepositoryGone(String),
     Failed(String),
 }
 
@@ -36,6 +38,7 @@ impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Stopped => Self::Stopped,
+            WorkspaceError::RepositoryGone { path } => Self::RepositoryGone(path.display().to_string()),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -118,18 +121,26 @@ pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, W
 
 /// Makes the workspace ready for another attempt: one of an earlier version becomes a private clone, and refs whose objects
 /// the user's repository has lost are removed.
-pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), String> {
+pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProblem> {
+    let repository = &goal.workspace.repository;
     if goal.workspace.mode.is_in_place() {
-        return Ok(());
+        let is_there = Path::new(repository).is_dir();
+        return if is_there { Ok(()) } else { Err(LaunchProblem::NoRepository { path: repository.clone() }) };
     }
+    let other = |message: String| LaunchProblem::Other { message };
     let (home, goal) = (home.clone(), goal.clone());
     let workspace = home.workspace(goal.id);
     if !workspace.exists() {
-        return Err(format!("its workspace {} is gone; start a new goal", workspace.display()));
+        return Err(other(format!("its workspace {} is gone; start a new goal", workspace.display())));
     }
     let refreshed =
         tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.forget_gone_refs());
-    refreshed.await.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
+    refreshed.await.map_err(|panic| other(panic.to_string()))?.map_err(|error| match error {
+        WorkspaceError::RepositoryGone { path } => {
+            LaunchProblem::NoRepository { path: path.display().to_string() }
+        }
+        error => other(error.to_string()),
+    })
 }
 
 /// What setup has changed before any work. Nothing has, where it did not run.

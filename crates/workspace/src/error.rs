@@ -20,6 +20,12 @@ pub enum WorkspaceError {
         /// Where the search started.
         path: PathBuf,
     },
+    /// The repository of a goal is not where it was.
+    #[error("the repository {} was moved or deleted; put it back at that path", path.display())]
+    RepositoryGone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// A repository without a working tree, or the inside of a `.git` directory.
     #[error("{} has no working tree; start from a checkout of the repository, not from a bare one", path.display())]
     NoWorkingTree {

@@ -6,19 +6,19 @@
 //! command is a process group of its own and is ended as one at its time limit. Failures become errors with the next step;
 //! lock contention with other git processes is waited out for a bounded time. What the commands mean is the callers' business.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
+mod command;
+mod waiting;
+
+use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
+pub(crate) use self::command::GitCommand;
+pub use self::waiting::Stop;
 use crate::WorkspaceError;
 
 /// Settings that hold for every command, over any configuration file. The stat settings undo ones that would
@@ -93,18 +93,9 @@ const OUR_IDENTITY: [&str; 4] = ["Towline", OUR_ADDRESS, "Towline", OUR_ADDRESS]
 const KEPT_VARIABLES: [&str; 4] =
     ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"];
 
-/// How often a command is tried while another process holds a lock, and the longest pause between tries.
-const LOCK_TRIES: u32 = 24;
-const LOCK_PAUSE_LIMIT: Duration = Duration::from_millis(500);
-
 /// How long one command may take: more than a checkout of the largest repositories needs. An agent can leave a FIFO
 /// where git expects a file, and nobody would ever write to it.
 const TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
-
-/// How often a command whose output goes on is asked whether it is over, and how long its output may go on then: a hook
-/// can leave something running that has it still open.
-const END_PAUSE: Duration = Duration::from_millis(100);
-const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// A place to run git in: a directory and, unless it is to be discovered, the repository.
 #[derive(Debug, Clone)]
@@ -205,7 +196,7 @@ impl Git {
 
     /// Starts to put a command together.
     pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
-        GitCommand { git: self, name, args: Vec::new(), input: Arc::default() }
+        GitCommand::new(self, name)
     }
 
     fn not_started(&self, source: io::Error) -> WorkspaceError {
@@ -276,152 +267,6 @@ impl Git {
     }
 }
 
-/// One git command, ready to run.
-#[must_use]
-pub(crate) struct GitCommand<'a> {
-    git: &'a Git,
-    name: &'static str,
-    args: Vec<OsString>,
-    input: Arc<[u8]>,
-}
-
-impl GitCommand<'_> {
-    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_owned());
-        self
-    }
-
-    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
-        self
-    }
-
-    /// What the command reads from its standard input.
-    pub(crate) fn input(mut self, input: Vec<u8>) -> Self {
-        self.input = input.into();
-        self
-    }
-
-    /// Runs it; anything but exit code 0 is an error.
-    pub(crate) fn run(self) -> Result<Vec<u8>, WorkspaceError> {
-        let output = self.output()?;
-        if output.status.success() { Ok(output.stdout) } else { Err(self.failure(&output)) }
-    }
-
-    /// Runs it for the one line that it prints.
-    pub(crate) fn line(self) -> Result<String, WorkspaceError> {
-        self.run().map(|out| String::from_utf8_lossy(&out).trim_end_matches('\n').to_owned())
-    }
-
-    /// Runs it for the one path that it prints.
-    pub(crate) fn path(self) -> Result<PathBuf, WorkspaceError> {
-        let mut out = self.run()?;
-        if out.last() == Some(&b'\n') {
-            out.pop();
-        }
-        Ok(PathBuf::from(OsString::from_vec(out)))
-    }
-
-    /// Runs a command whose exit code 1 means "no": `Some(output)` for 0, `None` for 1.
-    pub(crate) fn query(self) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        Ok(self.yes_or_no()?.ok())
-    }
-
-    /// Runs a command whose exit code 1 means "no", for what it prints in either case.
-    pub(crate) fn yes_or_no(self) -> Result<Result<Vec<u8>, Vec<u8>>, WorkspaceError> {
-        let output = self.output()?;
-        match output.status.code() {
-            Some(0) => Ok(Ok(output.stdout)),
-            Some(1) => Ok(Err(output.stdout)),
-            _ => Err(self.failure(&output)),
-        }
-    }
-
-    /// Runs it until it does not fail on somebody else's lock, a bounded number of times.
-    fn output(&self) -> Result<Output, WorkspaceError> {
-        let mut pause = Duration::from_millis(20);
-        for _ in 1..LOCK_TRIES {
-            let output = self.output_once()?;
-            if output.status.success() || !is_lock_failure(&output.stderr) {
-                return Ok(output);
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LOCK_PAUSE_LIMIT);
-        }
-        self.output_once()
-    }
-
-    fn output_once(&self) -> Result<Output, WorkspaceError> {
-        let not_started = |source| self.git.not_started(source);
-        if self.git.stop.as_ref().is_some_and(Stop::is_wanted) {
-            return Err(WorkspaceError::Stopped);
-        }
-        let mut child = self
-            .git
-            .program()
-            .arg(self.name)
-            .args(&self.args)
-            .stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(not_started)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            let input = Arc::clone(&self.input);
-            // Written beside the reading, or both sides could wait for each other on a full pipe. A command
-            // that ends early closes its end; its exit code tells, not our write error.
-            std::thread::spawn(move || stdin.write_all(&input));
-        }
-        let mut deadline = Instant::now() + self.git.time_limit;
-        let stdout = Gathering::of(child.stdout.take());
-        let stderr = Gathering::of(child.stderr.take());
-        let stop = self.git.stop.as_ref();
-        for pipe in [&stdout, &stderr] {
-            let why = match pipe.wait(&mut child, &mut deadline, stop) {
-                Waited::Ended => continue,
-                Waited::TooLong => WorkspaceError::TimedOut {
-                    command: self.name.to_owned(),
-                    directory: self.git.directory.clone(),
-                    limit: self.git.time_limit,
-                },
-                Waited::Stopped => WorkspaceError::Stopped,
-            };
-            end_group(&child);
-            child.wait().map_err(not_started)?;
-            return Err(why);
-        }
-        let status = child.wait().map_err(not_started)?;
-        Ok(Output { status, stdout: stdout.take(), stderr: stderr.take() })
-    }
-
-    fn failure(&self, output: &Output) -> WorkspaceError {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let directory = self.git.directory.clone();
-        let command = self.name.to_owned();
-        let detail = first_lines(&text, output.status);
-        if text.contains("dubious ownership") {
-            let detail = text.lines().next().unwrap_or_default().to_owned();
-            return WorkspaceError::Untrusted { path: directory, detail };
-        }
-        if text.contains("not a git repository") && self.git.git_dir.is_none() {
-            return WorkspaceError::NotARepository { path: directory };
-        }
-        if is_lock_failure(&output.stderr) {
-            return WorkspaceError::Locked { command, directory, detail };
-        }
-        let hint = hint(&text, &directory);
-        WorkspaceError::Git { command, directory, detail, hint }
-    }
-}
-
-/// Ends a command and what it has started. It may have ended by itself just now.
-fn end_group(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
 /// The git program, looked up once: what is put on the search path later does not count.
 fn git_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -462,109 +307,6 @@ pub(crate) fn quoted_path(path: &Path) -> Vec<u8> {
     }
     quoted.push(b'"');
     quoted
-}
-
-/// A wish to stop that reaches git wherever it is: commands that run are ended, and no other is started.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// Wishes it.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How the wait for a command ended.
-enum Waited {
-    Ended,
-    TooLong,
-    Stopped,
-}
-
-/// A pipe that is read on a thread of its own, so that the caller can stop waiting.
-struct Gathering {
-    /// What was read so far; nothing once the caller has it, and what comes later is thrown away.
-    bytes: Arc<Mutex<Option<Vec<u8>>>>,
-    /// Told when the pipe is at its end.
-    at_end: Receiver<()>,
-}
-
-impl Gathering {
-    fn of(mut pipe: Option<impl Read + Send + 'static>) -> Self {
-        let bytes = Arc::new(Mutex::new(Some(Vec::new())));
-        let (ended, at_end) = mpsc::channel();
-        let gathered = Arc::clone(&bytes);
-        std::thread::spawn(move || {
-            let mut chunk = vec![0; 64 * 1024];
-            // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
-            while let Some(pipe) = pipe.as_mut()
-                && let Ok(count @ 1..) = pipe.read(&mut chunk)
-            {
-                if let Some(bytes) = gathered.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-                    bytes.extend_from_slice(&chunk[..count]);
-                }
-            }
-            // Nobody listens any more after the time limit.
-            let _ = ended.send(());
-        });
-        Self { bytes, at_end }
-    }
-
-    /// Waits for the end of the pipe, or for that of the command and a moment, until the deadline or a wish to stop.
-    fn wait(&self, child: &mut Child, deadline: &mut Instant, stop: Option<&Stop>) -> Waited {
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.at_end.recv_timeout(left.min(END_PAUSE)) {
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Waited::Ended,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            match child.try_wait() {
-                Ok(Some(_)) if left.is_zero() => return Waited::Ended,
-                Ok(Some(_)) => *deadline = (*deadline).min(Instant::now() + OUTPUT_GRACE),
-                _ if stop.is_some_and(Stop::is_wanted) => return Waited::Stopped,
-                _ if left.is_zero() => return Waited::TooLong,
-                _ => {}
-            }
-        }
-    }
-
-    /// What was read.
-    fn take(&self) -> Vec<u8> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
-    }
-}
-
-/// Whether another git process is in the way. The last kind is the record of a worktree that a process which
-/// does not take turns with us (an agent's, a person's) has not finished writing.
-fn is_lock_failure(stderr: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(stderr);
-    text.contains(".lock': File exists")
-        || text.contains("could not lock config file")
-        || (text.contains("failed to read") && text.contains("/commondir"))
-}
-
-fn first_lines(stderr: &str, status: std::process::ExitStatus) -> String {
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).take(4).collect();
-    if lines.is_empty() { format!("it said nothing ({status})") } else { lines.join(" / ") }
-}
-
-fn hint(stderr: &str, directory: &Path) -> String {
-    if stderr.contains("No space left") {
-        "free some space on that disk and try again".to_owned()
-    } else if stderr.contains("Permission denied") || stderr.contains("Read-only file system") {
-        "check the owner and permissions of the path it names".to_owned()
-    } else if ["bad object", "corrupt", "hash mismatch"].iter().any(|sign| stderr.contains(sign))
-        || stderr.contains("missing blob")
-    {
-        format!("the repository may be damaged: run `git -C {} fsck`", directory.display())
-    } else {
-        format!("run `git -C {} status` to see the state it met", directory.display())
-    }
 }
 
 /// Splits the output of a `-z` command.

@@ -12,7 +12,7 @@ use towline_core::{Commit, GitSettings};
 use crate::embedded::{self, Nested};
 use crate::git::{Git, Stop, records, shown};
 use crate::measure::measure;
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, settle};
 use crate::snapshot::{Snapshot, Source};
 use crate::tree::ProvenFiles;
 use crate::walk::{self, Special};
@@ -98,7 +98,13 @@ impl Repository {
         if is_whole && is_usual && !git_dir.join("commondir").exists() {
             return Ok(Self::from_parts(root.to_path_buf(), git_dir.clone(), git_dir, Owner::User));
         }
-        Self::discover(root)
+        if !git_dir.is_symlink() && !git_dir.exists() {
+            return Err(WorkspaceError::RepositoryGone { path: root.to_path_buf() });
+        }
+        // Git also looks in the directories above it.
+        let found = Self::discover(root)?;
+        let is_same = found.root() == settle(root);
+        if is_same { Ok(found) } else { Err(WorkspaceError::NotARepository { path: root.to_path_buf() }) }
     }
 
     pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {

@@ -5,8 +5,8 @@ use super::{Runs, Stepper};
 use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch, Phase,
-    Policy, Prompt, SessionPlan, StopWhy, Verdict, Work,
+    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
+    LaunchProblem, Phase, Policy, Prompt, SessionPlan, StopWhy, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -140,6 +140,11 @@ impl Stepper<'_> {
                 }
             }
             End::Auth { message } => self.after_refused_login(message),
+            // No other agent could work, either.
+            End::SpawnFailed { problem: LaunchProblem::NoRepository { path } } => {
+                self.spend_no_attempt();
+                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
+            }
             End::SpawnFailed { problem } => {
                 self.spend_no_attempt();
                 if !self.give_up_on_agent(end, None, false) {

@@ -52,6 +52,23 @@ fn a_root_that_was_found_before_leads_to_the_same_repository_wherever_its_histor
 }
 
 #[test]
+fn a_repository_that_is_gone_is_not_mistaken_for_the_one_around_it() {
+    let project = Project::new();
+    let inner = project.root.join("inner");
+    git(&project.root, ["clone", "-q", ".", "inner"]);
+    assert_eq!(Repository::at(&inner).unwrap().root(), inner);
+    fs::remove_dir_all(inner.join(".git/refs")).unwrap();
+    let error = Repository::at(&inner).unwrap_err();
+    assert!(matches!(&error, WorkspaceError::NotARepository { path } if *path == inner), "{error:?}");
+    fs::remove_dir_all(inner.join(".git")).unwrap();
+    for _ in 0..2 {
+        let error = Repository::at(&inner).unwrap_err();
+        assert!(matches!(&error, WorkspaceError::RepositoryGone { path } if *path == inner), "{error:?}");
+        let _ = fs::remove_dir_all(&inner);
+    }
+}
+
+#[test]
 fn a_directory_outside_any_repository_is_refused_with_the_fix() {
     let scratch = tempfile::tempdir().unwrap();
     let error = Repository::discover(scratch.path()).unwrap_err();

@@ -2,8 +2,8 @@
 
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, Attempt, AttemptId, Commit, Effect, End, EscalationReason, Event, GoalState,
-    Launch, Moved, Phase, Policy, SessionBinding, SessionId, SessionPlan, TurnEnd, TurnStop,
+    AgentEvent, AgentName, Attempt, AttemptId, Commit, Effect, End, EscalationReason, Event, Goal, GoalState,
+    Launch, LaunchProblem, Moved, Phase, Policy, SessionBinding, SessionId, SessionPlan, TurnEnd, TurnStop,
 };
 
 fn launch(number: u32, session: SessionPlan, prompt: &str) -> Effect {
@@ -239,6 +239,23 @@ fn a_failed_setup_fails_the_goal_with_its_words() {
     let mut story = Story::preparing(goal());
     let reason = crate::FailureReason::Setup { error: "npm ci failed; run it by hand".into() };
     assert_eq!(story.tell(prepare_failed()), moved_to(Phase::Failed { reason }, &["prepare/1"]));
+}
+
+#[test]
+fn a_repository_that_is_gone_needs_a_person_before_and_between_attempts() {
+    let reason = || EscalationReason::RepositoryGone { path: "/src/shop".into() };
+    let mut story = Story::preparing(goal());
+    assert_eq!(
+        story.tell(repository_gone()),
+        moved_to(Phase::Escalated { reason: reason() }, &["prepare/1"])
+    );
+
+    let several = Goal { agents: vec![AgentName::new("claude"), AgentName::new("codex")], ..goal() };
+    let mut story = Story::launched(several);
+    let problem = LaunchProblem::NoRepository { path: "/src/shop".into() };
+    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    assert_eq!(moved, moved_to(Phase::Escalated { reason: reason() }, &["launch/1"]));
+    assert_eq!(story.state.attempts_spent(), 0);
 }
 
 #[test]

@@ -98,6 +98,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Dispatched),
         4 => option::weighted(0.2, any_verdict()).prop_map(prepared_on),
         1 => Just(prepare_failed()),
+        1 => Just(repository_gone()),
         1 => Just(Event::AttemptStarted),
         12 => agent_event().prop_map(agent),
         3 => end().prop_map(ended),

@@ -15,6 +15,7 @@ claimed         .     .     .     .     .     .     .     .     .     .     .   
 dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
 prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -     -     -
 prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -     -     -
+repository_gone -     escal -     -     cancl -     -     -     -     -     -     -     -     -     -     -
 attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
 agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
 attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale
@@ -56,6 +57,7 @@ some_of_each! { events: Event, by Event {
     Event::Dispatched => Event::Dispatched;
     Event::Prepared { .. } => prepared();
     Event::PrepareFailed { .. } => prepare_failed();
+    Event::RepositoryGone { .. } => repository_gone();
     Event::AttemptStarted => Event::AttemptStarted;
     Event::Agent { .. } => agent(AgentEvent::Thought { text: "hm".into() });
     Event::AttemptEnded { .. } => ended(End::Completed);

@@ -1,0 +1,82 @@
+//! Starting the agent of an attempt.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use towline_agent::{AgentSettings, LaunchContext, McpServer, agent};
+use towline_core::LaunchProblem;
+use towline_process::{Deadline, spawn};
+
+use crate::engine::Shared;
+use crate::link::Link;
+use crate::opening::Opening;
+
+/// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
+const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
+/// How long an agent may take to end after the signal that interrupts it.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long what an agent leaves running may still write.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long an agent that closed its output may take to end.
+const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
+
+/// The agent's settings with Towline's own tools: a server by its side that is always permitted.
+pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
+    let mut settings = settings.clone();
+    if !tools.is_empty() {
+        settings.mcp.insert(McpServer::TOWLINE.to_owned(), McpServer { command: tools.to_vec() });
+        settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
+    }
+    settings
+}
+
+/// Starts the agent under a supervisor of its own.
+pub(super) async fn start(
+    shared: &Shared,
+    opening: &Opening,
+    context: &LaunchContext<'_>,
+    dir: &Path,
+    deadline: Deadline,
+) -> Result<Link, LaunchProblem> {
+    let other = |message: String| LaunchProblem::Other { message };
+    let settings = &opening.settings;
+    shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
+    if let Some(problem) = agent(settings.kind).refuses(settings, context) {
+        return Err(problem);
+    }
+    opening.keep(dir).map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
+    let plan = agent(settings.kind).plan(settings, context);
+    let launch = towline_process::Launch {
+        argv: plan.argv,
+        cwd: PathBuf::from(&opening.directory),
+        deadline,
+        interrupt_grace: SIGNAL_PATIENCE,
+        term_grace: settings.stop_grace,
+        drain: DRAIN,
+        closed_output_grace: Some(CLOSED_OUTPUT_GRACE),
+        stdio: stdio(plan.stdio),
+    };
+    match spawn(&shared.shim, dir, &launch, &plan.env).await {
+        Ok(shim) => Ok(Link::Alive(Box::new(shim))),
+        Err(error) => Err(other(error.to_string())),
+    }
+}
+
+fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
+    use towline_agent::Stdio;
+    match wanted {
+        Stdio::Pipes => towline_process::Stdio::Pipes,
+        Stdio::OutputFile => towline_process::Stdio::OutputFile,
+        Stdio::Terminal(size) => towline_process::Stdio::Terminal(towline_process::WindowSize {
+            columns: size.columns,
+            rows: size.rows,
+        }),
+    }
+}
+
+/// The supervisor's own deadline: as long as the lease holds, and some time for an engine to come back.
+pub(super) fn deadline(lease_until: Timestamp) -> Deadline {
+    let end = lease_until.checked_add(WITHOUT_ENGINE).unwrap_or(Timestamp::MAX);
+    Deadline::at_unix_ms(u64::try_from(end.as_millisecond()).unwrap_or(0))
+}
