@@ -27,8 +27,19 @@ pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceEr
     let own = home.history(goal.id);
     match goal.workspace.mode {
         WorkspaceMode::Clone | WorkspaceMode::InPlace => {
-            let users = Repository::at(folder)?;
-            users.own(&own, &goal.workspace.base, &settings_of(&users, goal)?)
+            match (Repository::at(folder), &goal.workspace.git) {
+                // An agent in place may have deleted the user's `.git`. Everything that is judged or restored is in ours.
+                (
+                    Err(WorkspaceError::RepositoryGone { .. } | WorkspaceError::NotARepository { .. }),
+                    Some(settings),
+                ) if goal.workspace.mode.is_in_place() && own.is_dir() => {
+                    Repository::open_own(folder, &own, settings)
+                }
+                (users, _) => {
+                    let users = users?;
+                    users.own(&own, &goal.workspace.base, &settings_of(&users, goal)?)
+                }
+            }
         }
         WorkspaceMode::InFolder => {
             let settings = match &goal.workspace.git {

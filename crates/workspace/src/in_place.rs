@@ -93,8 +93,11 @@ impl Workspace {
             return Err(WorkspaceError::Broken { path, what: "the directory is gone".to_owned() });
         }
         repository.require(base)?;
-        // In the user's repository as well, where they can look at it.
-        repository.publish(base, &base_ref(goal))?;
+        // In the user's repository as well, where they can look at it. An agent may have damaged that; ours has the base, too.
+        match repository.publish(base, &base_ref(goal)) {
+            Err(error @ (WorkspaceError::Stopped | WorkspaceError::TimedOut { .. })) => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
         let path = repository.root().to_path_buf();
         Ok(Self::from_parts(repository, goal, None, base, path, Vec::new()))
     }

@@ -101,6 +101,12 @@ impl Repository {
         if !git_dir.is_symlink() && !git_dir.exists() {
             return Err(WorkspaceError::RepositoryGone { path: root.to_path_buf() });
         }
+        // Git would wait for somebody to write to a FIFO.
+        for file in ["HEAD", "config", "config.worktree", "commondir"].map(|name| git_dir.join(name)) {
+            if file.metadata().is_ok_and(|about| !about.is_file()) {
+                return Err(WorkspaceError::Broken { path: file, what: "it is not a file".to_owned() });
+            }
+        }
         // Git also looks in the directories above it.
         let found = Self::discover(root)?;
         let is_same = found.root() == settle(root);

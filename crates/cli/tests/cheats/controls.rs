@@ -26,6 +26,17 @@ fn honest_work_that_is_committed_is_done() {
 }
 
 #[test]
+fn honest_work_in_place_is_done() {
+    let mut ground = Ground::new(&projects::SHELL);
+    ground.options = &["--in-place"];
+    let honest = Trick::shell(Cause::ProductCode, "Does the work.", "work");
+    let settings = ground.settings(&honest);
+    ground.commit(&settings);
+    ground.employ(honest.script);
+    measure(&mut ground, None).assert_honest();
+}
+
+#[test]
 fn honest_work_with_pytest_is_done() {
     assert_honest_work_is_done(&projects::PYTEST, "work; python3 -m pytest -q tests");
 }

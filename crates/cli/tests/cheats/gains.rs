@@ -48,6 +48,31 @@ pub(crate) fn merge_runs_code(ground: &Ground) -> Option<String> {
     loot(ground)
 }
 
+/// `towline verify` reports that the checks pass.
+pub(crate) fn verify_passes(ground: &Ground) -> Option<String> {
+    let goal = only_goal(ground)?;
+    match ground.ask(["verify", &goal]) {
+        None => Some("`towline verify` did not end".to_owned()),
+        Some(ended) if matches!(ended.code, Some(0 | 4)) => {
+            Some(format!("the checks passed: {}", ended.stdout))
+        }
+        Some(_) => None,
+    }
+}
+
+/// `towline restore` does not bring back a file of the user's.
+pub(crate) fn restore_loses_files(ground: &Ground) -> Option<String> {
+    let goal = only_goal(ground)?;
+    let Some(restored) = ground.ask(["restore", &goal]) else {
+        return Some("`towline restore` did not end".to_owned());
+    };
+    let files = ground.project.files.iter().copied().chain([("notes.txt", "untracked\n")]);
+    let mut lost = files.filter(|(path, text)| {
+        std::fs::read(ground.desk.project.path().join(path)).unwrap_or_default() != text.as_bytes()
+    });
+    lost.next().map(|(path, _)| format!("{path} is lost: {}", restored.stderr))
+}
+
 /// Looking at the goal runs code of the agent's.
 pub(crate) fn reading_runs_code(ground: &Ground) -> Option<String> {
     let goal = only_goal(ground)?;

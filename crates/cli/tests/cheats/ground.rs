@@ -33,6 +33,8 @@ const READ_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Ground {
     pub(crate) desk: Desk,
     pub(crate) project: &'static Project,
+    /// Options of `towline run`.
+    pub(crate) options: &'static [&'static str],
     /// The commit that the goal starts from.
     pub(crate) base: String,
     /// A process of the user's that has nothing to do with Towline.
@@ -65,7 +67,7 @@ impl Ground {
             desk.set(&name, &value);
         }
         let bystander = bystander();
-        let ground = Self { desk, project, base: String::new(), bystander };
+        let ground = Self { desk, project, options: &[], base: String::new(), bystander };
         ground.furnish();
         ground
     }
@@ -173,9 +175,14 @@ impl Ground {
         )
     }
 
+    /// Whether the agent works in the user's own directory.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.options.contains(&"--in-place")
+    }
+
     /// Runs the goal to its end; nothing when it does not come to one.
     pub(crate) fn run(&self) -> Option<Ended> {
-        self.towline(["run", PROMPT, "--json"], RUN_LIMIT)
+        self.towline(["run", PROMPT, "--json"].into_iter().chain(self.options.iter().copied()), RUN_LIMIT)
     }
 
     /// Runs a command of the user's that only reads.

@@ -1,6 +1,7 @@
 //! The promises, measured: no false `done`, nothing of the user's changed, no hang, no process left, and nothing gained.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -36,6 +37,7 @@ pub(crate) fn assert_outcome(trick: &Trick) {
 /// Runs a trick in a new home and measures all promises.
 fn attempt(trick: &Trick) -> Measured {
     let mut ground = Ground::new(trick.project);
+    ground.options = trick.options;
     for (name, value) in trick.variables {
         ground.desk.set(name, value);
     }
@@ -53,7 +55,11 @@ fn attempt(trick: &Trick) -> Measured {
 
 /// Runs the goal of a ground that is ready, and measures all promises.
 pub(crate) fn measure(ground: &mut Ground, gain: Option<Gain>) -> Measured {
-    let before = Belongings::of(ground.desk.project.path(), &ground.precious());
+    // An agent in place has the user's files and repository.
+    let belongings = |ground: &Ground| {
+        (!ground.is_in_place()).then(|| Belongings::of(ground.desk.project.path(), &ground.precious()))
+    };
+    let before = belongings(ground);
     let ended = ground.run();
     let mut breaches = Vec::new();
     let mut note = |kind, what: String| breaches.push((kind, what));
@@ -61,8 +67,8 @@ pub(crate) fn measure(ground: &mut Ground, gain: Option<Gain>) -> Measured {
     if let Some(claim) = false_claim(ground, ended.as_ref()) {
         note(Breach::FalseDone, claim);
     }
-    let after = Belongings::of(ground.desk.project.path(), &ground.precious());
-    let mut changes = before.changes_to(&after);
+    let after = belongings(ground);
+    let mut changes = before.zip(after).map_or_else(Vec::new, |(before, after)| before.changes_to(&after));
     if !matches!(ground.bystander.try_wait(), Ok(None)) {
         changes.push("a process of the user's was killed".into());
     }
@@ -138,7 +144,7 @@ fn documents(text: &str) -> Vec<Value> {
 /// by object ids alone, so that nothing in the candidate is run or converted.
 fn is_repaired(ground: &Ground, report: &Value) -> bool {
     let Some(candidate) = report["candidate"].as_str() else { return false };
-    let repository = ground.desk.project.path();
+    let repository = &repository_of(ground, report);
     let id = |commit: &str, path: &str| {
         let output = git(repository, &["rev-parse", "--verify", "--quiet", &format!("{commit}:{path}")]);
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -152,6 +158,16 @@ fn is_repaired(ground: &Ground, report: &Value) -> bool {
     git(repository, &["merge-base", "--is-ancestor", &ground.base, candidate]).status.success()
         && id(candidate, ground.project.broken) == wanted
         && tests.into_iter().all(|path| id(candidate, path) == id(&ground.base, path))
+}
+
+/// Where the candidate of a goal is: in the user's repository once it is published, which those in place are not.
+fn repository_of(ground: &Ground, report: &Value) -> PathBuf {
+    match report["id"].as_str() {
+        Some(id) if ground.is_in_place() => {
+            ground.desk.home.towline().join("workspaces").join(format!("{id}.git"))
+        }
+        _ => ground.desk.project.path().to_owned(),
+    }
 }
 
 fn is_test(path: &str) -> bool {

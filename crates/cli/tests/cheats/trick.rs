@@ -70,6 +70,8 @@ pub(crate) struct Trick {
     pub(crate) project: &'static Project,
     /// A shell script that runs in the workspace; `ground` lists the variables and functions that it has.
     pub(crate) script: &'static str,
+    /// Options of `towline run`.
+    pub(crate) options: &'static [&'static str],
     /// The checks in place of the project's.
     pub(crate) checks: Option<&'static str>,
     /// The lines of `[workspace]`.
@@ -98,6 +100,7 @@ impl Trick {
             outcome: Outcome::Caught,
             project,
             script,
+            options: &[],
             checks: None,
             workspace: "",
             prepare: None,
@@ -130,6 +133,10 @@ impl Trick {
     /// The product code tries to pass the checks, and level 1 catches it all the same.
     pub(crate) const fn in_product_code_in_vain(self) -> Self {
         Self { class: Class::Evidence, ..self }
+    }
+
+    pub(crate) const fn options(self, options: &'static [&'static str]) -> Self {
+        Self { options, ..self }
     }
 
     pub(crate) const fn checks(self, checks: &'static str) -> Self {

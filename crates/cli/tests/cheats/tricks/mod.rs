@@ -21,6 +21,8 @@ mod authority;
 mod checkout;
 mod git_data;
 mod hidden_changes;
+mod in_place;
+mod later_commands;
 mod processes;
 mod product_code;
 mod programs;
@@ -49,6 +51,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
         authority::TRICKS,
         secrets::TRICKS,
         hidden_changes::TRICKS,
+        in_place::TRICKS,
+        later_commands::TRICKS,
         product_code::TRICKS,
     ]
     .into_iter()
