@@ -21,6 +21,11 @@ const TIMES: usize = 25;
 /// What Towline may add to an attempt, in milliseconds.
 const GOAL: f64 = 60.0;
 
+const LARGE: &str = "An attempt in a repository with 100,000 files";
+const FILES: usize = 100_000;
+/// An attempt makes the candidate and one checkout, and hashes every file of that.
+const LARGE_GOAL: f64 = 2.5;
+
 /// The parts of an attempt: the events that they end with.
 const PARTS: [(&str, &str); 5] = [
     ("the supervisor and the agent start", "attempt_started"),
@@ -47,8 +52,18 @@ impl Run {
 }
 
 fn main() {
+    in_a_small_repository();
+    in_a_large_repository();
+}
+
+fn desk() -> Desk {
     let desk = Desk::new();
     desk.configure("[defaults]\nagents = [\"instant\"]\n[agents.instant]\nkind = \"command\"\ncommand = [\"echo\", \"done\"]\n");
+    desk
+}
+
+fn in_a_small_repository() {
+    let desk = desk();
     // The first one makes the state folder and its database.
     run(&desk);
     let runs: Vec<Run> = (0..TIMES).map(|_| run(&desk)).collect();
@@ -68,6 +83,33 @@ fn main() {
     Figure::new(SECTION, "the workspace", middle(&|run| run.workspace), "ms").beside(beside).print();
     let beside = "`towline run` from its start to its exit";
     Figure::new(SECTION, "the whole goal", middle(&|run| run.whole), "ms").beside(beside).print();
+}
+
+/// The same in a large repository, once: beside git's own checkout of the same files.
+fn in_a_large_repository() {
+    let desk = desk();
+    for number in 0..FILES {
+        let path = format!("folder-{:02}/{:02}/file-{number}.txt", number % 100, number / 100 % 20);
+        desk.project.write(path, format!("file {number}\n"));
+    }
+    desk.project.commit("many files");
+    let checkout = desk.home.path().join("checkout").display().to_string();
+    let git = millis(taken(|| {
+        desk.project.git(["worktree", "add", "--quiet", "--detach", &checkout]);
+    }));
+    let run = run(&desk);
+    let seconds = |millis: f64| format!("{} s", shown(millis / 1e3));
+    let beside = format!("`git worktree add`: {}; the attempt: {}", seconds(git), seconds(run.attempt()));
+    Figure::new(LARGE, "the attempt, times git's own checkout", run.attempt() / git, "")
+        .below(LARGE_GOAL)
+        .gates()
+        .beside(beside)
+        .print();
+    for ((what, _), part) in PARTS.iter().zip(run.parts) {
+        Figure::new(LARGE, format!("— {what}"), part, "ms").print();
+    }
+    let beside = "once for a goal: its private clone";
+    Figure::new(LARGE, "the workspace", run.workspace, "ms").beside(beside).print();
 }
 
 fn run(desk: &Desk) -> Run {

@@ -1,7 +1,7 @@
 //! From what was asked to a goal: everything is looked at before anything is created.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -60,6 +60,8 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
     } else {
         beginning(context, run, base.as_deref().unwrap_or(&config.workspace.base))?
     };
+    let copy = file.workspace.copy.unwrap_or(config.workspace.copy);
+    must_be_inside(&copy)?;
     let mask = output::mask();
     let setup = file.workspace.setup.unwrap_or(config.workspace.setup);
     note_submodules(&beginning, &setup);
@@ -80,7 +82,7 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
             mode: beginning.mode,
             base: beginning.base,
             setup,
-            copy: file.workspace.copy.unwrap_or(config.workspace.copy),
+            copy,
             generated: file.workspace.generated.unwrap_or(config.workspace.generated),
             pass_env: file.workspace.pass_env.unwrap_or(config.workspace.pass_env),
             git: Some(beginning.git),
@@ -98,6 +100,20 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
         created_at: now,
     };
     Ok(Draft { goal, agents: agents.into_iter().collect() })
+}
+
+/// Fails if a file to copy is not inside the repository.
+fn must_be_inside(copy: &[String]) -> Result<(), Failure> {
+    let leads_out = |path: &&String| {
+        Path::new(path).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    match copy.iter().find(leads_out) {
+        Some(path) => {
+            Err(Failure::usage(format!("`copy` names `{path}`, which is not inside the repository"))
+                .hint("name files by their path from the top of the repository, such as `.env`"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The words of the command line, or of the file; not both.

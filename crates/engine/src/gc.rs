@@ -202,9 +202,9 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
         Ok(repository) => repository,
         Err(error) => return Some(format!("its repository cannot be looked at: {error}")),
     };
-    let work = remains(home, record)
-        .and_then(|remains| Ok((repository.unmerged(&remains)?, repository.work_in_submodules(&remains)?)));
-    match work {
+    let remains = remains(home, record);
+    let work = repository.unmerged(&remains);
+    match work.and_then(|work| Ok((work, repository.work_in_submodules(&remains)?))) {
         Ok((work, submodules)) if work.is_empty() && submodules.is_empty() => None,
         Ok((_, submodules)) if !submodules.is_empty() => {
             Some(format!("work in its submodules is nowhere else: {}", submodules.join(", ")))
@@ -344,8 +344,11 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
     if let Some(why) = reason_to_spare(home, record) {
         return Err(why);
     }
-    let repository = repository_of(home, &record.goal);
-    let left = repository.and_then(|repository| repository.remove_workspace(&remains(home, record)?));
+    let remains = remains(home, record);
+    let left = repository_of(home, &record.goal).and_then(|repository| {
+        repository.keep_protected(&remains)?;
+        repository.remove_workspace(&remains)
+    });
     match left.map_err(words)?.files {
         Some(_) => Err("git does not know what is in it".to_owned()),
         None => Ok(()),

@@ -126,7 +126,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     let mut removed = Removed::default();
     let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal), home.history(goal)];
     let bytes: u64 = places.iter().map(|place| size_of(place)).sum();
-    let remains = remains(home, record)?;
+    let remains = remains(home, record);
     let repository = repository_of(home, &record.goal).and_then(|repository| {
         repository.must_hold(&remains.base, remains.candidate.as_ref())?;
         Ok(repository)
@@ -148,6 +148,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
                 return Err(RemovalError::Unmerged { work });
             }
             removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
+            removed.kept.extend(repository.keep_protected(&remains)?);
             removed.left = repository.remove_workspace(&remains)?;
             remove(home, home.verification(goal))?;
             repository.remove_refs(&remains.goal)?;
@@ -189,7 +190,7 @@ fn leave_in_place(
 }
 
 /// Where the parts of a goal are, also of one whose workspace was made and never got ready.
-pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, WorkspaceError> {
+pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Remains {
     let Goal { id, workspace, .. } = &record.goal;
     let never_ready = || WorkspaceBinding {
         path: home.workspace(*id).display().to_string(),
@@ -198,15 +199,16 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Result<Remains, Works
         setup_changes: BTreeMap::new(),
     };
     let binding = record.state.workspace.clone().unwrap_or_else(never_ready);
-    Ok(Remains {
+    Remains {
         goal: id.to_string(),
         // Not from what is stored: what is removed is always our own.
         path: home.workspace(*id),
         branch: binding.branch.unwrap_or_else(|| branch_name(&record.goal)),
         base: binding.base,
         candidate: record.state.candidate.clone(),
-        protect: Protect::of_candidate(&record.goal)?,
-    })
+        // A goal whose patterns cannot be read has no candidate.
+        protect: Protect::of_candidate(&record.goal).unwrap_or_else(|_| Protect::nothing()),
+    }
 }
 
 /// Whether something of a goal runs under a supervisor.

@@ -94,9 +94,9 @@ impl Workspace {
         }
         repository.require(base)?;
         // In the user's repository as well, where they can look at it. An agent may have damaged that; ours has the base, too.
-        match repository.publish(base, &base_ref(goal)) {
-            Err(error @ (WorkspaceError::Stopped | WorkspaceError::TimedOut { .. })) => return Err(error),
-            Err(_) | Ok(()) => {}
+        let published = repository.publish(base, &base_ref(goal));
+        if let Err(error @ (WorkspaceError::Stopped | WorkspaceError::TimedOut { .. })) = published {
+            return Err(error);
         }
         let path = repository.root().to_path_buf();
         Ok(Self::from_parts(repository, goal, None, base, path, Vec::new()))

@@ -145,6 +145,19 @@ impl Repository {
         Ok(Some(workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?.commit))
     }
 
+    /// Changes of protected files in the workspace, which no candidate has and nobody judges: a test that the agent wrote is
+    /// work all the same. They get a name of ours.
+    pub fn keep_protected(&self, remains: &Remains) -> Result<Option<KeptWork>, WorkspaceError> {
+        let Some(workspace) = self.workspace_of(remains)? else { return Ok(None) };
+        let judged = workspace.candidate(AS_IT_IS_NOW, &remains.protect)?;
+        let files = workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?;
+        if files.tree == judged.tree || self.is_safe(&remains.goal, &remains.base, &files.commit)? {
+            return Ok(None);
+        }
+        let work = Unmerged { kind: WorkKind::Files, commit: files.commit };
+        Ok(self.keep_unmerged(&remains.goal, &[work])?.pop())
+    }
+
     /// The workspace, if it is there.
     fn workspace_of(&self, remains: &Remains) -> Result<Option<Workspace>, WorkspaceError> {
         let path = place_of(&remains.path);

@@ -85,6 +85,25 @@ fn a_merged_candidate_leaves_nothing_unmerged() {
 }
 
 #[test]
+fn changes_of_protected_files_get_a_name_before_the_workspace_goes() {
+    let scene = Scene::new();
+    let candidate = scene.work();
+    write(scene.workspace.path(), "tests/new.rs", "a good test\n");
+    git(&scene.project.root, ["merge", "-q", candidate.as_str()]);
+    assert_eq!(scene.unmerged(Some(&candidate)), []);
+    let own = scene.project.own();
+    let kept = own.keep_protected(&scene.remains(Some(&candidate))).unwrap().unwrap();
+    assert_eq!(kept.reference, format!("refs/towline/removed/{GOAL}/work"));
+    scene.remove(Some(&candidate));
+    let files = ["tests/a.rs", "tests/new.rs"].map(|path| format!("{}:{path}", kept.reference));
+    assert_eq!(files.map(|file| git(&scene.project.root, ["show", &file])), ["weakened", "a good test"]);
+
+    let scene = Scene::new();
+    write(scene.workspace.path(), "src/lib.rs", "work\n");
+    assert_eq!(scene.project.own().keep_protected(&scene.remains(None)).unwrap(), None);
+}
+
+#[test]
 fn work_that_was_squashed_or_rebased_is_merged_and_on_a_branch_without_it_is_not() {
     let scene = Scene::new();
     let root = &scene.project.root;
