@@ -9,7 +9,7 @@ use towline_core::Commit;
 
 use crate::git::{OUR_ADDRESS, records, shown};
 use crate::guard;
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, parents};
 use crate::private_index::PrivateIndex;
 use crate::raw_diff::{self, Changed, Changes, Entry};
 use crate::snapshot::Snapshot;
@@ -207,9 +207,4 @@ fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, Works
         .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", commit.as_str()])
         .run()?;
     Ok(raw_diff::parse(&listing))
-}
-
-/// The directories a path lies in.
-fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::git_dir::ObjectFormat;
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, parents};
 use crate::tree::{Entry, Files, Hasher, Mode, hash};
 use crate::{Protect, Repository, WorkspaceError};
 
@@ -202,8 +202,7 @@ impl Comparison {
     fn directories(&self) -> BTreeSet<&[u8]> {
         let mut found = BTreeSet::new();
         for path in self.expected.keys() {
-            let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-            found.extend(ends.map(|end| &path[..end]));
+            found.extend(parents(path));
         }
         found
     }
@@ -232,9 +231,10 @@ impl Comparison {
 
 /// Whether a directory on the way to a path is a symlink by now.
 fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    let mut parents = ends.map(|end| top.join(from_bytes(&path[..end])));
-    parents.any(|parent| fs::symlink_metadata(parent).is_ok_and(|about| about.is_symlink()))
+    let is_symlink = |parent: &[u8]| {
+        fs::symlink_metadata(top.join(from_bytes(parent))).is_ok_and(|about| about.is_symlink())
+    };
+    parents(path).any(is_symlink)
 }
 
 fn is_absence(error: &io::Error) -> bool {

@@ -16,7 +16,7 @@ use crate::embedded::{self, Nested};
 use crate::git::records;
 use crate::measure::{Consent, measure};
 use crate::own::OWN_BRANCH;
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, parents};
 use crate::private_index::{PrivateIndex, joined};
 use crate::repository::SNAPSHOT_MESSAGE;
 use crate::walk::{self, Special};
@@ -172,8 +172,7 @@ impl Workspace {
 
 /// What stands where a path is to be written: the path itself, or the file or link that is one of its parents by now.
 fn in_the_way<'a>(root: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    for part in ends.chain([path.len()]).map(|end| &path[..end]) {
+    for part in parents(path).chain([path]) {
         let about = fs::symlink_metadata(root.join(from_bytes(part))).ok()?;
         if !about.is_dir() {
             return Some(part);

@@ -49,6 +49,11 @@ pub(crate) fn place_of(path: &Path) -> PathBuf {
     }
 }
 
+/// The directories that a path lies in, the outermost first.
+pub(crate) fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
+}
+
 /// A path as git prints it.
 pub(crate) fn from_bytes(path: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(path))

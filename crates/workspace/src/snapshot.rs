@@ -14,7 +14,7 @@ use crate::agent_head::Head;
 use crate::embedded::{self, Nested, Untracked};
 use crate::git::{Git, records, shown};
 use crate::hints::Hints;
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, parents};
 use crate::private_index::{PrivateIndex, joined};
 use crate::raw_diff::Entry;
 use crate::submodules::Submodule;
@@ -348,8 +348,7 @@ fn add_all_but(
 
 /// Whether a path is in one of the directories.
 fn is_below(path: &[u8], directories: &[&BTreeSet<Vec<u8>>]) -> bool {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    ends.map(|end| &path[..end]).any(|parent| directories.iter().any(|all| all.contains(parent)))
+    parents(path).any(|parent| directories.iter().any(|all| all.contains(parent)))
 }
 
 fn is_sparse(git: &Git) -> Result<bool, WorkspaceError> {
