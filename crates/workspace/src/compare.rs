@@ -1,6 +1,7 @@
 //! Whether the files of a directory are those of a commit, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +13,9 @@ use crate::paths::{from_bytes, parents};
 use crate::tree::{Entry, Files, Hasher, Mode, hash};
 use crate::{Protect, Repository, WorkspaceError};
 
-/// The system's number for a path that leads in a circle.
+/// The system's numbers for a path that leads in a circle, and for one that is too long.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+const TOO_LONG: i32 = rustix::io::Errno::NAMETOOLONG.raw_os_error();
 
 /// What the files of a checkout are to be.
 #[derive(Debug)]
@@ -86,7 +88,9 @@ impl Comparison {
             let expected = comparison.expected.get(path).map(|entry| &entry.id);
             expected.is_none() || turned_back.get(path) != expected
         });
-        found.extend(comparison.added(top, protect, &BTreeSet::new())?);
+        let added = comparison.added(top, protect, &BTreeSet::new())?;
+        // A closed directory of the commit could hide anything, so that nobody may leave one.
+        found.extend(added.into_iter().filter(|(_, found)| matches!(found, Found::Added(_))));
         found.extend(comparison.new_directories(top)?.into_iter().map(|path| (path, Found::Added(None))));
         Ok(found)
     }
@@ -158,8 +162,9 @@ impl Comparison {
         Ok((now != entry.id || !same_mode).then_some(Found::Changed(Some(now))))
     }
 
-    /// Files in protected places that are not in the commit. What is below a directory at the top of which the commit has
-    /// nothing, like installed packages and build output, does not count, and neither do the directories that are `known`.
+    /// Files in protected places that are not in the commit, and directories that nobody can look into, each with a slash at
+    /// its end. What is below a directory at the top of which the commit has nothing, like installed packages and build output,
+    /// does not count, and neither do the directories that are `known`.
     pub(crate) fn added(
         &self,
         top: &Path,
@@ -171,24 +176,25 @@ impl Comparison {
         let mut pending = vec![PathBuf::new()];
         while let Some(directory) = pending.pop() {
             let is_top = directory.as_os_str().is_empty();
-            let entries = match fs::read_dir(top.join(&directory)) {
-                Ok(entries) => entries,
-                Err(error) if is_absence(&error) || is_barred(&error) => continue,
-                Err(error) => return Err(WorkspaceError::io("read", &top.join(&directory))(error)),
+            let entries = match entries(&top.join(&directory)) {
+                Err(error) if is_barred(&error) => {
+                    found.extend([closed(&directory, &directories, &error)]);
+                    continue;
+                }
+                entries => entries.map_err(WorkspaceError::io("read", &top.join(&directory)))?,
             };
-            for entry in entries.flatten() {
-                let name = directory.join(entry.file_name());
+            for (name, is_directory) in entries {
+                let name = directory.join(name);
                 let path = name.as_os_str().as_bytes();
-                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_directory {
                     let is_known = known.contains(&[path, b"/"].concat());
                     if !is_known && (!is_top || directories.contains(path)) {
                         pending.push(name);
                     }
                 } else if !self.expected.contains_key(path) && protect.covers(&name) {
-                    let about = fs::symlink_metadata(entry.path());
-                    let id = about.ok().filter(|about| about.is_file());
-                    let id = id.map(|about| id_on_disk(&entry.path(), &about, self.format)).transpose()?;
+                    let file = top.join(&name);
+                    let about = fs::symlink_metadata(&file).ok().filter(fs::Metadata::is_file);
+                    let id = about.map(|about| id_on_disk(&file, &about, self.format)).transpose()?;
                     found.insert(path.to_vec(), Found::Added(id.flatten()));
                 }
             }
@@ -213,14 +219,13 @@ impl Comparison {
         let directories = self.directories();
         for directory in &directories {
             let place = top.join(from_bytes(directory));
-            let entries = match fs::read_dir(&place) {
-                Ok(entries) => entries,
-                Err(error) if is_absence(&error) || is_barred(&error) => continue,
-                Err(error) => return Err(WorkspaceError::io("read", &place)(error)),
+            let entries = match entries(&place) {
+                Err(error) if is_barred(&error) => continue,
+                entries => entries.map_err(WorkspaceError::io("read", &place))?,
             };
-            for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-                let path = [*directory, b"/", entry.file_name().as_bytes()].concat();
-                if !directories.contains(path.as_slice()) {
+            for (name, is_directory) in entries {
+                let path = [*directory, b"/", name.as_bytes()].concat();
+                if is_directory && !directories.contains(path.as_slice()) {
                     found.push([path.as_slice(), b"/"].concat());
                 }
             }
@@ -237,13 +242,40 @@ fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
     parents(path).any(is_symlink)
 }
 
+/// The names in a directory, and whether each is a directory. None when there is no such directory.
+fn entries(directory: &Path) -> io::Result<Vec<(OsString, bool)>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if is_absence(&error) => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let named = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name(), entry.file_type()?.is_dir()))
+    };
+    entries.map(named).collect()
+}
+
+/// What a directory that cannot be read counts as: anything could be in it. One whose path is too long cannot be named, so it
+/// is the outermost directory on the way of which the commit has nothing.
+fn closed(directory: &Path, of_commit: &BTreeSet<&[u8]>, error: &io::Error) -> (Vec<u8>, Found) {
+    let path = directory.as_os_str().as_bytes();
+    let is_new = |path: &&[u8]| !path.is_empty() && !of_commit.contains(path);
+    let named = match error.raw_os_error() {
+        Some(TOO_LONG) => parents(path).find(is_new).unwrap_or(path),
+        _ => path,
+    };
+    let found = if is_new(&named) { Found::Added(None) } else { Found::Changed(None) };
+    let named = if named.is_empty() { b"." } else { named };
+    ([named, b"/"].concat(), found)
+}
+
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether somebody has closed the way to a file, or made it lead in a circle.
-fn is_barred(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::PermissionDenied) || error.raw_os_error() == Some(LOOP)
+/// Whether somebody has closed the way to a file, made it lead in a circle, or made it too long.
+pub(crate) fn is_barred(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied || matches!(error.raw_os_error(), Some(LOOP | TOO_LONG))
 }
 
 /// The entries that an index has for files that are not there on purpose.

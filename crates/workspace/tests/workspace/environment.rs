@@ -2,6 +2,7 @@
 //!
 //! A test that needs another environment runs itself once more as a child process with it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -313,4 +314,36 @@ fn directories_that_an_agent_has_closed_are_opened_and_those_of_the_user_are_lef
     let scratch = tempfile::tempdir().unwrap();
     let test = "directories_that_an_agent_has_closed_are_opened_and_those_of_the_user_are_left_closed";
     run_again_as_ordinary_user(test, scratch.path());
+}
+
+#[test]
+fn a_directory_that_nobody_can_look_into_is_a_difference() {
+    if child_directory().is_none() {
+        let scratch = tempfile::tempdir().unwrap();
+        let test = "a_directory_that_nobody_can_look_into_is_a_difference";
+        return run_again_as_ordinary_user(test, scratch.path());
+    }
+    let project = Project::new();
+    let protect = Protect::of(&["Makefile".to_owned(), "tests/**".to_owned()], &[]).unwrap();
+    let place = project.beside("verify");
+    // What a check finds by its name alone.
+    let closed = [
+        (".", "Makefile", 0o311, "changed: ./"),
+        ("tests", "tests/conftest.py", 0o311, "changed: tests/"),
+        ("tests/new", "tests/new/conftest.py", 0o311, "added: tests/new/"),
+        ("src/new", "src/new/.gitattributes", 0o000, "added: src/new/"),
+    ];
+    for (directory, file, mode, difference) in closed {
+        let checkout = verification(&project.own(), &place, &project.head(), &[], &project.root).unwrap();
+        write(checkout.path(), file, "planted\n");
+        let directory = checkout.path().join(directory);
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+        let known = BTreeSet::new();
+        for found in
+            [checkout.differences(&protect, &known), checkout.protected_differences(&protect, &known)]
+        {
+            let found: Vec<String> = found.unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(found, [difference], "{file}");
+        }
+    }
 }
