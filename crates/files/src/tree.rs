@@ -19,6 +19,9 @@ use crate::wrong_kind;
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
+/// A handle for what is in a directory, which takes no right to read the directory itself.
+const HANDLE: OFlags = OFlags::PATH.union(DIRECTORY);
+
 /// How deep a tree is removed in one go. What is deeper is moved up first: each level takes a handle, of which a process has
 /// a limited number.
 const DEEPEST: usize = 64;
@@ -30,7 +33,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    match rustix::fs::open(parent, OFlags::RDONLY | DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
+    match rustix::fs::open(parent, HANDLE.difference(OFlags::NOFOLLOW), Mode::empty()) {
         Ok(parent) => remove_at(&parent, &c_name(name)?),
         Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
@@ -41,12 +44,12 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 /// is an error, and nothing is removed then.
 pub fn remove_below(root: &Path, inner: &Path) -> io::Result<()> {
     let Some(name) = inner.file_name() else { return Err(io::Error::from(io::ErrorKind::InvalidInput)) };
-    let mut directory = match open_root(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+    let mut directory = match rustix::fs::open(root, HANDLE, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
     for part in parts(inner.parent().unwrap_or(Path::new("")))? {
-        match rustix::fs::openat(&directory, &part, OFlags::RDONLY | DIRECTORY, Mode::empty()) {
+        match rustix::fs::openat(&directory, &part, HANDLE, Mode::empty()) {
             Ok(next) => directory = next,
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(on_the_way(&directory, &part, error)),
@@ -140,6 +143,8 @@ struct Moved<'a> {
 
 impl Moved<'_> {
     fn take(&mut self, from: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+        // A directory that is moved gets another parent, which is a change of the directory itself.
+        drop(open_up(from, name)?);
         loop {
             let fresh = c_name(OsStr::new(&format!(".removed-{}-{}", std::process::id(), self.count)))?;
             self.count += 1;
@@ -182,8 +187,8 @@ fn remove_level(above: BorrowedFd<'_>, name: &CStr, depth: usize, moved: &mut Mo
 fn open_up(above: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let open = || rustix::fs::openat(above, name, OFlags::RDONLY | DIRECTORY, Mode::empty());
     let directory = match open() {
-        Err(Errno::ACCESS) if cfg!(target_os = "linux") => {
-            let handle = rustix::fs::openat(above, name, OFlags::PATH | DIRECTORY, Mode::empty())?;
+        Err(Errno::ACCESS) => {
+            let handle = rustix::fs::openat(above, name, HANDLE, Mode::empty())?;
             // A handle of this kind can be changed by this way alone.
             rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::RWXU)?;
             open()?
@@ -201,6 +206,8 @@ fn open_up(above: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
+
+    use towline_testkit::scratch::become_ordinary_user;
 
     use super::*;
 
@@ -280,6 +287,25 @@ mod tests {
         let missing = users.join("missing");
         assert_eq!(create_dir_below(&missing, Path::new("a")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(!missing.exists());
+    }
+
+    #[test]
+    fn read_only_directories_of_any_depth_are_removed_from_a_directory_that_cannot_be_read() {
+        become_ordinary_user();
+        let (_dir, root, _users) = scratch();
+        let attempts = root.join("attempts");
+        let depth = DEEPEST * 2 + 10;
+        let path = |depth: usize| attempts.join(["deep"].repeat(depth).join("/"));
+        fs::create_dir_all(path(depth)).unwrap();
+        for level in (1..=depth).rev() {
+            let mode = if level % 2 == 0 { 0o555 } else { 0o000 };
+            fs::set_permissions(path(level), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(&attempts, fs::Permissions::from_mode(0o311)).unwrap();
+        remove_tree(&attempts.join("deep")).unwrap();
+        remove_below(&root, Path::new("attempts/goal")).unwrap();
+        fs::set_permissions(&attempts, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(fs::read_dir(&attempts).unwrap().count(), 0);
     }
 
     #[test]
