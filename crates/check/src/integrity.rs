@@ -5,6 +5,7 @@
 //! adds in a protected place, as test runners do with their caches, is removed before the next one could see it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ pub(crate) struct Integrity {
     /// What setup changes before any work, with the id of what is there then.
     setup_changes: BTreeMap<String, Option<String>>,
     /// Files that setup was allowed to change, as it left them.
-    accepted: BTreeMap<String, Option<String>>,
+    accepted: BTreeMap<PathBuf, Option<String>>,
     allowed: BTreeSet<String>,
     found: Option<(String, Vec<Difference>)>,
 }
@@ -82,10 +83,9 @@ impl Integrity {
                 && difference.kind == DifferenceKind::Added
                 && !self.accepted.contains_key(&difference.path)
         };
-        let (added, bad): (Vec<Difference>, Vec<Difference>) = bad.into_iter().partition(by_check);
+        let (added, mut bad): (Vec<Difference>, Vec<Difference>) = bad.into_iter().partition(by_check);
         let checkout = Arc::clone(&self.checkout);
-        blocking(move || Ok(checkout.remove_added(added.iter().map(|difference| difference.path.as_str()))?))
-            .await?;
+        bad.extend(blocking(move || Ok(checkout.remove_added(added)?)).await?);
         if !bad.is_empty() {
             self.found = Some((step.to_owned(), bad));
         }
@@ -97,15 +97,16 @@ impl Integrity {
         if self.accepted.get(path).is_some_and(|accepted| accepted == now) {
             return true;
         }
-        let is_protected = self.protect.covers(path.as_ref());
+        let is_protected = self.protect.covers(path);
+        let shown = path.to_string_lossy();
         let by_setup = scope == Scope::All
             && self
                 .setup_changes
-                .get(path)
+                .get(shown.as_ref())
                 .is_some_and(|before| !is_protected || *kind == DifferenceKind::Added || before == now);
-        let is_allowed = by_setup || self.generated.covers(path.as_ref());
+        let is_allowed = by_setup || self.generated.covers(path);
         if is_allowed {
-            self.allowed.insert(path.clone());
+            self.allowed.insert(shown.into_owned());
             if by_setup {
                 self.accepted.insert(path.clone(), now.clone());
             }

@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::compare::{Comparison, Found};
+use crate::compare::{Comparison, Found, is_barred};
 use crate::copy::CopyPlan;
-use crate::git::shown;
 use crate::marks::CHECKOUT;
 use crate::paths::{from_bytes, place_of, remove_tree};
 use crate::private_clone::On;
@@ -35,8 +34,8 @@ pub struct Verification {
 /// A tracked file that is not as it was checked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Its path, relative to the top.
-    pub path: String,
+    /// Its path, relative to the top; a directory has a slash at its end.
+    pub path: PathBuf,
     /// What became of it.
     pub kind: DifferenceKind,
     /// What it holds now, as the id that git would give to it; none when it is gone or no file.
@@ -61,7 +60,7 @@ impl fmt::Display for Difference {
             DifferenceKind::Deleted => "deleted",
             DifferenceKind::Added => "added",
         };
-        write!(f, "{kind}: {}", self.path)
+        write!(f, "{kind}: {}", self.path.display())
     }
 }
 
@@ -105,9 +104,18 @@ impl Verification {
         Ok(described(differences))
     }
 
-    /// Removes files that were found to be added.
-    pub fn remove_added<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), WorkspaceError> {
-        paths.into_iter().try_for_each(|path| remove_tree(&self.path.join(path)))
+    /// Removes what was found to be added. Gives what stays because somebody has closed the way to it.
+    pub fn remove_added(&self, added: Vec<Difference>) -> Result<Vec<Difference>, WorkspaceError> {
+        let mut left = Vec::new();
+        for difference in added {
+            let path = self.path.join(&difference.path);
+            match towline_files::remove_tree(&path) {
+                Ok(()) => {}
+                Err(error) if is_barred(&error) => left.push(difference),
+                Err(error) => return Err(WorkspaceError::io("remove", &path)(error)),
+            }
+        }
+        Ok(left)
     }
 
     /// Removes the checkout.
@@ -123,7 +131,7 @@ fn described(found: BTreeMap<Vec<u8>, Found>) -> Vec<Difference> {
             Found::Deleted => (DifferenceKind::Deleted, None),
             Found::Added(now) => (DifferenceKind::Added, now),
         };
-        Difference { path: shown(&path), kind, now }
+        Difference { path: from_bytes(&path).to_path_buf(), kind, now }
     };
     found.into_iter().map(describe).collect()
 }

@@ -1,10 +1,13 @@
 //! A clean checkout is compared with its commit, whatever became of its files.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use towline_workspace::{Difference, DifferenceKind, Protect, Verification, verification};
 
 use crate::hostile_git::fifo;
@@ -30,10 +33,14 @@ fn check_out(project: &Project) -> Verification {
     verification(&project.own(), &project.beside("verify"), &project.head(), &[], &project.root).unwrap()
 }
 
+fn name(difference: &Difference) -> String {
+    difference.path.to_string_lossy().into_owned()
+}
+
 /// All differences, and those of protected paths, each as path and kind.
 fn found(checkout: &Verification) -> [Vec<(String, DifferenceKind)>; 2] {
     let known = BTreeSet::new();
-    let named = |all: Vec<Difference>| all.into_iter().map(|one| (one.path, one.kind)).collect();
+    let named = |all: Vec<Difference>| all.iter().map(|one| (name(one), one.kind)).collect();
     [
         checkout.differences(&protect(), &known).map(named).unwrap(),
         checkout.protected_differences(&protect(), &known).map(named).unwrap(),
@@ -171,6 +178,35 @@ fn a_symlink_that_leads_in_a_circle_and_a_closed_directory_are_differences_and_n
 }
 
 #[test]
+fn directories_with_a_path_that_is_too_long_are_a_difference_and_no_error() {
+    let project = project();
+    let checkout = check_out(&project);
+    let mut directory = fs::File::open(checkout.path().join("src")).unwrap();
+    let name = "d".repeat(255);
+    // By handles: the system takes no path of this length.
+    for _ in 0..20 {
+        mkdirat(&directory, &name, Mode::RWXU).unwrap();
+        directory = openat(&directory, &name, OFlags::DIRECTORY, Mode::empty()).unwrap().into();
+    }
+    let added = expected(&[(&format!("src/{name}/"), Added)]);
+    assert_eq!(found(&checkout), [added.clone(), added]);
+    let added = checkout.differences(&protect(), &BTreeSet::new()).unwrap();
+    assert_eq!(checkout.remove_added(added).unwrap(), []);
+    assert_eq!(found(&checkout), [expected(&[]), expected(&[])]);
+}
+
+#[test]
+fn an_added_file_is_removed_whatever_the_bytes_of_its_name() {
+    let project = project();
+    let checkout = check_out(&project);
+    fs::write(checkout.path().join(OsStr::from_bytes(b"tests/\xff.py")), "").unwrap();
+    assert_eq!(found(&checkout)[1], expected(&[("tests/\u{fffd}.py", Added)]));
+    let added = checkout.protected_differences(&protect(), &BTreeSet::new()).unwrap();
+    assert_eq!(checkout.remove_added(added).unwrap(), []);
+    assert_eq!(found(&checkout), [expected(&[]), expected(&[])]);
+}
+
+#[test]
 fn what_a_difference_holds_now_is_named_by_the_id_that_git_would_give() {
     let project = project();
     let checkout = check_out(&project);
@@ -181,7 +217,7 @@ fn what_a_difference_holds_now_is_named_by_the_id_that_git_would_give() {
         let id = git_with_input(&project.root, ["hash-object", "--stdin"], content);
         Some(String::from_utf8(id).unwrap().trim_end().to_owned())
     };
-    let difference = |path: &str, kind, now| Difference { path: path.to_owned(), kind, now };
+    let difference = |path: &str, kind, now| Difference { path: path.into(), kind, now };
     assert_eq!(
         checkout.differences(&protect(), &BTreeSet::new()).unwrap(),
         [
@@ -202,11 +238,12 @@ fn build_output_and_directories_that_are_known_do_not_count() {
     let named = |known: &[&str]| {
         let known = known.iter().map(|path| path.as_bytes().to_vec()).collect();
         let all = checkout.differences(&protect, &known).unwrap();
-        all.into_iter().map(|one| one.path).collect::<Vec<String>>()
+        all.iter().map(name).collect::<Vec<String>>()
     };
     assert_eq!(named(&[]), ["tests/__pycache__/a.pyc"]);
     assert_eq!(named(&["tests/__pycache__/"]), strings(&[]));
-    checkout.remove_added(["tests/__pycache__/a.pyc"]).unwrap();
+    let added = checkout.differences(&protect, &BTreeSet::new()).unwrap();
+    assert_eq!(checkout.remove_added(added).unwrap(), []);
     assert_eq!(named(&[]), strings(&[]));
 }
 
