@@ -25,11 +25,8 @@ pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
         end(dir).await?;
     }
     blocking(move || {
-        let remove = |dir: &PathBuf| match std::fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(logs("remove", dir, error)),
-            _ => Ok(()),
-        };
-        runs.iter().try_for_each(remove)
+        runs.iter()
+            .try_for_each(|dir| towline_files::remove_tree(dir).map_err(|error| logs("remove", dir, error)))
     })
     .await
 }
@@ -91,9 +88,21 @@ fn logs(action: &'static str, path: &Path, source: io::Error) -> CheckError {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_with_read_only_directories_in_it_is_removed() {
+        towline_testkit::scratch::become_ordinary_user();
+        let scratch = tempfile::tempdir().unwrap();
+        let run = scratch.path().join("1-tests-0123456789abcdef0123456789abcdef");
+        std::fs::create_dir_all(run.join("closed/inner")).unwrap();
+        std::fs::set_permissions(run.join("closed"), Permissions::from_mode(0o500)).unwrap();
+        clear(scratch.path()).await.unwrap();
+        assert!(!run.exists());
+    }
 
     #[tokio::test]
     async fn nothing_but_directories_of_earlier_runs_is_removed() {
