@@ -36,6 +36,8 @@ pub(crate) struct Integrity {
     generated: Protect,
     /// What setup changes before any work, with the id of what is there then.
     setup_changes: BTreeMap<String, Option<String>>,
+    /// Files in protected places that were copied from the user's checkout, with the id of what they hold.
+    copied: BTreeMap<PathBuf, Option<String>>,
     /// Files that setup was allowed to change, as it left them.
     accepted: BTreeMap<PathBuf, Option<String>>,
     allowed: BTreeSet<String>,
@@ -43,21 +45,27 @@ pub(crate) struct Integrity {
 }
 
 impl Integrity {
-    pub(crate) fn new(
+    /// For a checkout that was just made.
+    pub(crate) async fn of(
         checkout: Arc<Verification>,
         protect: Protect,
         generated: Protect,
         setup_changes: BTreeMap<String, Option<String>>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, CheckError> {
+        let mut integrity = Self {
             checkout,
             protect,
             generated,
             setup_changes,
+            copied: BTreeMap::new(),
             accepted: BTreeMap::new(),
             allowed: BTreeSet::new(),
             found: None,
-        }
+        };
+        // Nothing has run yet, so that what is not in the commit was copied.
+        let copied = integrity.differences(Scope::Protected).await?;
+        integrity.copied = copied.into_iter().map(|copy| (copy.path, copy.now)).collect();
+        Ok(integrity)
     }
 
     /// Compares. Only the first step at which something was found is reported: what follows may follow from it.
@@ -65,19 +73,12 @@ impl Integrity {
         if self.found.is_some() {
             return Ok(());
         }
-        let (checkout, protect) = (Arc::clone(&self.checkout), self.protect.clone());
-        // Directories that setup makes before any work.
-        let known = self.setup_changes.keys().filter(|path| path.ends_with('/'));
-        let known: BTreeSet<Vec<u8>> = known.map(|path| path.clone().into_bytes()).collect();
-        let differences = blocking(move || {
-            Ok(match scope {
-                Scope::All => checkout.differences(&protect, &known)?,
-                Scope::Protected => checkout.protected_differences(&protect, &known)?,
-            })
-        })
-        .await?;
-        let bad: Vec<Difference> =
-            differences.into_iter().filter(|difference| !self.allows(difference, scope)).collect();
+        let differences = self.differences(scope).await?;
+        let bad: Vec<Difference> = self
+            .without_copies(differences)
+            .into_iter()
+            .filter(|difference| !self.allows(difference, scope))
+            .collect();
         let by_check = |difference: &Difference| {
             scope == Scope::Protected
                 && difference.kind == DifferenceKind::Added
@@ -90,6 +91,41 @@ impl Integrity {
             self.found = Some((step.to_owned(), bad));
         }
         Ok(())
+    }
+
+    async fn differences(&self, scope: Scope) -> Result<Vec<Difference>, CheckError> {
+        let (checkout, protect) = (Arc::clone(&self.checkout), self.protect.clone());
+        // Directories that setup makes before any work.
+        let known = self.setup_changes.keys().filter(|path| path.ends_with('/'));
+        let known: BTreeSet<Vec<u8>> = known.map(|path| path.clone().into_bytes()).collect();
+        blocking(move || {
+            Ok(match scope {
+                Scope::All => checkout.differences(&protect, &known)?,
+                Scope::Protected => checkout.protected_differences(&protect, &known)?,
+            })
+        })
+        .await
+    }
+
+    /// The differences, where a copied file counts as one of the commit: it is to stay as it was copied.
+    fn without_copies(&self, differences: Vec<Difference>) -> Vec<Difference> {
+        let mut missing: BTreeSet<&PathBuf> = self.copied.keys().collect();
+        let mut found = Vec::new();
+        for difference in differences {
+            match self.copied.get(&difference.path) {
+                None => found.push(difference),
+                Some(copied) => {
+                    missing.remove(&difference.path);
+                    if *copied != difference.now {
+                        found.push(Difference { kind: DifferenceKind::Changed, ..difference });
+                    }
+                }
+            }
+        }
+        let deleted =
+            |path: &PathBuf| Difference { path: path.clone(), kind: DifferenceKind::Deleted, now: None };
+        found.extend(missing.into_iter().map(deleted));
+        found
     }
 
     fn allows(&mut self, difference: &Difference, scope: Scope) -> bool {

@@ -142,10 +142,10 @@ impl CheckRun<'_> {
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<(Vec<CheckResult>, Vec<String>), CheckError> {
         let place = Place::new(checkout.path(), self.shim, self.environment);
+        let mut integrity = self.integrity(checkout).await?;
         if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
             return Ok((vec![failed], Vec::new()));
         }
-        let mut integrity = self.integrity(checkout)?;
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
         }
@@ -168,10 +168,10 @@ impl CheckRun<'_> {
         Ok((results, notes))
     }
 
-    fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
+    async fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
         let protect = Protect::of_goal(self.goal)?;
         let generated = Protect::new(&self.goal.workspace.generated)?;
-        Ok(Integrity::new(Arc::clone(checkout), protect, generated, self.setup_changes.clone()))
+        Integrity::of(Arc::clone(checkout), protect, generated, self.setup_changes.clone()).await
     }
 
     /// Runs the setup commands; the result is there when one failed.

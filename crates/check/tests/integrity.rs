@@ -27,3 +27,37 @@ async fn an_added_file_that_cannot_be_removed_fails_the_verdict() {
     assert_eq!(bench.results().await, expected);
     bench.assert_no_checkout();
 }
+
+/// A goal that protects a file which git ignores and which is copied from the user's checkout.
+fn with_copy(checks: &[&str]) -> Bench {
+    let mut bench = Bench::new(&[(".gitignore", ".npmrc\n")]).with_checks(checks);
+    bench.project.write(".npmrc", "theirs\n");
+    bench.goal.workspace.copy = vec![".npmrc".into()];
+    bench.goal.protect = vec!["**/.npmrc".into()];
+    bench
+}
+
+#[tokio::test]
+async fn a_copied_file_in_a_protected_place_is_there_for_every_check() {
+    let mut bench = with_copy(&["cat .npmrc", "cat .npmrc"]);
+    let expected = [result("1", 0, "theirs\n"), result("2", 0, "theirs\n")];
+    assert_eq!(bench.results().await, expected);
+    bench.goal.workspace.setup = vec!["true".into()];
+    assert_eq!(bench.results().await, expected);
+}
+
+#[tokio::test]
+async fn a_copied_file_in_a_protected_place_stays_as_it_was_copied() {
+    let changes = [("echo weaker > .npmrc", "changed: .npmrc\n"), ("rm .npmrc", "deleted: .npmrc\n")];
+    for (change, evidence) in changes {
+        let bench = with_copy(&[change]);
+        let expected = [result("1", 0, ""), integrity("by the check `1`", evidence)];
+        assert_eq!(bench.results().await, expected, "{change}");
+        let mut bench = with_copy(&["true"]);
+        bench.goal.workspace.setup = vec![change.into()];
+        // Of the base it was copied, too.
+        bench.setup_changes = [(".npmrc".to_owned(), Some("what it held".to_owned()))].into();
+        let expected = [result("1", 0, ""), integrity("by setup", evidence)];
+        assert_eq!(bench.results().await, expected, "{change} by setup");
+    }
+}

@@ -193,7 +193,8 @@ impl Comparison {
                     }
                 } else if !self.expected.contains_key(path) && protect.covers(&name) {
                     let file = top.join(&name);
-                    let about = fs::symlink_metadata(&file).ok().filter(fs::Metadata::is_file);
+                    let about = fs::symlink_metadata(&file).ok();
+                    let about = about.filter(|about| about.is_file() || about.is_symlink());
                     let id = about.map(|about| id_on_disk(&file, &about, self.format)).transpose()?;
                     found.insert(path.to_vec(), Found::Added(id.flatten()));
                 }
