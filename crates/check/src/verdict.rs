@@ -169,7 +169,8 @@ impl CheckRun<'_> {
     }
 
     async fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
-        let protect = Protect::of_goal(self.goal)?;
+        // Files to copy are protected, too.
+        let protect = Protect::of_candidate(self.goal)?;
         let generated = Protect::new(&self.goal.workspace.generated)?;
         Integrity::of(Arc::clone(checkout), protect, generated, self.setup_changes.clone()).await
     }

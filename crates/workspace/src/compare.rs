@@ -8,8 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use towline_core::Commit;
+
 use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
+use crate::submodules::Submodule;
 use crate::tree::{Entry, Files, Hasher, Mode, hash};
 use crate::{Protect, Repository, WorkspaceError};
 
@@ -88,6 +91,7 @@ impl Comparison {
             let expected = comparison.expected.get(path).map(|entry| &entry.id);
             expected.is_none() || turned_back.get(path) != expected
         });
+        found.extend(comparison.in_submodules(own, top, protect, |_| true)?);
         let added = comparison.added(top, protect, &BTreeSet::new())?;
         // A closed directory of the commit could hide anything, so that nobody may leave one.
         found.extend(added.into_iter().filter(|(_, found)| matches!(found, Found::Added(_))));
@@ -164,11 +168,25 @@ impl Comparison {
 
     /// Files in protected places that are not in the commit, and directories that nobody can look into, each with a slash at
     /// its end. What is below a directory at the top of which the commit has nothing, like installed packages and build output,
-    /// does not count, and neither do the directories that are `known`.
+    /// does not count, unless the directory itself is a protected place. The directories that are `known` do not count either,
+    /// and those of submodules are for [`Self::in_submodules`].
     pub(crate) fn added(
         &self,
         top: &Path,
         protect: &Protect,
+        known: &BTreeSet<Vec<u8>>,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let is_place = |directory: &Path| protect.covers(directory) || protect.is_named_below(directory);
+        self.added_where(top, |path| protect.covers(path), is_place, known)
+    }
+
+    /// Files for which `covers` holds that are not in the commit. Directories at the top of which the commit has nothing are
+    /// looked into where `is_place` holds.
+    fn added_where(
+        &self,
+        top: &Path,
+        covers: impl Fn(&Path) -> bool,
+        is_place: impl Fn(&Path) -> bool,
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
         let directories = self.directories();
@@ -187,11 +205,11 @@ impl Comparison {
                 let name = directory.join(name);
                 let path = name.as_os_str().as_bytes();
                 if is_directory {
-                    let is_known = known.contains(&[path, b"/"].concat());
-                    if !is_known && (!is_top || directories.contains(path)) {
+                    let is_known = known.contains(&[path, b"/"].concat()) || self.expected.contains_key(path);
+                    if !is_known && (!is_top || directories.contains(path) || is_place(&name)) {
                         pending.push(name);
                     }
-                } else if !self.expected.contains_key(path) && protect.covers(&name) {
+                } else if !self.expected.contains_key(path) && covers(&name) {
                     let file = top.join(&name);
                     let about = fs::symlink_metadata(&file).ok();
                     let about = about.filter(|about| about.is_file() || about.is_symlink());
@@ -205,6 +223,65 @@ impl Comparison {
 }
 
 impl Comparison {
+    /// What differs in the submodules that are filled, of the files that are asked for, and files in protected places that were
+    /// added there. A submodule is to have the files of the commit that ours names.
+    pub(crate) fn in_submodules(
+        &self,
+        own: &Repository,
+        top: &Path,
+        protect: &Protect,
+        asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![(Vec::new(), self.submodules())];
+        while let Some((above, submodules)) = pending.pop() {
+            for (path, commit) in submodules {
+                let path = [above.as_slice(), &path].concat();
+                let place = top.join(from_bytes(&path));
+                if !place.is_dir() || entries(&place).is_ok_and(|entries| entries.is_empty()) {
+                    continue;
+                }
+                let submodule = Submodule::at(&own.git().with_work_tree(top), &path);
+                let files = submodule.map(|submodule| submodule.files_of(&commit)).transpose()?.flatten();
+                let Some(files) = files else {
+                    if asked(&path) {
+                        found.insert(path, Found::Changed(None));
+                    }
+                    continue;
+                };
+                let inner = Self { expected: files, left_out: BTreeSet::new(), ..*self };
+                let prefix = [path.as_slice(), b"/"].concat();
+                let differing = inner.in_submodule(own, &place, &prefix, protect, &asked)?;
+                found.extend(differing.into_iter().map(|(name, found)| ([&prefix, &*name].concat(), found)));
+                pending.push((prefix, inner.submodules()));
+            }
+        }
+        Ok(found)
+    }
+
+    fn submodules(&self) -> Vec<(Vec<u8>, Commit)> {
+        let submodules = self.expected.iter().filter(|(_, entry)| entry.mode == Mode::Submodule);
+        submodules.map(|(path, entry)| (path.clone(), Commit::new(&entry.id))).collect()
+    }
+
+    /// What differs in one, by paths in it.
+    fn in_submodule(
+        &self,
+        own: &Repository,
+        place: &Path,
+        prefix: &[u8],
+        protect: &Protect,
+        asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let mut differing = self.tracked(place, |name| asked(&[prefix, name].concat()))?;
+        let turned_back = turned_back(own, place, differing.keys())?;
+        differing.retain(|name, _| turned_back.get(name) != self.expected.get(name).map(|entry| &entry.id));
+        let is_its = |name: &Path| !name.starts_with(".git");
+        let covers = |name: &Path| is_its(name) && protect.covers(&from_bytes(prefix).join(name));
+        differing.extend(self.added_where(place, covers, is_its, &BTreeSet::new())?);
+        Ok(differing)
+    }
+
     /// Directories of which the commit has something.
     fn directories(&self) -> BTreeSet<&[u8]> {
         let mut found = BTreeSet::new();

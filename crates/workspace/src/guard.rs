@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use towline_core::Commit;
 
 use crate::git::{Git, records, shown};
+use crate::git_dir::ObjectFormat;
 use crate::paths::from_bytes;
 use crate::raw_diff::{Changed, Changes, Entry};
+use crate::tree::read_proven;
 use crate::{Protect, WorkspaceError};
 
 /// How many symlinks are followed from one path before it counts as a loop.
@@ -211,27 +213,11 @@ fn symlink_texts<'a>(
     git: &Git,
     entries: impl Iterator<Item = &'a Entry>,
 ) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, WorkspaceError> {
-    let hashes: BTreeSet<&[u8]> =
-        entries.filter(|entry| entry.is_symlink()).map(|entry| entry.hash.as_slice()).collect();
-    if hashes.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let input: Vec<u8> = hashes.iter().flat_map(|hash| [hash, &b"\n"[..]].concat()).collect();
-    let listing = git.command("cat-file").arg("--batch").input(input).run()?;
-    let mut texts = BTreeMap::new();
-    let mut rest = listing.as_slice();
-    // `hash type size`, the content, a line end; or `hash missing`.
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let head = shown(&rest[..end]);
-        rest = &rest[end + 1..];
-        if let [hash, _, size] = head.split(' ').collect::<Vec<_>>().as_slice()
-            && let Some((text, further)) = size.parse().ok().and_then(|size| rest.split_at_checked(size))
-        {
-            texts.insert(hash.as_bytes().to_vec(), text.to_vec());
-            rest = further.get(1..).unwrap_or_default();
-        }
-    }
-    Ok(texts)
+    let symlinks = entries.filter(|entry| entry.is_symlink());
+    let hashes: BTreeSet<String> = symlinks.map(|entry| shown(&entry.hash)).collect();
+    let format = hashes.first().map_or_else(Default::default, |hash| ObjectFormat::of_id(hash));
+    let texts = read_proven(git, hashes.iter().map(String::as_str), format)?;
+    Ok(texts.into_iter().map(|(hash, text)| (hash.into_bytes(), text)).collect())
 }
 
 #[cfg(test)]

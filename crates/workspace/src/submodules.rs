@@ -14,6 +14,7 @@ use crate::agent_head::{Head, head_of, refs_of};
 use crate::git::{Git, records, shown};
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
+use crate::tree::{Files, prove_files};
 use crate::{Workspace, WorkspaceError, embedded, walk};
 
 /// How many object directories may borrow from one another.
@@ -75,6 +76,14 @@ impl Submodule {
     /// The commit that it is on.
     pub(crate) fn head(&self) -> Head {
         head_of(&self.git_dir, &self.common_dir)
+    }
+
+    /// The files of a commit of it. None when nobody can tell.
+    pub(crate) fn files_of(&self, commit: &Commit) -> Result<Option<Files>, WorkspaceError> {
+        match self.git().map(|git| prove_files(&git, commit)).transpose() {
+            Err(WorkspaceError::Git { .. } | WorkspaceError::Damaged { .. }) => Ok(None),
+            files => files,
+        }
     }
 
     /// Whether it has files that are not as in the commit that it is on. When nobody can tell, it has.

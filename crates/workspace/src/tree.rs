@@ -10,7 +10,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use towline_core::Commit;
 
-use crate::git::{records, shown};
+use crate::git::{Git, records, shown};
 use crate::git_dir::ObjectFormat;
 use crate::{Repository, WorkspaceError, raw_diff};
 
@@ -58,78 +58,83 @@ impl Repository {
         if let Some(files) = known().get(commit.as_str()) {
             return Ok(Arc::clone(files));
         }
-        let files = Arc::new(self.prove_files(commit)?);
+        let files = Arc::new(prove_files(&self.git(), commit)?);
         known().insert(commit.to_string(), Arc::clone(&files));
         Ok(files)
     }
+}
 
-    fn prove_files(&self, commit: &Commit) -> Result<Files, WorkspaceError> {
-        let format = ObjectFormat::of_id(commit.as_str());
-        let git = self.git();
-        let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);
-        // Only says which objects to ask for; what they hold is proven below.
-        let trees: BTreeSet<String> = records(&listing.run()?).filter_map(tree_id).collect();
-        let root = format!("{commit}^{{tree}}");
-        let wanted = [commit.as_str(), &root].into_iter().chain(trees.iter().map(String::as_str));
-        let input: String = wanted.map(|id| format!("{id}\n")).collect();
-        let batch = git.command("cat-file").args(["--batch", "--buffer"]).input(input.into_bytes()).run()?;
-        let objects = self.proven(&batch, format)?;
-        let damaged = |id: &str| self.damaged(id);
-        let about = objects.get(commit.as_str()).ok_or_else(|| damaged(commit.as_str()))?;
-        let root = about
-            .strip_prefix(b"tree ")
-            .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
-            .map(shown)
-            .ok_or_else(|| damaged(commit.as_str()))?;
-        let mut files = Files::new();
-        let mut pending = vec![(Vec::new(), root)];
-        while let Some((prefix, id)) = pending.pop() {
-            let tree = objects.get(&id).ok_or_else(|| damaged(&id))?;
-            let entries = read_tree(tree, format).ok_or_else(|| damaged(&id))?;
-            for InTree { mode, name, id } in entries {
-                let path = [prefix.as_slice(), name].concat();
-                let mode = match mode {
-                    b"40000" => {
-                        pending.push(([path.as_slice(), b"/"].concat(), id));
-                        continue;
-                    }
-                    b"100755" => Mode::Executable,
-                    b"120000" => Mode::Symlink,
-                    b"160000" => Mode::Submodule,
-                    _ => Mode::File,
-                };
-                files.insert(path, Entry { mode, id });
+/// An object that does not hash to its id, or is missing.
+pub(crate) fn damaged(git: &Git, id: &str) -> WorkspaceError {
+    WorkspaceError::Damaged { object: id.to_owned(), root: git.directory().to_path_buf() }
+}
+
+/// All files of a commit, by objects that hash to their ids.
+pub(crate) fn prove_files(git: &Git, commit: &Commit) -> Result<Files, WorkspaceError> {
+    let format = ObjectFormat::of_id(commit.as_str());
+    let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);
+    // Only says which objects to ask for; what they hold is proven below.
+    let trees: BTreeSet<String> = records(&listing.run()?).filter_map(tree_id).collect();
+    let root = format!("{commit}^{{tree}}");
+    let wanted = [commit.as_str(), &root].into_iter().chain(trees.iter().map(String::as_str));
+    let objects = read_proven(git, wanted, format)?;
+    let damaged = |id: &str| damaged(git, id);
+    let about = objects.get(commit.as_str()).ok_or_else(|| damaged(commit.as_str()))?;
+    let root = about
+        .strip_prefix(b"tree ")
+        .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+        .map(shown)
+        .ok_or_else(|| damaged(commit.as_str()))?;
+    let mut files = Files::new();
+    let mut pending = vec![(Vec::new(), root)];
+    while let Some((prefix, id)) = pending.pop() {
+        let tree = objects.get(&id).ok_or_else(|| damaged(&id))?;
+        let entries = read_tree(tree, format).ok_or_else(|| damaged(&id))?;
+        for InTree { mode, name, id } in entries {
+            let path = [prefix.as_slice(), name].concat();
+            let mode = match mode {
+                b"40000" => {
+                    pending.push(([path.as_slice(), b"/"].concat(), id));
+                    continue;
+                }
+                b"100755" => Mode::Executable,
+                b"120000" => Mode::Symlink,
+                b"160000" => Mode::Submodule,
+                _ => Mode::File,
+            };
+            files.insert(path, Entry { mode, id });
+        }
+    }
+    Ok(files)
+}
+
+/// Reads objects. Whatever does not hash to the id under which git gave it out is left out, and so is what is missing.
+pub(crate) fn read_proven<'a>(
+    git: &Git,
+    wanted: impl Iterator<Item = &'a str>,
+    format: ObjectFormat,
+) -> Result<HashMap<String, Vec<u8>>, WorkspaceError> {
+    let input: String = wanted.map(|id| format!("{id}\n")).collect();
+    if input.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let batch = git.command("cat-file").args(["--batch", "--buffer"]).input(input.into_bytes()).run()?;
+    let mut objects = HashMap::new();
+    let mut rest = batch.as_slice();
+    // `id type size`, the content, a line end; or `id missing`.
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let header = shown(&rest[..end]);
+        rest = &rest[end + 1..];
+        if let [id, kind, size] = header.split(' ').collect::<Vec<_>>().as_slice()
+            && let Some((content, after)) = size.parse().ok().and_then(|size| rest.split_at_checked(size))
+        {
+            rest = after.get(1..).unwrap_or_default();
+            if hash(format, kind, content) == *id {
+                objects.insert((*id).to_owned(), content.to_vec());
             }
         }
-        Ok(files)
     }
-
-    /// Reads what `cat-file --batch` prints. Whatever does not hash to the id under which it was given out is left out.
-    fn proven(&self, batch: &[u8], format: ObjectFormat) -> Result<HashMap<String, Vec<u8>>, WorkspaceError> {
-        let mut objects = HashMap::new();
-        let mut rest = batch;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let header = shown(&rest[..end]);
-            rest = &rest[end + 1..];
-            let mut words = header.split(' ');
-            let (Some(id), Some(kind), Some(size)) = (words.next(), words.next(), words.next()) else {
-                return Err(self.damaged(&header));
-            };
-            let Some(size) = size.parse().ok().filter(|size| *size < rest.len()) else {
-                return Err(self.damaged(id));
-            };
-            let (content, after) = rest.split_at(size);
-            rest = &after[1..];
-            if hash(format, kind, content) == id {
-                objects.insert(id.to_owned(), content.to_vec());
-            }
-        }
-        Ok(objects)
-    }
-
-    fn damaged(&self, id: &str) -> WorkspaceError {
-        WorkspaceError::Damaged { object: id.to_owned(), root: self.root().to_path_buf() }
-    }
+    Ok(objects)
 }
 
 /// Reads a line like `040000 tree <hash><tab>path`.

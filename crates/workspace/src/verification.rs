@@ -28,6 +28,7 @@ pub struct Verification {
     path: PathBuf,
     commit: Commit,
     comparison: Comparison,
+    own: Repository,
     warnings: Vec<String>,
 }
 
@@ -87,9 +88,7 @@ impl Verification {
         protect: &Protect,
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Vec<Difference>, WorkspaceError> {
-        let mut differences = self.comparison.tracked(&self.path, |_| true)?;
-        differences.extend(self.comparison.added(&self.path, protect, known)?);
-        Ok(described(differences))
+        self.compared(protect, known, |_| true)
     }
 
     /// The same for protected files alone.
@@ -98,9 +97,18 @@ impl Verification {
         protect: &Protect,
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Vec<Difference>, WorkspaceError> {
-        let covered = |path: &[u8]| protect.covers(from_bytes(path));
-        let mut differences = self.comparison.tracked(&self.path, covered)?;
+        self.compared(protect, known, |path| protect.covers(from_bytes(path)))
+    }
+
+    fn compared(
+        &self,
+        protect: &Protect,
+        known: &BTreeSet<Vec<u8>>,
+        asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Difference>, WorkspaceError> {
+        let mut differences = self.comparison.tracked(&self.path, &asked)?;
         differences.extend(self.comparison.added(&self.path, protect, known)?);
+        differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, &asked)?);
         Ok(described(differences))
     }
 
@@ -156,7 +164,7 @@ pub fn verification(
         let _ = remove_tree(&path);
     }
     let (comparison, warnings) = made?;
-    Ok(Verification { path, commit: candidate.clone(), comparison, warnings })
+    Ok(Verification { path, commit: candidate.clone(), comparison, own: own.clone(), warnings })
 }
 
 /// Makes an empty directory in the place of an earlier checkout. Anything else that is there is refused.

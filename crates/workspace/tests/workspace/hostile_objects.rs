@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
-use towline_workspace::{Protect, Workspace, WorkspaceError, verification};
+use towline_workspace::{FileAt, Protect, Workspace, WorkspaceError, verification};
 
 use crate::hostile_git::promptly;
 use crate::support::{Project, commit_all, git, git_bytes, strings, write};
@@ -221,6 +221,20 @@ fn commits_of_the_agent_whose_objects_are_forged_are_not_taken() {
             project.git_of_goal(["fsck", "--full", "--strict", made.commit.as_str()]);
         }
     }
+}
+
+#[test]
+fn a_file_of_the_base_is_not_read_from_a_forged_object() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let own = project.own();
+    write(workspace.path(), "evil", "evil\n");
+    let lie = git(workspace.path(), ["hash-object", "-w", "evil"]);
+    let good = git(&project.root, ["rev-parse", "HEAD:src/lib.rs"]);
+    let read = || own.file_at(workspace.base(), "src/lib.rs", 1_000);
+    assert!(matches!(read(), Ok(FileAt::Regular(_))));
+    forge(&project.plan().own.join("objects"), &workspace.path().join(".git/objects"), &good, &lie);
+    assert!(matches!(read(), Err(WorkspaceError::Damaged { object, .. }) if object == good));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use towline_workspace::{
 };
 
 use crate::private_clone::collect_garbage;
-use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, git_data, git_fails, write};
+use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, git_data, git_fails, strings, write};
 
 const NOTHING_LEFT_OUT: [&str; 4] = [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"];
 
@@ -341,7 +341,20 @@ fn submodules_are_filled_from_what_the_user_has() {
     assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
     git(checkout.path(), ["submodule", "--quiet", "update", "--init"]);
     assert!(checkout.path().join("lib/src/lib.rs").exists());
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    let protect = Protect::new(&strings(&["lib/tests/**"])).unwrap();
+    let differing = |protect: &Protect| -> Vec<String> {
+        let found = checkout.differences(protect, &Default::default()).unwrap();
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(differing(&protect), [] as [&str; 0]);
+    write(checkout.path(), "lib/tests/new.rs", "added\n");
+    write(checkout.path(), "lib/src/lib.rs", "changed\n");
+    assert_eq!(differing(&Protect::nothing()), ["changed: lib/src/lib.rs"]);
+    assert_eq!(differing(&protect), ["changed: lib/src/lib.rs", "added: lib/tests/new.rs"]);
+    let protected = checkout.protected_differences(&protect, &Default::default()).unwrap();
+    assert_eq!(protected.len(), 1);
+    fs::remove_dir_all(checkout.path().join(".git/modules")).unwrap();
+    assert_eq!(differing(&protect), ["changed: lib"], "nobody can tell what its files are to be");
     merge(&project, &base, &made.commit);
     git_fails(path, ["push", "-q"]);
 }

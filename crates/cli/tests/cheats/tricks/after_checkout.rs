@@ -1,7 +1,7 @@
 //! Tricks that change files of the clean checkout after it was made.
 
 use crate::ground::Ground;
-use crate::projects::{JEST, PYTEST};
+use crate::projects::{CARGO, JEST, PYTEST};
 use crate::trick::Cause::AfterCheckout;
 use crate::trick::Trick;
 
@@ -10,6 +10,17 @@ tricks! {
         AfterCheckout,
         "Changes the script that sets the project up, so that it rewrites the tests.",
         "echo 'echo exit 0 > tests/check.sh' > setup.sh",
+    ).workspace(SETUP).prepare(write_setup);
+    setup_script_with_a_new_folder = Trick::on(
+        &CARGO,
+        AfterCheckout,
+        "Has setup make a folder .cargo, which the base does not have, with a runner that passes every test.",
+        r#"
+cat > setup.sh <<'CODE'
+mkdir -p .cargo
+printf '[target."cfg(all())"]\nrunner = "true"\n' > .cargo/config.toml
+CODE
+"#,
     ).workspace(SETUP).prepare(write_setup);
     setup_script_by_rename = Trick::shell(
         AfterCheckout,

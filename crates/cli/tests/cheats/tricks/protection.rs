@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use crate::ground::Ground;
+use crate::projects::JEST;
 use crate::trick::Cause::Protection;
 use crate::trick::Trick;
 
@@ -96,6 +97,52 @@ git update-index --cacheinfo "160000,$(git -C "$home/other" rev-parse HEAD),test
 commit elsewhere
 "#,
     ).checks(BY_SUBMODULE).workspace(SUBMODULES).prepare(add_submodule);
+    submodule_rewritten_by_setup = Trick::shell(
+        Protection,
+        "Has setup rewrite the tests in a protected submodule.",
+        "echo 'echo exit 0 > tests/shared/check.sh' > setup.sh",
+    ).checks(BY_SUBMODULE).workspace(SUBMODULES_AND_SETUP).prepare(add_submodule_and_setup);
+    submodule_rewritten_by_a_check = Trick::shell(
+        Protection,
+        "Has the first check rewrite the tests in a protected submodule.",
+        "echo 'echo exit 0 > tests/shared/check.sh' > setup.sh",
+    ).checks(SETUP_AND_SUBMODULE).workspace(SUBMODULES).prepare(add_submodule_and_setup);
+    submodule_with_another_history = Trick::shell(
+        Protection,
+        "Has setup fill a protected submodule from a repository of its own, with the object of the test forged.",
+        r#"
+cat > setup.sh <<'CODE'
+cd tests/shared && blob=$(git rev-parse HEAD:check.sh) && objects=$(git rev-parse --git-path objects)
+echo 'exit 0' > check.sh
+python3 -c 'import os, sys, zlib
+body, (objects, id) = open("check.sh", "rb").read(), sys.argv[1:]
+os.makedirs(f"{objects}/{id[:2]}", exist_ok=True)
+file = f"{objects}/{id[:2]}/{id[2:]}"
+if os.path.exists(file): os.remove(file)
+open(file, "wb").write(zlib.compress(b"blob %d\\0" % len(body) + body))' "$objects" "$blob"
+CODE
+"#,
+    ).checks(BY_SUBMODULE).workspace(SUBMODULES_AND_SETUP).prepare(add_submodule_and_setup);
+    copy_rewritten_by_setup = Trick::shell(
+        Protection,
+        "Has setup rewrite an ignored file that is copied from the user.",
+        "echo 'echo EXPECTED=0 > .env' > setup.sh",
+    ).checks(BY_ENVIRONMENT).workspace(COPY_AND_SETUP).prepare(write_environment);
+    copy_rewritten_by_a_check = Trick::shell(
+        Protection,
+        "Has the first check rewrite an ignored file that is copied from the user.",
+        "echo 'echo EXPECTED=0 > .env' > setup.sh",
+    ).checks(SETUP_AND_ENVIRONMENT).workspace("copy = [\".env\"]").prepare(write_environment);
+    section_with_a_forged_base = Trick::on(
+        &JEST,
+        Protection,
+        "Changes the test script in package.json, and forges the object of the base's package.json in every object directory.",
+        r#"
+blob=$(git rev-parse HEAD:package.json)
+sed -i 's/jest --ci/true/' package.json
+find "$state" -type d -name objects | while read -r objects; do forge "$objects" blob "$blob" < package.json; done
+"#,
+    );
     forced_copy = Trick::shell(
         Protection,
         "Commits its own version of an ignored file that is copied from the user.",
@@ -143,6 +190,29 @@ name = "tests"
 run = "sh tests/shared/check.sh"
 "#;
 
+const SETUP_AND_SUBMODULE: &str = r#"
+[[checks]]
+name = "build"
+run = "sh setup.sh"
+[[checks]]
+name = "tests"
+run = "sh tests/shared/check.sh"
+"#;
+
+const SUBMODULES_AND_SETUP: &str =
+    "setup = [\"git -c protocol.file.allow=always submodule update -q --init\", \"sh setup.sh\"]";
+
+const COPY_AND_SETUP: &str = "copy = [\".env\"]\nsetup = [\"sh setup.sh\"]";
+
+const SETUP_AND_ENVIRONMENT: &str = r#"
+[[checks]]
+name = "build"
+run = "sh setup.sh"
+[[checks]]
+name = "tests"
+run = '. ./.env; [ "$(sh src/add.sh 2 3)" = "$EXPECTED" ]'
+"#;
+
 const SUBMODULES: &str = "setup = [\"git -c protocol.file.allow=always submodule update -q --init\"]";
 
 const BY_ENVIRONMENT: &str = r#"
@@ -174,6 +244,12 @@ fn link_folder(ground: &Ground) {
 
 fn write_environment(ground: &Ground) {
     ground.desk.project.write(".env", "EXPECTED=5\n");
+    ground.desk.project.write("setup.sh", "true\n");
+}
+
+fn add_submodule_and_setup(ground: &Ground) {
+    add_submodule(ground);
+    ground.desk.project.write("setup.sh", "true\n");
 }
 
 fn add_submodule(ground: &Ground) {
