@@ -1,16 +1,13 @@
 //! Which commit an agent's clone is on, read without git: nothing in that clone can be trusted to hold still for it.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use towline_core::Commit;
 
+use crate::refs::{is_id, read_ref};
+
 /// How many names may lead to one another.
 const LONGEST_CHAIN: usize = 5;
-/// The most that is read of one of git's files.
-const LONGEST_REF: u64 = 4 * 1024;
-const LONGEST_PACKED: u64 = 64 * 1024 * 1024;
 
 /// What HEAD of a clone leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,56 +44,15 @@ pub(crate) fn head_of(git_dir: &Path, common_dir: &Path) -> Head {
     Head::Unreadable
 }
 
-/// What a ref says, in its own file or among the packed ones.
-fn read_ref(git_dir: &Path, name: &str) -> std::io::Result<Option<String>> {
-    if let Some(bytes) = towline_files::read_if_present(&git_dir.join(name), LONGEST_REF)? {
-        return Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()));
-    }
-    let packed = towline_files::read_if_present(&git_dir.join("packed-refs"), LONGEST_PACKED)?;
-    let packed = String::from_utf8_lossy(packed.as_deref().unwrap_or_default()).into_owned();
-    let entry = packed.lines().find_map(|line| {
-        let (id, packed_name) = line.split_once(' ')?;
-        (packed_name == name).then(|| id.to_owned())
-    });
-    Ok(entry)
-}
-
-/// All refs of a git directory by what its files say. None when they cannot be read.
-pub(crate) fn refs_of(git_dir: &Path) -> Option<BTreeMap<String, String>> {
-    let packed = towline_files::read_if_present(&git_dir.join("packed-refs"), LONGEST_PACKED).ok()?;
-    let packed = String::from_utf8_lossy(packed.as_deref().unwrap_or_default()).into_owned();
-    let entries = packed.lines().filter_map(|line| line.split_once(' '));
-    let mut refs: BTreeMap<String, String> =
-        entries.filter(|(id, _)| is_id(id)).map(|(id, name)| (name.to_owned(), id.to_owned())).collect();
-    let mut pending = vec!["refs".to_owned()];
-    while let Some(name) = pending.pop() {
-        if fs::symlink_metadata(git_dir.join(&name)).is_ok_and(|about| about.is_dir()) {
-            for entry in fs::read_dir(git_dir.join(&name)).ok()? {
-                pending.push(format!("{name}/{}", entry.ok()?.file_name().to_str()?));
-            }
-        } else {
-            let text = read_ref(git_dir, &name).ok()?.unwrap_or_default();
-            // What a symbolic one leads to has a name of its own.
-            if is_id(&text) {
-                refs.insert(name, text);
-            }
-        }
-    }
-    Some(refs)
-}
-
 /// Whether a name stays where refs are.
 fn is_plain(name: &str) -> bool {
     name.starts_with("refs/")
         && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains('\0'))
 }
 
-fn is_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

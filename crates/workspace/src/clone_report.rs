@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::paths::is_there;
+use crate::refs::{PackedRefs, refs_of};
 use crate::words::listed;
 use crate::{Repository, Workspace, WorkspaceError};
 
@@ -46,7 +47,7 @@ impl Workspace {
             changes.push(format!("hooks ({})", listed(&hooks, NAMED)));
         }
         if let Some(packed) = before(REFS) {
-            let moved = self.moved_refs(&git_dir, &refs(&packed));
+            let moved = self.moved_refs(&git_dir, &PackedRefs::from_bytes(&packed).by_name());
             if !moved.is_empty() {
                 changes.push(format!("refs ({})", listed(&moved, NAMED)));
             }
@@ -54,14 +55,14 @@ impl Workspace {
         changes
     }
 
-    /// Refs that were added, moved or deleted.
+    /// Branches and tags that were added, moved or deleted.
     fn moved_refs(&self, git_dir: &Path, before: &BTreeMap<String, String>) -> Vec<String> {
-        let packed = towline_files::read(&git_dir.join("packed-refs"), LONGEST).unwrap_or_default();
-        let mut now = refs(&packed);
-        loose_refs(git_dir, "refs/heads", &mut now);
-        loose_refs(git_dir, "refs/tags", &mut now);
+        let Some(now) = refs_of(git_dir) else { return vec!["they cannot be read".to_owned()] };
         let own = self.branch().map(|branch| format!("refs/heads/{branch}"));
-        let differs = |name: &&String| Some(*name) != own.as_ref() && before.get(*name) != now.get(*name);
+        let is_meant = |name: &str| name.starts_with("refs/heads/") || name.starts_with("refs/tags/");
+        let differs = |name: &&String| {
+            is_meant(name) && Some(*name) != own.as_ref() && before.get(*name) != now.get(*name)
+        };
         let mut names: Vec<String> = before.keys().chain(now.keys()).filter(differs).cloned().collect();
         names.sort();
         names.dedup();
@@ -76,27 +77,4 @@ fn hooks(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.filter(|name| !name.ends_with(".sample")).collect();
     names.sort();
     names
-}
-
-/// Packed refs by their names.
-fn refs(packed: &[u8]) -> BTreeMap<String, String> {
-    let text = String::from_utf8_lossy(packed);
-    let entries = text.lines().filter(|line| !line.starts_with(['#', '^'])).filter_map(|line| {
-        let (id, name) = line.split_once(' ')?;
-        Some((name.to_owned(), id.to_owned()))
-    });
-    entries.collect()
-}
-
-/// Adds the refs that have files of their own.
-fn loose_refs(git_dir: &Path, below: &str, refs: &mut BTreeMap<String, String>) {
-    let entries = fs::read_dir(git_dir.join(below)).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = format!("{below}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            loose_refs(git_dir, &name, refs);
-        } else if let Ok(id) = towline_files::read(&entry.path(), 4096) {
-            refs.insert(name, String::from_utf8_lossy(&id).trim_end().to_owned());
-        }
-    }
 }

@@ -5,12 +5,16 @@
 //! replaced, whatever it is.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
 use crate::git::quoted_path;
 use crate::settings::as_file;
+
+/// The most that the list of borrowed objects of a clone may hold.
+const LONGEST_ALTERNATES: u64 = 64 * 1024;
 
 /// What a git directory holds apart from objects.
 #[derive(Debug, Default)]
@@ -46,6 +50,11 @@ impl ObjectFormat {
     pub(crate) const fn of_id(id: &str) -> Self {
         if id.len() == 64 { Self::Sha256 } else { Self::Sha1 }
     }
+}
+
+/// The list of the directories that an object directory borrows from, as git reads it.
+pub(crate) fn alternates_of(objects: &Path) -> io::Result<Option<Vec<u8>>> {
+    towline_files::read_if_present(&objects.join("info/alternates"), LONGEST_ALTERNATES)
 }
 
 impl GitDir {

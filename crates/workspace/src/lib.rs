@@ -41,6 +41,7 @@ mod protect;
 mod publish;
 mod raw_diff;
 mod refresh;
+mod refs;
 mod removal;
 mod repository;
 mod section;

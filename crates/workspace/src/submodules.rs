@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::agent_head::{Head, head_of, refs_of};
+use crate::agent_head::{Head, head_of};
 use crate::git::{Git, records, shown};
+use crate::git_dir::alternates_of;
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
+use crate::refs::refs_of;
 use crate::tree::{Files, prove_files};
 use crate::{Workspace, WorkspaceError, embedded, walk};
 
 /// How many object directories may borrow from one another.
 const LONGEST_CHAIN: usize = 5;
-const LONGEST_ALTERNATES: u64 = 64 * 1024;
 
 impl Workspace {
     /// The submodules that have changes in no commit of theirs, or commits that none of their remotes has.
@@ -126,7 +127,7 @@ fn are_readable(objects: &Path, chain: usize) -> bool {
     if chain == 0 || !walk::holds_special(objects).is_ok_and(|holds| !holds) {
         return false;
     }
-    match towline_files::read_if_present(&objects.join("info/alternates"), LONGEST_ALTERNATES) {
+    match alternates_of(objects) {
         Ok(list) => list.unwrap_or_default().split(|byte| *byte == b'\n').all(|line| {
             line.is_empty() || line[0] == b'#' || are_readable(&objects.join(from_bytes(line)), chain - 1)
         }),

@@ -6,12 +6,9 @@ use std::path::Path;
 
 use towline_core::Commit;
 
-use crate::git_dir::ObjectFormat;
+use crate::git_dir::{ObjectFormat, alternates_of};
 use crate::paths::remove_tree;
 use crate::{Repository, WorkspaceError, walk};
-
-/// The most that the list of borrowed objects of a clone may hold.
-const LONGEST_ALTERNATES: u64 = 64 * 1024;
 
 impl Repository {
     /// Takes over all commits up to `head` that are not below `base`, with everything in them. What is wrong with them, if
@@ -25,7 +22,7 @@ impl Repository {
         if ObjectFormat::of_id(head.as_str()) != ObjectFormat::of_id(base.as_str()) {
             return Ok(Err("HEAD is not a commit of this repository".to_owned()));
         }
-        if walk::holds_special(objects)? || !self.borrows_as_lent(objects) {
+        if !self.may_borrow(objects)? {
             return Ok(Err("its object directory is not as git leaves it".to_owned()));
         }
         if self.is_taken(head, base)? {
@@ -80,10 +77,12 @@ impl Repository {
         }
     }
 
-    /// Whether a clone borrows the objects that it was given, and no others.
-    fn borrows_as_lent(&self, objects: &Path) -> bool {
-        let list = towline_files::read(&objects.join("info/alternates"), LONGEST_ALTERNATES);
+    /// Whether git can read the object directory of a clone without waiting, and finds nothing there but the clone's own
+    /// objects and those that were lent to it.
+    pub(crate) fn may_borrow(&self, objects: &Path) -> Result<bool, WorkspaceError> {
+        let list = alternates_of(objects).ok().flatten();
         let lent = self.lender().map(|users| crate::git::quoted_path(&users.objects()));
-        list.is_ok_and(|list| lent.is_some_and(|lent| list.trim_ascii_end() == lent))
+        let as_lent = list.is_some_and(|list| lent.is_some_and(|lent| list.trim_ascii_end() == lent));
+        Ok(as_lent && !walk::holds_special(objects)?)
     }
 }

@@ -228,6 +228,43 @@ fn refs_whose_objects_the_user_has_deleted_are_removed_and_all_others_stay() {
     git(path, ["fetch", "-q", "origin"]);
 }
 
+#[test]
+fn refs_of_the_agent_stay_when_others_are_removed() {
+    let project = with_remote();
+    git(&project.root, ["switch", "-q", "-c", "short-lived"]);
+    write(&project.root, "experiment.rs", "x\n");
+    commit_all(&project.root, "experiment");
+    git(&project.root, ["tag", "-m", "a tag with an object of its own", "experiment"]);
+    git(&project.root, ["switch", "-q", "main"]);
+    let workspace = project.workspace();
+    let path = workspace.path();
+    for change in ["kept", "stashed"] {
+        write(path, "work.rs", change);
+        git(path, ["add", "-A"]);
+        match change {
+            "kept" => git(path, ["commit", "-q", "-m", change]),
+            _ => git(path, ["stash", "push", "-q"]),
+        };
+    }
+    git(path, ["tag", "-m", "the agent's", "v1"]);
+    git(path, ["switch", "-q", "-c", "side"]);
+    collect_garbage(path);
+    let all = git(path, ["for-each-ref"]);
+    workspace.forget_gone_refs().unwrap();
+    assert_eq!(git(path, ["for-each-ref"]), all);
+
+    git(&project.root, ["tag", "-d", "experiment"]);
+    git(&project.root, ["branch", "-q", "-D", "short-lived"]);
+    collect_garbage(&project.root);
+    workspace.forget_gone_refs().unwrap();
+    let left: Vec<&str> = all
+        .lines()
+        .filter(|line| !line.ends_with("refs/tags/experiment") && !line.ends_with("refs/heads/short-lived"))
+        .collect();
+    assert_eq!(git(path, ["for-each-ref"]), left.join("\n"));
+    git(path, ["log", "--all"]);
+}
+
 /// What the user may do at any time.
 pub(crate) fn collect_garbage(root: &Path) {
     git(root, ["reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all"]);
