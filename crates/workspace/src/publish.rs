@@ -10,9 +10,6 @@ use crate::paths::remove_tree;
 use crate::worktrees::checkout_of;
 use crate::{Repository, WorkspaceError};
 
-/// What a ref is asked to be when it must not be there yet.
-const NOTHING: &str = "";
-
 /// A commit that no ref of ours names can be asked for, and what comes is hashed, whole, and visible all at once.
 const FETCH_SETTINGS: [&str; 2] = ["protocol.version=2", "fetch.unpackLimit=1"];
 /// In a partial clone objects may be missing that the commits name; they are fetched when they are needed.
@@ -92,20 +89,24 @@ impl Repository {
     /// have moved or checked out, stays as it is. Gives whether the branch is at the commit now.
     pub fn publish_branch(&self, goal: &str, branch: &str, commit: &Commit) -> Result<bool, WorkspaceError> {
         let Some(users) = self.lender() else { return Ok(false) };
-        let published = format!("refs/towline/{goal}/published");
-        let before = users.find_commit(&published)?;
+        let [published, set_to] = ["published", "branch"].map(|name| format!("refs/towline/{goal}/{name}"));
+        // Earlier versions had no other ref for where they had set the branch to.
+        let ours = users.find_commit(&set_to)?.or(users.find_commit(&published)?);
         self.publish(commit, &published)?;
         let reference = format!("refs/heads/{branch}");
         let at = users.find_commit(&reference)?;
-        if at.as_ref() == Some(commit) {
-            return Ok(true);
-        }
-        if at.is_some() && (at != before || checkout_of(users, branch)?.is_some()) {
+        let is_there = at.as_ref() == Some(commit);
+        if at.is_some() && !is_there && (at != ours || checkout_of(users, branch)?.is_some()) {
             return Ok(false);
         }
-        let expected = at.as_ref().map_or(NOTHING, Commit::as_str);
-        let args = ["-m", "towline: work of a goal", &reference, commit.as_str(), expected];
-        match users.plain_git().command("update-ref").args(args).run() {
+        let branch_update = match at {
+            Some(at) => format!("update {reference} {commit} {at}"),
+            None => format!("create {reference} {commit}"),
+        };
+        // Both or none, or a branch of ours would pass for the user's after a crash.
+        let updates = format!("{branch_update}\nupdate {set_to} {commit}\n").into_bytes();
+        let options = ["-m", "towline: work of a goal", "--stdin"];
+        match users.plain_git().command("update-ref").args(options).input(updates).run() {
             Ok(_) => Ok(true),
             // A branch by the first part of the name is in the way, or somebody was faster.
             Err(WorkspaceError::Git { .. }) => Ok(false),
@@ -127,10 +128,16 @@ fn share_large_files(from: &Path, to: &Path) -> Result<(), WorkspaceError> {
         let kind = entry.file_type().map_err(WorkspaceError::io("look at", &source))?;
         if kind.is_dir() {
             share_large_files(&source, &target)?;
-        } else if kind.is_file() && !target.exists() {
+        } else if kind.is_file() && !is_whole_copy(&source, &target) {
             fs::create_dir_all(to).map_err(WorkspaceError::io("create", to))?;
-            fs::copy(&source, &target).map_err(WorkspaceError::io("copy", &source))?;
+            towline_files::copy(&source, &target).map_err(WorkspaceError::io("copy", &source))?;
         }
     }
     Ok(())
+}
+
+/// Whether a large file is there. Its name is the hash of its content, so that only one that was cut off has another size.
+fn is_whole_copy(source: &Path, target: &Path) -> bool {
+    let size = |path: &Path| fs::metadata(path).ok().map(|about| about.len());
+    size(target).is_some_and(|length| size(source) == Some(length))
 }
