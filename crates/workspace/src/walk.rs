@@ -29,6 +29,10 @@ const READ_OF_REPOSITORIES: [&str; 10] = [
 /// The most that is read of a file that names a directory.
 const LONGEST_LINK: u64 = 8 * 1024;
 
+/// The rights of an owner on a directory that git can read, and on one that something can be removed from.
+const READABLE: u32 = 0o500;
+const WRITABLE: u32 = 0o700;
+
 /// What happens to FIFOs and the like in places that git reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Special {
@@ -39,7 +43,8 @@ pub(crate) enum Special {
 }
 
 /// Looks at everything below `top` but its own `.git`, and sees to it that git can read it without waiting. Gives the FIFOs,
-/// sockets and devices that are left, relative to the top. Directories of an agent that their owner may not read are opened up.
+/// sockets and devices that are left, relative to the top. Directories of an agent that their owner may not read or search are
+/// opened up.
 pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Vec<Vec<u8>>, WorkspaceError> {
     let walk = Walk { top: settle(top), special };
     let mut met = Vec::new();
@@ -76,11 +81,15 @@ struct Walk {
 impl Walk {
     /// Sees to it that git can find out which commit a repository inside the tree is on.
     fn prepare_repository(&self, dot_git: &Path) -> Result<(), WorkspaceError> {
+        self.open_up(dot_git, READABLE)?;
         for directory in directories_of(dot_git) {
+            let is_inside = settle(&directory).starts_with(&self.top);
+            if is_inside {
+                self.open_up(&directory, READABLE)?;
+            }
             for name in READ_OF_REPOSITORIES {
-                for path in special_below(&directory.join(name))? {
+                for path in self.special_below(&directory.join(name), is_inside)? {
                     // What is elsewhere is nobody's to remove; without its `.git` the directory is one like any other.
-                    let is_inside = settle(&directory).starts_with(&self.top);
                     self.give_way(if is_inside { &path } else { dot_git })?;
                 }
             }
@@ -88,25 +97,61 @@ impl Walk {
         Ok(())
     }
 
+    /// The path itself or everything below it that git would wait for, or that is a symlink to such a thing or to a directory.
+    /// Directories that are closed are opened up if they are inside the tree, and are in the way if they are not.
+    fn special_below(&self, path: &Path, is_inside: bool) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let mut found = Vec::new();
+        let mut pending = vec![path.to_path_buf()];
+        while let Some(path) = pending.pop() {
+            let Ok(about) = fs::symlink_metadata(&path) else { continue };
+            if about.is_dir() {
+                match if is_inside { self.entries(&path) } else { listed(&path) } {
+                    Err(error) if is_denied(&error) => found.push(path),
+                    entries => pending.extend(entries?.iter().map(fs::DirEntry::path)),
+                }
+            } else if about.is_symlink() {
+                // One that leads nowhere holds nobody up.
+                found.extend(fs::metadata(&path).is_ok_and(|about| !about.is_file()).then_some(path));
+            } else if !about.is_file() {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
     fn give_way(&self, path: &Path) -> Result<(), WorkspaceError> {
         match self.special {
-            Special::Remove => remove_tree(path),
+            Special::Remove => {
+                self.open_up(path.parent().unwrap_or(path), WRITABLE)?;
+                remove_tree(path)
+            }
             Special::Refuse => Err(WorkspaceError::SpecialFile { path: path.to_path_buf() }),
         }
     }
 
     fn entries(&self, directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
-        match entries(directory) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match self.special {
-                Special::Remove => fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
-                    .and_then(|()| entries(directory)),
-                // Git leaves such a directory out, too.
-                Special::Refuse => Ok(Vec::new()),
-            },
+        self.open_up(directory, READABLE)?;
+        match listed(directory) {
+            // Git leaves such a directory out, too.
+            Err(error) if is_denied(&error) && self.special == Special::Refuse => Ok(Vec::new()),
             other => other,
         }
-        .map_err(WorkspaceError::io("read", directory))
     }
+
+    /// Gives the owner of an agent's directory all rights on it, unless it has the ones that are needed.
+    fn open_up(&self, directory: &Path, needed: u32) -> Result<(), WorkspaceError> {
+        let Ok(about) = fs::symlink_metadata(directory) else { return Ok(()) };
+        let mode = about.permissions().mode();
+        if self.special == Special::Refuse || !about.is_dir() || mode & needed == needed {
+            return Ok(());
+        }
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode | WRITABLE))
+            .map_err(WorkspaceError::io("open up", directory))
+    }
+}
+
+fn is_denied(error: &WorkspaceError) -> bool {
+    matches!(error, WorkspaceError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// The files below `top` that lead to the data of a repository which is elsewhere, as those of submodules do.
@@ -114,7 +159,7 @@ pub(crate) fn git_files(top: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut found = Vec::new();
     let mut pending = vec![top.to_path_buf()];
     while let Some(directory) = pending.pop() {
-        for entry in entries(&directory).map_err(WorkspaceError::io("read", &directory))? {
+        for entry in listed(&directory)? {
             let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
             let is_git = entry.file_name() == ".git";
             if kind.is_dir() && !is_git {
@@ -142,41 +187,25 @@ pub(crate) fn directories_of(dot_git: &Path) -> Vec<PathBuf> {
     [Some(git_dir), common].into_iter().flatten().collect()
 }
 
-/// The path itself or everything below it that git would wait for, or that is a symlink to such a thing or to a directory.
-fn special_below(path: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
-    let mut found = Vec::new();
-    let mut pending = vec![path.to_path_buf()];
-    while let Some(path) = pending.pop() {
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
-        if about.is_dir() {
-            let entries = entries(&path).map_err(WorkspaceError::io("read", &path))?;
-            pending.extend(entries.iter().map(fs::DirEntry::path));
-        } else if about.is_symlink() {
-            // One that leads nowhere holds nobody up.
-            found.extend(fs::metadata(&path).is_ok_and(|about| !about.is_file()).then_some(path));
-        } else if !about.is_file() {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
 /// Removes everything below a directory of our own that is neither a file nor a directory: we make no such things.
 pub(crate) fn remove_special(directory: &Path) -> Result<(), WorkspaceError> {
     unusual_below(directory, |path| fs::remove_file(path).map_err(WorkspaceError::io("remove", path)))
 }
 
-/// Whether something at the place of a directory or below it is neither a file nor a directory.
+/// Whether something at the place of a directory or below it is neither a file nor a directory, or cannot be looked at.
 pub(crate) fn holds_special(directory: &Path) -> Result<bool, WorkspaceError> {
     let mut found = fs::symlink_metadata(directory).is_ok_and(|about| !about.is_dir());
     if found {
         return Ok(true);
     }
-    unusual_below(directory, |_| {
+    let looked = unusual_below(directory, |_| {
         found = true;
         Ok(())
-    })?;
-    Ok(found)
+    });
+    match looked {
+        Err(error) if is_denied(&error) => Ok(true),
+        looked => looked.map(|()| found),
+    }
 }
 
 /// Calls for everything below a directory that is neither a file nor a directory.
@@ -186,7 +215,7 @@ fn unusual_below(
 ) -> Result<(), WorkspaceError> {
     let mut pending = vec![directory.to_path_buf()];
     while let Some(directory) = pending.pop() {
-        for entry in entries(&directory).map_err(WorkspaceError::io("read", &directory))? {
+        for entry in listed(&directory)? {
             let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
             if kind.is_dir() {
                 pending.push(entry.path());
@@ -198,9 +227,10 @@ fn unusual_below(
     Ok(())
 }
 
-fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+/// What is in a directory; nothing when it is not there.
+fn listed(directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
     match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other,
+        other => other.map_err(WorkspaceError::io("read", directory)),
     }
 }

@@ -347,3 +347,40 @@ fn a_directory_that_nobody_can_look_into_is_a_difference() {
         }
     }
 }
+
+#[test]
+fn no_directory_that_an_agent_has_closed_keeps_its_work_from_being_taken() {
+    if child_directory().is_none() {
+        let scratch = tempfile::tempdir().unwrap();
+        let test = "no_directory_that_an_agent_has_closed_keeps_its_work_from_being_taken";
+        return run_again_as_ordinary_user(test, scratch.path());
+    }
+    for (name, mode) in [
+        ("src", 0o444),
+        ("src", 0o311),
+        ("src", 0o555),
+        ("sub", 0o444),
+        ("sub/.git", 0o000),
+        ("sub/.git", 0o600),
+        ("sub/.git/refs", 0o000),
+        ("sub/.git/refs/heads", 0o444),
+        (".git/objects/pack", 0o000),
+    ] {
+        let project = Project::new();
+        let workspace = project.workspace();
+        let top = workspace.path();
+        write(top, "sub/inner.rs", "inner\n");
+        git(&top.join("sub"), ["init", "-q"]);
+        git(&top.join("sub"), ["add", "inner.rs"]);
+        git(&top.join("sub"), ["commit", "-q", "-m", "inner"]);
+        write(top, "src/lib.rs", "work\n");
+        crate::hostile_git::fifo(&top.join("src/.gitignore"));
+        fs::set_permissions(top.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        let made = workspace.candidate(1, &Protect::nothing());
+        let files = project.files_of(&made.unwrap_or_else(|error| panic!("{name} {mode:o}: {error}")).commit);
+        assert_eq!(files["src/lib.rs"], "100644 work\n", "{name} {mode:o}");
+        assert_eq!(files["sub/inner.rs"], "100644 inner\n", "{name} {mode:o}");
+        // Otherwise the scratch directory could not be removed.
+        fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+}
