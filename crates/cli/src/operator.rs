@@ -1,6 +1,7 @@
 //! Only the operator changes something. A `towline` that an agent, a check or a setup command started may read.
 
 use towline_engine::is_supervised;
+use towline_process::own_number;
 
 use crate::args::Command;
 use crate::context::{Context, unusable};
@@ -11,7 +12,11 @@ use crate::failure::Failure;
 pub(crate) fn require(context: &Context, command: &Command) -> Result<(), Failure> {
     let Some(name) = changing(command) else { return Ok(()) };
     let state_directory = context.home_path()?;
-    let is_supervised = is_supervised(&state_directory, std::process::id());
+    let Some(pid) = own_number() else {
+        let what = format!("cannot find out who started `towline {name}`: /proc does not list this process");
+        return Err(Failure::usage(what).hint("mount the /proc of this process namespace"));
+    };
+    let is_supervised = is_supervised(&state_directory, pid);
     if !is_supervised.map_err(|error| unusable(&state_directory, &error))? {
         return Ok(());
     }

@@ -15,6 +15,12 @@ pub fn ancestors(pid: u32) -> Vec<u32> {
     parents.skip(1).take(DEEPEST).collect()
 }
 
+/// The number by which this process is listed, where its parents can be followed. None if the list does not have it, as the
+/// `/proc` of another process namespace.
+pub fn own_number() -> Option<u32> {
+    platform::own_number()
+}
+
 /// Whether a process is this one or below it.
 pub(crate) fn is_in_our_tree(pid: u32) -> bool {
     let ourselves = std::process::id();
@@ -63,6 +69,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn the_parents_of_a_process_are_listed_nearest_first() {
         let me = std::process::id();
+        assert_eq!(own_number(), Some(me));
         let above = ancestors(me);
         assert_eq!(above.first().copied(), Some(std::os::unix::process::parent_id()));
         assert!(!above.contains(&me));

@@ -35,7 +35,7 @@ mod sweep;
 mod tail;
 mod wire;
 
-pub use ancestry::{ancestors, is_below_supervisor};
+pub use ancestry::{ancestors, is_below_supervisor, own_number};
 pub use client::{Notice, Shim, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;

@@ -56,6 +56,11 @@ pub(crate) fn is_running(process: ProcessId) -> bool {
     start_time(process.pid).is_some()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "not every system knows")]
+pub(crate) fn own_number() -> Option<u32> {
+    Some(std::process::id())
+}
+
 pub(crate) fn parent(_pid: u32) -> Option<u32> {
     None
 }

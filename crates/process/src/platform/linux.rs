@@ -70,6 +70,11 @@ pub(crate) fn is_ours(pid: u32) -> bool {
     owner.and_then(|owner| owner.parse().ok()) == Some(getuid().as_raw())
 }
 
+/// In a process namespace whose `/proc` is the one outside, this is not the number that the process knows itself by.
+pub(crate) fn own_number() -> Option<u32> {
+    fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
+}
+
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     Stat::read(pid, &mut Vec::new()).map(|stat| stat.parent)
 }

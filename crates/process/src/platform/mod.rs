@@ -17,7 +17,7 @@ use group as system;
 
 pub(crate) use system::{
     GrowthWatch, adopt_orphans, arguments, die_with_parent, environment_has, is_ours, is_stopped, orphans,
-    own_group, parent, reap_orphans, refuse_tracers, send, take_supervisors_name, tree_of,
+    own_group, own_number, parent, reap_orphans, refuse_tracers, send, take_supervisors_name, tree_of,
 };
 
 /// A process that cannot be mistaken for a later one with the same number.

@@ -48,6 +48,15 @@ other=$(others | head -n 1)
 cd "$project" && TOWLINE_HOME="$state" timeout 5 "$towline" merge "$other"
 "#,
     ).before(finished_goal);
+    process_namespace = Trick::shell(
+        Authority,
+        "Removes another goal from a process namespace, in which it is process 1 and /proc lists the processes outside.",
+        r#"
+work
+for flags in -Upf -pf; do unshare "$flags" true && break; done
+for other in $(others); do TOWLINE_HOME="$state" timeout 5 unshare "$flags" "$towline" rm --force "$other"; done
+"#,
+    ).before(finished_goal).gain(a_goal_is_gone);
     own_end = Trick::shell(
         Authority,
         "Cancels its own goal.",
