@@ -35,8 +35,11 @@ impl Entry {
             "stderr" => Stream::Stderr,
             _ => return None,
         };
-        let mut number = || fields.next()?.parse().ok();
-        Some(Self { stream, offset: number()?, length: number()?, at_ms: number()? })
+        let mut number = || fields.next()?.parse::<u64>().ok();
+        let (offset, length, at_ms) = (number()?, number()?, number()?);
+        // Whoever may write the file may write any number into it.
+        offset.checked_add(length)?;
+        Some(Self { stream, offset, length, at_ms })
     }
 
     fn to_line(self) -> String {
@@ -126,5 +129,6 @@ mod tests {
         assert_eq!(entries[1], Entry { stream: Stream::Stderr, offset: 0, length: 2, at_ms: 1049 });
         assert_eq!(Entry::parse("stdout 0 10"), None);
         assert_eq!(Entry::parse("other 0 10 1"), None);
+        assert_eq!(Entry::parse(&format!("stdout {} 1 1", u64::MAX)), None);
     }
 }

@@ -72,7 +72,7 @@ fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>
     loop {
         let begin = index_length.saturating_sub(window);
         let entries = read_entries(&index, begin, index_length)?;
-        let covered: u64 = entries.iter().map(|entry| entry.length).sum();
+        let covered = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.length));
         let all_seen = Stream::ALL.iter().all(|stream| {
             logs[*stream as usize].length == 0 || entries.iter().any(|entry| entry.stream == *stream)
         });
@@ -193,6 +193,14 @@ mod tests {
     fn bytes_that_the_index_does_not_know_yet_come_last_and_gaps_are_closed() {
         let dir = run_with(b"aabbccdd", b"XXYY", "stdout 0 2 1\nstderr 0 2 2\nstdout 4 2 3\nhalf a li");
         assert_eq!(tail(&dir, 1000), "aaXXbbccddYY");
+    }
+
+    #[test]
+    fn an_index_with_absurd_numbers_gives_a_tail_too() {
+        let absurd =
+            format!("stdout {0} 1 1\nstdout 0 {0} 1\nstdout 0 {0} {0}\nstderr {0} {0} 2\n", u64::MAX);
+        assert_eq!(tail(&run_with(b"aabb", b"XX", &absurd), 1000), "aabbXX");
+        assert_eq!(tail(&run_with(b"aabb", b"XX", &absurd.repeat(1000)), 3), "bXX");
     }
 
     #[test]
