@@ -29,8 +29,10 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How long after the timeout the shim ends the command by itself, when nobody is left to tell it.
 const BACKSTOP: Duration = Duration::from_secs(60);
 
-/// How often a command is run whose supervisor was killed before it could report the end.
+/// How often a command is run whose supervisor was killed or stopped by somebody else.
 const MOST_TRIES: u32 = 3;
+/// How long after that our own request to stop is waited for. A shutdown of the machine asks everybody to end, in any order.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
 /// Not looked up in the PATH of a run, where others may put a shell of their own.
 const SHELL: &str = "/bin/sh";
 /// What is reported of a command whose output is not what its supervisor wrote.
@@ -76,8 +78,8 @@ enum Outcome {
     Reported(Box<ExitRecord>),
     /// It was to be ended at its timeout, and its supervisor was killed meanwhile.
     TimedOut,
-    /// Its supervisor was killed each time.
-    SupervisorKilled,
+    /// Somebody else killed or stopped its supervisor, which may have been the command itself. That is no result.
+    SupervisorEnded,
 }
 
 /// What was read of a command's output.
@@ -109,11 +111,12 @@ impl<'a> Place<'a> {
             let run_dir = command.logs.fresh();
             tries -= 1;
             let outcome = match self.try_once(&command, &run_dir, stop).await {
-                Ok(outcome) => outcome,
-                Err(CheckError::Process(ProcessError::Lost { .. })) if tries > 0 => continue,
-                Err(CheckError::Process(ProcessError::Lost { .. })) => Outcome::SupervisorKilled,
-                Err(error) => return Err(error),
+                Err(CheckError::Process(ProcessError::Lost { .. })) => Outcome::SupervisorEnded,
+                other => other?,
             };
+            if tries > 0 && matches!(outcome, Outcome::SupervisorEnded) {
+                continue;
+            }
             return Ok(Ended { outcome, timeout: command.timeout, run_dir });
         }
     }
@@ -165,7 +168,7 @@ async fn follow<F: Future<Output = ()>>(
     stop: &mut Stop<F>,
 ) -> Result<Outcome, CheckError> {
     let stopped = tokio::select! {
-        record = ended(shim) => return by_itself(record?, shim.dir()),
+        record = ended(shim) => return by_itself(record?, stop).await,
         () = stop.wait() => true,
         () = tokio::time::sleep(timeout) => false,
     };
@@ -179,10 +182,16 @@ async fn follow<F: Future<Output = ()>>(
     }
 }
 
-/// A command that somebody else ended, as a shutdown of the machine does, says nothing about the work.
-fn by_itself(record: ExitRecord, run_dir: &Path) -> Result<Outcome, CheckError> {
+/// What the end of a command means that we did not bring about.
+async fn by_itself<F: Future<Output = ()>>(
+    record: ExitRecord,
+    stop: &mut Stop<F>,
+) -> Result<Outcome, CheckError> {
     match record.stopped {
-        Some(StopCause::Requested) => Err(CheckError::EndedFromOutside { run_dir: run_dir.to_owned() }),
+        Some(StopCause::Requested) => match tokio::time::timeout(SHUTDOWN_PATIENCE, stop.wait()).await {
+            Ok(()) => Err(CheckError::Stopped),
+            Err(_) => Ok(Outcome::SupervisorEnded),
+        },
         Some(StopCause::Deadline | StopCause::OutputClosed) | None => Ok(Outcome::Reported(Box::new(record))),
     }
 }
@@ -205,7 +214,7 @@ impl Ended {
     fn record(&self) -> Option<&ExitRecord> {
         match &self.outcome {
             Outcome::Reported(record) => Some(record),
-            Outcome::TimedOut | Outcome::SupervisorKilled => None,
+            Outcome::TimedOut | Outcome::SupervisorEnded => None,
         }
     }
 
@@ -219,9 +228,10 @@ impl Ended {
         let record = match &self.outcome {
             Outcome::Reported(record) => record,
             Outcome::TimedOut => return Some(timed_out(self.timeout)),
-            Outcome::SupervisorKilled => {
-                let problem = "its supervisor was killed before it could report how it ended";
-                return Some(format!("{problem}, {MOST_TRIES} times"));
+            Outcome::SupervisorEnded => {
+                return Some(format!(
+                    "its supervisor was killed or stopped from outside, {MOST_TRIES} times"
+                ));
             }
         };
         if let Some(error) = &record.spawn_error {

@@ -72,12 +72,6 @@ pub enum CheckError {
     /// The supervision of a command failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// Somebody else ended a command. That says nothing about the work, so it is no failed check.
-    #[error("the command in {} was ended from outside, so there is no verdict; run the checks again", run_dir.display())]
-    EndedFromOutside {
-        /// The run's directory.
-        run_dir: PathBuf,
-    },
     /// A command's logs could not be used.
     #[error("cannot {action} {}: {source}; check its owner and the free space", path.display())]
     Logs {

@@ -12,7 +12,7 @@ use towline_check::CheckError;
 use towline_core::{Check, CheckKind, CheckResult};
 use towline_process::ProcessId;
 
-const KILLED: &str = "its supervisor was killed before it could report how it ended, 3 times";
+const KILLED: &str = "its supervisor was killed or stopped from outside, 3 times";
 const ALTERED: &str = "its output was changed on disk before it could be read";
 
 const GOOD_END: &str = r#"{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,
@@ -59,6 +59,16 @@ async fn a_check_whose_supervisor_was_killed_runs_again() {
     assert_eq!(bench.results().await, [result("1", 3, "")]);
     assert_eq!(left_process(&bench), None);
     assert_eq!(bench.run_dirs("1-1").len(), 2);
+}
+
+#[tokio::test]
+async fn a_check_that_stops_its_supervisor_runs_again_and_then_fails() {
+    let bench = Bench::new(&[]);
+    let runs = bench.flag("runs");
+    let stops = format!("echo run >> {}; kill -TERM $PPID; sleep 300", runs.display());
+    let bench = bench.with_checks(&[&stops, "true"]);
+    assert_eq!(bench.results().await, [not_met("1", KILLED), result("2", 0, "")]);
+    assert_eq!(fs::read_to_string(runs).unwrap(), "run\nrun\nrun\n");
 }
 
 #[tokio::test]

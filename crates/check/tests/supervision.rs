@@ -96,16 +96,20 @@ async fn a_stop_that_came_before_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_check_that_somebody_else_ended_is_no_failed_check() {
-    let bench = Bench::new(&[]).with_checks(&["touch $HOME/up; sleep 600"]);
+async fn a_shutdown_that_reaches_the_supervisor_first_is_no_failed_check() {
+    let bench = Bench::new(&[]).with_checks(&["echo run >> $HOME/up; sleep 600"]);
     let shutdown = async {
         file_is_there(bench.flag("up")).await;
         let shim = towline_process::shim_process(&bench.run_dirs("1-1")[0]).unwrap().unwrap();
         let killed = clean_command("kill").args(["-TERM", &shim.pid.to_string()]).status();
         assert!(killed.unwrap().success());
+        while shim.is_running() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     };
-    let (ended, ()) = tokio::join!(bench.run(pending(), |_| ()), shutdown);
-    assert!(matches!(ended, Err(CheckError::EndedFromOutside { .. })), "{ended:?}");
+    let ended = bench.run(shutdown, |_| ()).await;
+    assert!(matches!(ended, Err(CheckError::Stopped)), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(bench.flag("up")).unwrap(), "run\n");
     bench.assert_no_checkout();
 }
 
