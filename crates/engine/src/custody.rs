@@ -49,10 +49,13 @@ pub struct Recheck<'a> {
 }
 
 impl Engine {
-    /// Holds a goal that nobody drives now.
+    /// Holds a goal that nobody drives now. If its engine was killed after the goal had ended, the goal's work may have no
+    /// branch yet, and gets it now.
     pub async fn hold(&self, goal: GoalId) -> Result<Custody, EngineError> {
-        let lease = self.claim_in_time(goal, None).await?;
         let shared = self.shared();
+        // Whoever ends in order gives the lease back.
+        let was_left = shared.store.load(goal).await?.lease.is_some();
+        let lease = self.claim_in_time(goal, None).await?;
         // Whoever held it before may have moved it on until a moment ago.
         let record = shared.store.load(goal).await?;
         let mut renewal = JoinSet::new();
@@ -60,7 +63,12 @@ impl Engine {
         let (_, inbox) = mpsc::channel(1);
         let (last_seq, _) = watch::channel(record.last_seq);
         let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, last_seq);
-        Ok(Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal })
+        let mut custody = Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal };
+        if was_left && let Err(error) = custody.publish_left_work().await {
+            custody.give_back().await;
+            return Err(error);
+        }
+        Ok(custody)
     }
 
     /// Holds a goal that nobody drives now, and with it the directory that it works in: no other goal begins there.
@@ -107,6 +115,14 @@ impl Custody {
         let verdict = towline_check::run(run, stop_or_gone, on_progress).await;
         watch.check()?;
         Ok(verdict)
+    }
+
+    async fn publish_left_work(&mut self) -> Result<(), EngineError> {
+        if self.record.state.phase.is_settled() && self.driver.publish_left_work().await? {
+            self.noted = Noted::Claim;
+            self.record = self.shared.store.load(self.record.goal.id).await?;
+        }
+        Ok(())
     }
 
     /// Where the logs of these checks are.

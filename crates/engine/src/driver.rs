@@ -177,12 +177,11 @@ impl Driver {
 
     /// Drives the goal until nothing happens any more without the operator.
     pub(crate) async fn run(mut self) -> Result<GoalRecord, EngineError> {
-        let outcome = self.drive().await;
+        let outcome = self.drive_and_publish().await;
         match &outcome {
             // Somebody else drives the goal now; what runs is theirs.
-            Err(EngineError::Store(StoreError::Fenced { .. })) => {}
+            Err(EngineError::Store(StoreError::Fenced { .. })) | Ok(()) => {}
             Err(_) => self.abandon().await,
-            Ok(()) => self.publish().await?,
         }
         let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
         self.leave().await;
@@ -190,16 +189,32 @@ impl Driver {
         Ok(store.load(goal).await?)
     }
 
-    /// Gives the work of a goal that has ended a branch in the user's repository.
-    async fn publish(&mut self) -> Result<(), EngineError> {
-        let Some(binding) = self.state.workspace.clone() else { return Ok(()) };
-        let published = publish::publish(&self.shared.home, &self.goal, &self.state, binding).await;
-        let event = match published {
-            Ok(Some((branch, commit))) => Event::Published { branch, commit },
-            Ok(None) => return Ok(()),
-            Err(why) => Event::Notice { text: format!("the work has no branch in your repository: {why}") },
+    /// Drives the goal until it has ended and its work has a branch. A late answer may open it again meanwhile.
+    async fn drive_and_publish(&mut self) -> Result<(), EngineError> {
+        let mut published = None;
+        loop {
+            self.drive().await?;
+            let ended = self.state.settled_at;
+            if published.replace(ended) == Some(ended) {
+                return Ok(());
+            }
+            self.stop = watch::Sender::new(StopLevel::Run);
+            let (line, stop) = (self.line(None), self.stop.subscribe());
+            let home = self.shared.home.clone();
+            self.work.spawn(publish::run(home, self.goal.clone(), self.state.clone(), line, stop));
+        }
+    }
+
+    /// Publishes the work of a goal whose engine was killed after it had ended. Whether something was recorded.
+    pub(crate) async fn publish_left_work(&mut self) -> Result<bool, EngineError> {
+        let home = self.shared.home.clone();
+        let (goal, state) = (self.goal.clone(), self.state.clone());
+        let Some(event) = publish::publish(home, goal, state, self.stop.subscribe()).await else {
+            return Ok(false);
         };
-        self.take_in(vec![self.own(event)]).await
+        self.record_claim(None).await?;
+        self.take_in(vec![self.own(event)]).await?;
+        Ok(true)
     }
 
     /// Gives the goal back.

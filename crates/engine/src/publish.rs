@@ -1,36 +1,68 @@
 //! What an ended goal leaves in the user's repository: a branch at its last candidate, or a ref where it worked in place.
 
-use tokio::task::spawn_blocking;
-use towline_core::{Commit, Goal, GoalState, Phase, WorkspaceBinding};
-use towline_workspace::{Protect, WorkspaceError};
+use tokio::sync::watch;
+use towline_core::{Commit, Event, Goal, GoalState, Phase, WorkspaceBinding};
+use towline_workspace::{Protect, Stop, WorkspaceError};
 
 use crate::home::Home;
+use crate::news::{Newsline, StopLevel, own};
 use crate::place::{repository_of, workspace_of};
+use crate::prepare::stoppable;
 
-/// Sets the goal's branch to its last candidate, if it has work. Gives the branch and the commit when that is news.
+/// Publishes the work of a goal that has ended, and reports it.
+pub(crate) async fn run(
+    home: Home,
+    goal: Goal,
+    state: GoalState,
+    line: Newsline,
+    stop: watch::Receiver<StopLevel>,
+) {
+    if let Some(event) = publish(home, goal, state, stop).await {
+        // Waits, because nothing is driven any more once this has ended. A driver that is gone needs no news.
+        let _ = line.tell_and_wait(vec![own(line.stamp(), event)]).await;
+    }
+}
+
+/// Sets the goal's branch to its last candidate, if it has work. Gives what is to be recorded, if that is news.
 pub(crate) async fn publish(
+    home: Home,
+    goal: Goal,
+    state: GoalState,
+    stop: watch::Receiver<StopLevel>,
+) -> Option<Event> {
+    let binding = state.workspace.clone()?;
+    let published = stoppable(stop, move |halt| try_to_publish(&home, &goal, &state, binding, halt)).await;
+    let why = match published {
+        Ok(Ok(event)) => return event,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => panic.to_string(),
+    };
+    Some(without_branch(&why))
+}
+
+fn without_branch(why: &str) -> Event {
+    Event::Notice { text: format!("the work has no branch in your repository: {why}") }
+}
+
+fn try_to_publish(
     home: &Home,
     goal: &Goal,
     state: &GoalState,
     binding: WorkspaceBinding,
-) -> Result<Option<(String, Commit)>, String> {
-    let (home, goal, state) = (home.clone(), goal.clone(), state.clone());
-    let published = spawn_blocking(move || -> Result<_, WorkspaceError> {
-        let Some(commit) = work_of(&home, &goal, &state, &binding)? else { return Ok(Ok(None)) };
-        let own = repository_of(&home, &goal)?;
-        let Some(branch) = binding.branch else {
-            own.publish(&commit, &format!("refs/towline/{}/published", goal.id))?;
-            return Ok(Ok(None));
-        };
-        if !own.publish_branch(&goal.id.to_string(), &branch, &commit)? {
-            let name = format!("refs/towline/{}/published", goal.id);
-            return Ok(Err(format!("{branch} is yours or in use; the work is at {name}")));
-        }
-        let is_news = state.branch.as_ref() != Some(&branch);
-        Ok(Ok(is_news.then_some((branch, commit))))
-    });
-    let published = published.await.map_err(|panic| panic.to_string())?;
-    published.map_err(|error| error.to_string())?
+    halt: &Stop,
+) -> Result<Option<Event>, WorkspaceError> {
+    let Some(commit) = work_of(home, goal, state, &binding, halt)? else { return Ok(None) };
+    let own = repository_of(home, goal)?.until(halt);
+    let name = format!("refs/towline/{}/published", goal.id);
+    let Some(branch) = binding.branch else {
+        own.publish(&commit, &name)?;
+        return Ok(None);
+    };
+    if !own.publish_branch(&goal.id.to_string(), &branch, &commit)? {
+        return Ok(Some(without_branch(&format!("{branch} is yours or in use; the work is at {name}"))));
+    }
+    let is_news = state.branch.as_ref() != Some(&branch);
+    Ok(is_news.then_some(Event::Published { branch, commit }))
 }
 
 /// The last candidate, if it is more than the base. A goal without checks has had none: one is made.
@@ -39,12 +71,13 @@ fn work_of(
     goal: &Goal,
     state: &GoalState,
     binding: &WorkspaceBinding,
+    halt: &Stop,
 ) -> Result<Option<Commit>, WorkspaceError> {
     let candidate = match (&state.candidate, &state.phase, state.last_attempt()) {
         (Some(candidate), ..) => candidate.clone(),
         (None, Phase::Unproven, Some(last)) => {
             let (_, workspace) = workspace_of(home, goal, binding)?;
-            workspace.candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
+            workspace.until(halt).candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
         }
         _ => return Ok(None),
     };
