@@ -184,3 +184,34 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
     let ran = finish(run);
     assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");
 }
+
+#[test]
+fn an_engine_serves_a_limited_number_of_clients() {
+    const MOST_CLIENTS: usize = 128;
+    let desk = Desk::new();
+    agent_that(&desk, "while ! test -e \"$HOME/go\"; do sleep 0.02; done");
+    let run = desk.start(["run", "wait", "--check", "true", "--json"]);
+    let goal = desk.only_goal();
+    desk.wait_for_phase(&goal, "running");
+    let sockets = desk.home.towline().join("engines");
+    let find = || {
+        let entries =
+            std::fs::read_dir(&sockets).expect("the sockets").map(|entry| entry.expect("one").path());
+        entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "sock"))
+    };
+    let socket = find().expect("a socket");
+    // The engine closes the connection of a client for whom it has no place.
+    let follow = || {
+        let mut stream = UnixStream::connect(&socket).expect("a connection");
+        let _ = writeln!(stream, "{}", json!({"request": "follow", "goal": goal}));
+        let mut line = String::new();
+        let _ = BufReader::new(&stream).read_line(&mut line);
+        (!line.is_empty()).then_some(stream)
+    };
+    let mut clients: Vec<UnixStream> = (0..MOST_CLIENTS).filter_map(|_| follow()).collect();
+    assert_eq!((clients.len(), follow().is_some()), (MOST_CLIENTS, false));
+    clients.clear();
+    std::fs::write(desk.home.path().join("go"), "").expect("let go");
+    let ran = finish(run);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}

@@ -17,10 +17,11 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use towline_core::{AgentEvent, Answerer, Ask, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
 use towline_store::{GoalRecord, Store, StoreError, WorkerName};
 
@@ -31,8 +32,14 @@ use crate::handle::{Events, Steerer};
 use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
 
-/// The longest request line.
-const LONGEST_REQUEST: u64 = 4 * 1024 * 1024;
+/// The longest line, in either direction.
+const LONGEST_LINE: u64 = 4 * 1024 * 1024;
+/// How long a client may take to send its request.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+/// How many clients are served at the same time. What agents start has places of its own, so that it cannot take those of the
+/// operator.
+const MOST_CLIENTS: usize = 128;
+const MOST_CLIENTS_INSIDE: usize = 32;
 /// How long an engine may take to answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause after a client could not be let in.
@@ -190,12 +197,23 @@ fn through_directory<T>(
     with(Path::new(&format!("/proc/self/fd/{}/{name}", handle.as_raw_fd())))
 }
 
+/// The places for clients.
+struct Places {
+    operator: Semaphore,
+    inside: Semaphore,
+}
+
 async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    let places =
+        Places { operator: Semaphore::new(MOST_CLIENTS), inside: Semaphore::new(MOST_CLIENTS_INSIDE) };
+    let places = Arc::new(places);
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(clients.spawn(serve_client(stream, Arc::clone(&shared)))),
+                Ok((stream, _)) => {
+                    clients.spawn(serve_client(stream, Arc::clone(&shared), Arc::clone(&places)));
+                }
                 // Out of file handles, say: whoever wanted in tries again.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
@@ -204,17 +222,15 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
     }
 }
 
-/// Serves one client until it goes away.
-async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
+/// Serves one client until it goes away. One for whom there is no place is sent away.
+async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Places>) {
     // At once: the number of a process that has ended may become another's.
     let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
     let refusal = authority::refusal(shared.home.root(), peer);
+    let place = if refusal.is_some() { &places.inside } else { &places.operator };
+    let Ok(_place) = place.try_acquire() else { return };
     let (reading, mut writing) = stream.into_split();
-    let mut line = String::new();
-    let mut reading = BufReader::new(reading.take(LONGEST_REQUEST));
-    if !matches!(reading.read_line(&mut line).await, Ok(length) if length > 0) {
-        return;
-    }
+    let Some(line) = request_line(&mut BufReader::new(reading), REQUEST_PATIENCE).await else { return };
     let Ok(request) = serde_json::from_str::<Request>(&line) else {
         let _ = send(&mut writing, &Reply::NotUnderstood).await;
         return;
@@ -251,6 +267,17 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>) {
     }
 }
 
+async fn request_line(reading: &mut (impl AsyncBufRead + Unpin), patience: Duration) -> Option<String> {
+    timeout(patience, read_line(reading)).await.ok()?.ok()?
+}
+
+/// The next line; none at the end.
+async fn read_line(reading: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let length = reading.take(LONGEST_LINE).read_line(&mut line).await?;
+    Ok((length > 0).then_some(line))
+}
+
 async fn hear(driven: &Driven, token: String, word: AgentWord) -> Reply {
     let (done, heard) = oneshot::channel();
     let order = Order::Word { token, event: word.into(), done };
@@ -278,50 +305,64 @@ async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Seriali
 }
 
 /// Says something for the agent of an attempt to whichever of the engines in `directory` drives its goal; no answer when
-/// none does.
+/// none does. All are asked at once: an engine that does not answer, as one that was suspended, holds up nobody else's agent.
 pub async fn speak_for_agent(
     directory: &Path,
     goal: GoalId,
     token: &str,
     word: &AgentWord,
 ) -> io::Result<Option<Reply>> {
-    let request = Request::Word { goal, token: token.to_owned(), word: word.clone() };
+    let request = Arc::new(Request::Word { goal, token: token.to_owned(), word: word.clone() });
+    let mut engines = JoinSet::new();
+    let mut silent = None;
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
         let Some(name) = name.to_str().filter(|name| name.ends_with(".sock")) else { continue };
-        let Some(stream) = connect(directory, name)? else { continue };
-        match exchange(stream, &request).await {
-            Ok(Some(Reply::NotDriven) | None) => {}
-            Err(error) if is_gone(&error) => {}
-            other => return other,
+        match connect(directory, name) {
+            Ok(Some(stream)) => {
+                let request = Arc::clone(&request);
+                engines.spawn(async move { exchange(stream, &request).await });
+            }
+            Ok(None) => {}
+            Err(error) => silent = Some(error),
         }
     }
-    Ok(None)
+    while let Some(answered) = engines.join_next().await {
+        match answered.map_err(io::Error::other)? {
+            Ok(Some(Reply::NotDriven) | None) => {}
+            Ok(reply) => return Ok(reply),
+            Err(error) => silent = Some(error),
+        }
+    }
+    silent.map_or(Ok(None), Err)
 }
 
 /// Asks the engine that drives this goal; no answer when none does.
 pub async fn ask(home: &Home, record: &GoalRecord, request: &Request) -> io::Result<Option<Reply>> {
     let Some(stream) = reach(home, record).await? else { return Ok(None) };
-    match tokio::time::timeout(ANSWER_PATIENCE, exchange(stream, request)).await {
-        Ok(Ok(Some(Reply::NotDriven))) => Ok(None),
+    match exchange(stream, request).await? {
+        Some(Reply::NotDriven) => Ok(None),
+        other => Ok(other),
+    }
+}
+
+/// Sends a request and waits for the answer; none from an engine that ends meanwhile.
+async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Option<Reply>> {
+    let exchanged = timeout(ANSWER_PATIENCE, async {
+        send(&mut stream, request).await?;
+        read_line(&mut BufReader::new(stream)).await
+    });
+    match exchanged.await {
+        Ok(Ok(Some(line))) => Ok(Some(serde_json::from_str(&line)?)),
+        Ok(Ok(None)) => Ok(None),
         Ok(Err(error)) if is_gone(&error) => Ok(None),
-        Ok(other) => other,
+        Ok(Err(error)) => Err(error),
         // Whether it was done is not known, so nobody else may do it.
         Err(_) => {
             let message = "it does not answer; if it was stopped (Ctrl-Z), go on with it: fg";
             Err(io::Error::new(io::ErrorKind::TimedOut, message))
         }
     }
-}
-
-async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Option<Reply>> {
-    send(&mut stream, request).await?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).await?;
-    if line.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&line)?))
 }
 
 /// Whether the engine ended while it was spoken with.
@@ -370,8 +411,8 @@ pub async fn follow(
 
 /// Passes on how far the log has grown, until the other process says no more.
 async fn listen(stream: UnixStream, grown: watch::Sender<Seq>) {
-    let mut lines = BufReader::new(stream).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
+    let mut reading = BufReader::new(stream);
+    while let Ok(Some(line)) = read_line(&mut reading).await {
         if let Ok(Reply::Grown { to }) = serde_json::from_str(&line) {
             grown.send_replace(to);
         }
@@ -403,5 +444,39 @@ fn connect(directory: &Path, name: &str) -> io::Result<Option<UnixStream>> {
         Ok(socket) => UnixStream::from_std(socket).map(Some),
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_engine_that_does_not_answer_does_not_hold_up_the_agent_of_another() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let listen = |name: &str| UnixListener::bind(dir.path().join(name)).expect("a socket");
+        let _suspended = ["a.sock", "c.sock"].map(listen);
+        let answering = listen("b.sock");
+        let engine = async {
+            let (stream, _) = answering.accept().await.expect("a client");
+            let (reading, mut writing) = stream.into_split();
+            let request = read_line(&mut BufReader::new(reading)).await.expect("a line").expect("a request");
+            assert!(request.contains("the-token"), "{request}");
+            send(&mut writing, &Reply::Accepted).await.expect("sent");
+        };
+        let goal = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+        let word = AgentWord::Submit { summary: "done".to_owned() };
+        let said = async {
+            timeout(ANSWER_PATIENCE / 2, speak_for_agent(dir.path(), goal, "the-token", &word)).await
+        };
+        let (said, ()) = tokio::join!(said, engine);
+        assert_eq!(said.expect("in time").expect("an answer"), Some(Reply::Accepted));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_finish_its_request_is_not_waited_for() {
+        let (mut client, server) = tokio::io::duplex(64);
+        client.write_all(b"{\"half").await.expect("sent");
+        assert_eq!(request_line(&mut BufReader::new(server), Duration::from_millis(20)).await, None);
     }
 }
