@@ -9,8 +9,8 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Git;
 use super::waiting::{Gathering, Stop, Waited, end_group};
+use super::{ActsFor, Git};
 use crate::WorkspaceError;
 
 /// How often a command is tried while another process holds a lock, and the longest pause between tries.
@@ -101,17 +101,20 @@ impl<'a> GitCommand<'a> {
         if self.git.stop.as_ref().is_some_and(Stop::is_wanted) {
             return Err(WorkspaceError::Stopped);
         }
-        let mut child = self
-            .git
-            .program()
+        // The user's git may ask them for something, as for the key that they sign with. Only a process of the group in the
+        // foreground can read the terminal; any other is suspended when it tries.
+        let stays_in_our_group = self.git.acts_for == ActsFor::User;
+        let mut program = self.git.program();
+        program
             .arg(self.name)
             .args(&self.args)
             .stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(not_started)?;
+            .stderr(Stdio::piped());
+        if !stays_in_our_group {
+            program.process_group(0);
+        }
+        let mut child = program.spawn().map_err(not_started)?;
         if let Some(mut stdin) = child.stdin.take() {
             let input = Arc::clone(&self.input);
             // Written beside the reading, or both sides could wait for each other on a full pipe. A command
@@ -132,7 +135,12 @@ impl<'a> GitCommand<'a> {
                 },
                 Waited::Stopped => WorkspaceError::Stopped,
             };
-            end_group(&child);
+            if stays_in_our_group {
+                // It may have ended by itself just now.
+                let _ = child.kill();
+            } else {
+                end_group(&child);
+            }
             child.wait().map_err(not_started)?;
             return Err(why);
         }
@@ -185,5 +193,22 @@ fn hint(stderr: &str, directory: &Path) -> String {
         format!("the repository may be damaged: run `git -C {} fsck`", directory.display())
     } else {
         format!("run `git -C {} status` to see the state it met", directory.display())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_that_acts_for_the_user_can_read_the_terminal_and_any_other_can_be_ended_as_a_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = Git::discovering(dir.path());
+        git.command("init").arg("--quiet").run().unwrap();
+        git.command("config").args(["alias.stat", "!cat /proc/self/stat"]).run().unwrap();
+        let group = |stat: &str| stat.rsplit(')').next().unwrap().split(' ').nth(3).unwrap().to_owned();
+        let ours = group(&std::fs::read_to_string("/proc/self/stat").unwrap());
+        assert_eq!(group(&git.for_user().command("stat").line().unwrap()), ours);
+        assert_ne!(group(&git.command("stat").line().unwrap()), ours);
     }
 }
