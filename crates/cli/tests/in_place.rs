@@ -126,6 +126,22 @@ fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_i
 }
 
 #[test]
+fn what_setup_changes_on_the_base_too_does_not_fail_the_verdict() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > bug"));
+    desk.project.write("bug", "broken\n");
+    desk.project.write("lock", "as the user has it\n");
+    desk.project.write("tests/t", "whole\n");
+    let setup = "setup = ['echo rewritten > lock', 'mkdir tests/made; date +%N > tests/made/now']";
+    let settings = format!("[protect]\npaths = ['tests/**']\n[workspace]\n{setup}\n");
+    desk.project.write("towline.toml", &settings);
+    desk.project.commit("a setup");
+    let ran = desk.towline(RUN);
+    assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");
+    assert_eq!(desk.project.read("lock"), "as the user has it\n");
+    assert!(!desk.home.towline().join("verify").join(ran.json()["id"].as_str().expect("an id")).exists());
+}
+
+#[test]
 fn in_a_repository_there_is_no_clone_and_no_branch_and_what_was_dirty_is_the_base() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > bug"));
     desk.project.write("bug", "broken\n");

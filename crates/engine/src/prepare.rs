@@ -68,21 +68,12 @@ async fn prepare(
     });
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
     // The user's own directory is as ready as they want it to be.
-    if !goal.workspace.mode.is_in_place() {
-        let logs = shared.home.setup_logs(goal.id);
-        let commands = &goal.workspace.setup;
-        let setup_stop = stopped(stop.clone());
-        towline_check::setup(
-            commands,
-            workspace.path(),
-            &logs,
-            &shared.shim,
-            &shared.check_environment(goal),
-            setup_stop,
-        )
-        .await?;
-    }
-    let setup_changes = setup_changes(goal, workspace.clone()).await?;
+    let setup_changes = if goal.workspace.mode.is_in_place() {
+        changes_in_a_checkout(shared, goal, &repository, &stop).await?
+    } else {
+        set_up(shared, goal, workspace.path(), &stop).await?;
+        changes_in(goal, workspace.clone()).await?
+    };
     let base_verdict = match base {
         Some(base) => {
             let logs = shared.home.base_checks(goal.id);
@@ -143,12 +134,55 @@ pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProble
     })
 }
 
-/// What setup has changed before any work. Nothing has, where it did not run.
-async fn setup_changes(
+async fn set_up(
+    shared: &Shared,
     goal: &Goal,
-    workspace: Workspace,
-) -> Result<BTreeMap<String, Option<String>>, Problem> {
-    if goal.workspace.setup.is_empty() || goal.workspace.mode.is_in_place() {
+    directory: &Path,
+    stop: &watch::Receiver<StopLevel>,
+) -> Result<(), CheckError> {
+    let (commands, logs) = (&goal.workspace.setup, shared.home.setup_logs(goal.id));
+    let environment = shared.check_environment(goal);
+    towline_check::setup(commands, directory, &logs, &shared.shim, &environment, stopped(stop.clone())).await
+}
+
+/// What setup changes before any work, by path.
+type SetupChanges = BTreeMap<String, Option<String>>;
+
+/// What setup changes in a clean checkout of the base, for a goal in whose workspace it does not run.
+async fn changes_in_a_checkout(
+    shared: &Shared,
+    goal: &Goal,
+    repository: &Repository,
+    stop: &watch::Receiver<StopLevel>,
+) -> Result<SetupChanges, Problem> {
+    if goal.workspace.setup.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let (path, of, from) = (shared.home.verification(goal.id), goal.workspace.clone(), repository.clone());
+    let checkout = stoppable(stop.clone(), move |halt| {
+        towline_workspace::verification(&from.until(halt), &path, &of.base, &of.copy, from.root())
+    });
+    let checkout = checkout.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
+    let ready = set_up(shared, goal, checkout.path(), stop).await;
+    let protect = Protect::of_goal(goal)?;
+    let found = tokio::task::spawn_blocking(move || {
+        let found = checkout.setup_changes(&protect);
+        // The next checkout takes its place anyway.
+        let _ = checkout.remove();
+        found
+    });
+    let found = found.await.map_err(|panic| Problem::Failed(panic.to_string()))?;
+    match ready {
+        Ok(()) => Ok(found?),
+        // The work may be what makes it succeed. Until then no verdict gets as far as a comparison.
+        Err(CheckError::Setup { .. }) => Ok(BTreeMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What setup has changed in the workspace.
+async fn changes_in(goal: &Goal, workspace: Workspace) -> Result<SetupChanges, Problem> {
+    if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
     let protect = Protect::of_goal(goal)?;

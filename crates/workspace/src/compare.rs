@@ -292,7 +292,7 @@ impl Comparison {
     }
 
     /// Directories of which the commit has nothing, below those of which it has something; each with a slash at its end.
-    fn new_directories(&self, top: &Path) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+    pub(crate) fn new_directories(&self, top: &Path) -> Result<Vec<Vec<u8>>, WorkspaceError> {
         let mut found = Vec::new();
         let directories = self.directories();
         for directory in &directories {

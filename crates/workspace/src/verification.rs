@@ -15,6 +15,7 @@ use towline_core::Commit;
 
 use crate::compare::{Comparison, Found, is_barred};
 use crate::copy::CopyPlan;
+use crate::git::shown;
 use crate::marks::CHECKOUT;
 use crate::paths::{from_bytes, place_of, remove_tree};
 use crate::private_clone::On;
@@ -89,6 +90,18 @@ impl Verification {
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Vec<Difference>, WorkspaceError> {
         self.compared(protect, known, |_| true)
+    }
+
+    /// The same in a checkout of the base in which only setup has run, with the directories that it made: what setup changed,
+    /// by path, with the id of what is there now.
+    pub fn setup_changes(
+        &self,
+        protect: &Protect,
+    ) -> Result<BTreeMap<String, Option<String>>, WorkspaceError> {
+        let changed = self.differences(protect, &BTreeSet::new())?.into_iter();
+        let changed = changed.map(|changed| (shown(changed.path.as_os_str().as_bytes()), changed.now));
+        let made = self.comparison.new_directories(&self.path)?.into_iter();
+        Ok(changed.chain(made.map(|path| (shown(&path), None))).collect())
     }
 
     /// The same for protected files alone.
