@@ -36,21 +36,32 @@ fn secrets_in(root: &Path, names: &[String]) -> CopiedSecrets {
     let named = names.iter().filter_map(|name| root.join(name).canonicalize().ok());
     let inside: Vec<PathBuf> = named.filter(|path| path.starts_with(&root)).collect();
     let mut left = MOST_FILES;
+    let mut cut = None;
     for path in inside {
-        look(&path, 0, &mut left, &mut found);
+        look(&path, 0, &mut left, &mut cut, &mut found);
+    }
+    if let Some(path) = cut {
+        found.warnings.push(format!(
+            "secrets in {} and other files that `copy` names may not be masked: only {MOST_FILES} files and \
+             directories are searched, and only {DEEPEST} levels deep",
+            path.display()
+        ));
     }
     found
 }
 
 /// Looks at a file, or at the files in a directory. Symlinks inside of it are not followed: what they lead to is inside too, or
-/// is not copied.
-fn look(path: &Path, depth: usize, left: &mut usize, found: &mut CopiedSecrets) {
-    let Some(rest) = left.checked_sub(1).filter(|_| depth <= DEEPEST) else { return };
+/// is not copied. `cut` is the first path that was not looked at.
+fn look(path: &Path, depth: usize, left: &mut usize, cut: &mut Option<PathBuf>, found: &mut CopiedSecrets) {
+    let Some(rest) = left.checked_sub(1).filter(|_| depth <= DEEPEST) else {
+        cut.get_or_insert_with(|| path.to_path_buf());
+        return;
+    };
     *left = rest;
     let Ok(about) = fs::symlink_metadata(path) else { return };
     if about.is_dir() {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        return entries.for_each(|entry| look(&entry.path(), depth + 1, left, found));
+        return entries.for_each(|entry| look(&entry.path(), depth + 1, left, cut, found));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let kind = FileKind::of(&name);
@@ -107,5 +118,22 @@ mod tests {
         }
         let named = |name: &str| warnings.iter().any(|warning| warning.contains(name));
         assert_eq!((warnings.len(), named("fifo.env"), named("huge.env")), (2, true, true), "{warnings:?}");
+    }
+
+    #[test]
+    fn files_beyond_the_limits_are_named() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let warnings = |name: &str| secrets_in(dir.path(), &[name.to_owned()]).warnings;
+        fs::create_dir_all(dir.path().join("a/b/c/d/e")).expect("directories");
+        assert_eq!(warnings("a"), [] as [String; 0]);
+        fs::write(dir.path().join("a/b/c/d/e/.env"), "A=too-deep-77f1\n").expect("a file");
+        let deep = warnings("a");
+        assert!(deep.len() == 1 && deep[0].contains("a/b/c/d/e/.env"), "{deep:?}");
+
+        fs::create_dir(dir.path().join("many")).expect("a directory");
+        for number in 0..MOST_FILES {
+            fs::write(dir.path().join(format!("many/{number}")), "").expect("a file");
+        }
+        assert_eq!(warnings("many").len(), 1);
     }
 }
