@@ -7,11 +7,7 @@ use std::collections::BTreeMap;
 
 use towline_core::CheckResult;
 use towline_mask::is_secret_variable;
-
-/// Variables that would make git in a check act on another repository than the checkout it runs in. They are set
-/// when Towline is started from a git hook.
-const GIT_PLACES: [&str; 6] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
+use towline_workspace::LOCATION_VARIABLES;
 
 /// How many withheld variables are named.
 const NAMED: usize = 12;
@@ -78,8 +74,9 @@ impl Environment {
     }
 }
 
+/// Whether a variable is only meant for Towline, or would make git in a check act on another repository than the checkout.
 fn is_towlines(name: &str) -> bool {
-    name.starts_with("TOWLINE_") || GIT_PLACES.contains(&name)
+    name.starts_with("TOWLINE_") || LOCATION_VARIABLES.contains(&name)
 }
 
 #[cfg(test)]
@@ -103,6 +100,8 @@ mod tests {
             ("ANTHROPIC_BASE_URL", "https://example.org"),
             ("TOWLINE_HOME", "/state"),
             ("GIT_DIR", "/elsewhere"),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", "/elsewhere"),
+            ("GIT_SHALLOW_FILE", "/elsewhere"),
         ];
         let names = |environment: &Environment| environment.variables.keys().cloned().collect::<Vec<_>>();
         let usual = environment(&variables, &[]);

@@ -60,8 +60,9 @@ const NO_FILE: &str = "/dev/null/none";
 const USERS_SETTINGS: [&str; 4] =
     ["core.commitGraph=false", "gc.auto=0", "maintenance.auto=false", "color.ui=false"];
 
-/// Variables that lead git to another repository or another view of it: those that it counts as local to one.
-const LOCATION_VARIABLES: [&str; 15] = [
+/// Variables that lead git to another repository or another view of it: those that it counts as local to one. They are set when
+/// Towline is started from a git hook.
+pub const LOCATION_VARIABLES: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",

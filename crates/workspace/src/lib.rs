@@ -62,7 +62,7 @@ pub use create::{WorkspacePlan, create};
 pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;
 pub use file_at::FileAt;
-pub use git::{Stop, find_git};
+pub use git::{LOCATION_VARIABLES, Stop, find_git};
 pub use in_place::Before;
 pub use measure::Consent;
 pub use merge::{MergePlan, MergeRequest, MergeWay, MergedFiles};
