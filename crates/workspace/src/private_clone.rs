@@ -37,9 +37,11 @@ impl Repository {
         self.lend_by(&self.git())
     }
 
-    /// The same by the repository's own configuration alone, for a checkout: an agent may have been at the user's files.
+    /// The same by the repository's own configuration alone, for a checkout: an agent may have been at the user's files. What
+    /// runs there gets no secrets.
     pub(crate) fn lend_to_checkout(&self) -> Result<Lent, WorkspaceError> {
-        self.lend_by(&self.plain_git())
+        let lent = self.lend_by(&self.plain_git())?;
+        Ok(Lent { configuration: lent.configuration.without_credentials(), ..lent })
     }
 
     fn lend_by(&self, git: &Git) -> Result<Lent, WorkspaceError> {

@@ -132,6 +132,16 @@ impl Configuration {
         settings
     }
 
+    /// The same without the names and passwords in the addresses of remotes.
+    pub(crate) fn without_credentials(mut self) -> Self {
+        for (name, value) in &mut self.0 {
+            if remote_setting(name).is_some() {
+                *value = address_without_credentials(value);
+            }
+        }
+        self
+    }
+
     /// Remotes with their addresses to fetch from, and what branches follow. Nothing can be pushed to them, and none of them is
     /// the user's repository.
     fn remotes(&self, users: &Place<'_>) -> Vec<(String, String)> {
@@ -164,6 +174,17 @@ impl Configuration {
 /// The remote and the key of a setting like `remote.origin.url`.
 fn remote_setting(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.'))
+}
+
+/// Takes out what stands before the host. Of SSH the name stays, which is no secret and without which nobody gets in.
+fn address_without_credentials(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let Some((user, host)) = host.rsplit_once('@') else { return address.to_owned() };
+    match user.split(':').next() {
+        Some(name) if scheme.ends_with("ssh") => format!("{scheme}://{name}@{host}{path}"),
+        _ => format!("{scheme}://{host}{path}"),
+    }
 }
 
 /// Whether a setting names what a branch follows.
@@ -337,5 +358,20 @@ mod tests {
             assert_eq!(get(left_out), None, "{left_out}");
         }
         assert_eq!(configuration.of_files(), []);
+    }
+
+    #[test]
+    fn a_checkout_gets_addresses_without_credentials() {
+        for (address, without) in [
+            ("https://example.org/a.git", "https://example.org/a.git"),
+            ("https://someone:p@ss@example.org:8443/a@b.git", "https://example.org:8443/a@b.git"),
+            ("https://token@example.org", "https://example.org"),
+            ("ssh://git:word@example.org/a.git", "ssh://git@example.org/a.git"),
+            ("git@example.org:a.git", "git@example.org:a.git"),
+            ("/srv/a@b.git", "/srv/a@b.git"),
+        ] {
+            let settings = Configuration(vec![("remote.origin.url".to_owned(), address.to_owned())]);
+            assert_eq!(settings.without_credentials().get("remote.origin.url"), Some(without));
+        }
     }
 }

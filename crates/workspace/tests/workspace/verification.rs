@@ -50,6 +50,18 @@ fn it_is_the_candidate_without_ignored_files_and_with_protected_ones_as_in_the_b
 }
 
 #[test]
+fn its_remotes_have_no_password_and_the_clone_can_still_fetch() {
+    let project = Project::new();
+    let address = "https://someone:pass-word@example.org/a.git";
+    git(&project.root, ["remote", "add", "origin", address]);
+    let workspace = project.workspace();
+    let checkout = check_out(&project, &project.head());
+    let origin = |directory: &Path| git(directory, ["remote", "get-url", "origin"]);
+    assert_eq!(origin(checkout.path()), "https://example.org/a.git");
+    assert_eq!(origin(workspace.path()), address);
+}
+
+#[test]
 fn the_second_run_is_clean_whatever_the_first_left_behind() {
     let project = Project::new();
     let made = candidate_with_work(&project);
