@@ -353,7 +353,7 @@ fn submodules_are_filled_from_what_the_user_has() {
     assert_eq!(differing(&protect), ["changed: lib/src/lib.rs", "added: lib/tests/new.rs"]);
     let protected = checkout.protected_differences(&protect, &Default::default()).unwrap();
     assert_eq!(protected.len(), 1);
-    fs::remove_dir_all(checkout.path().join(".git/modules")).unwrap();
+    fs::remove_file(checkout.path().join("lib/.git")).unwrap();
     assert_eq!(differing(&protect), ["changed: lib"], "nobody can tell what its files are to be");
     merge(&project, &base, &made.commit);
     git_fails(path, ["push", "-q"]);
