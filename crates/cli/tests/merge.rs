@@ -283,8 +283,8 @@ fn a_repository_that_is_gone_or_bare_is_named() {
     let mut command = desk.command(["merge", &goal]);
     command.current_dir(desk.home.path());
     let refused = support::finish(command.spawn().expect("towline starts"));
-    assert_eq!(refused.code, Some(5), "{refused:?}");
-    assert!(refused.stderr.contains("is not in"), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("was moved or deleted"), "{}", refused.stderr);
     std::fs::rename(&moved, desk.project.path()).expect("moved back");
 
     desk.project.git(["config", "core.bare", "true"]);
