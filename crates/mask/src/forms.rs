@@ -7,7 +7,11 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// All forms of a value that differ from each other.
 pub(crate) fn forms(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned(), json(value), json(&json(value)), url(value)];
+    let (plain, ascii, address) = (json(value), json_in_ascii(value), url(value));
+    let mut forms = vec![value.to_owned(), json(&plain), json(&ascii), plain, ascii];
+    // Forms write a space as a plus.
+    forms.push(address.replace("%20", "+"));
+    forms.push(address);
     for offset in 0..3 {
         let base64 = base64_within(value.as_bytes(), offset);
         if base64.len() >= SHORTEST_BASE64 {
@@ -32,6 +36,19 @@ fn json(value: &str) -> String {
             '\t' => escaped.push_str("\\t"),
             c if c.is_control() => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The same where other characters than those of ASCII are escaped, too.
+fn json_in_ascii(value: &str) -> String {
+    let mut escaped = String::new();
+    for c in json(value).chars() {
+        if c.is_ascii() {
+            escaped.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")));
         }
     }
     escaped
@@ -87,6 +104,9 @@ mod tests {
         let forms = forms("a\"b\\c d&e\n");
         assert!(forms.contains(&"a\\\"b\\\\c d&e\\n".to_owned()));
         assert!(forms.contains(&"a%22b%5Cc%20d%26e%0A".to_owned()));
+        assert!(forms.contains(&"a%22b%5Cc+d%26e%0A".to_owned()));
+        let forms = super::forms("sécret\u{1f511}");
+        assert!(forms.contains(&"s\\u00e9cret\\ud83d\\udd11".to_owned()), "{forms:?}");
     }
 
     #[test]

@@ -2,32 +2,48 @@
 
 use std::collections::BTreeMap;
 
+use crate::shapes::{SHAPES, Shape};
+
 /// The shortest value that is hidden: a shorter one would hide half of every text.
 const SHORTEST: usize = 8;
 /// From this length on, a value is hidden although it looks like a word.
 const NO_WORD: usize = 16;
 
 /// Parts of names that say that a value is secret.
-const SECRET_PARTS: [&str; 18] = [
+const SECRET_PARTS: [&str; 25] = [
     "APIKEY",
     "AUTH",
     "AUTHORIZATION",
+    "BEARER",
     "COOKIE",
     "CREDENTIAL",
     "CREDENTIALS",
+    "CREDS",
     "DSN",
     "HEADERS",
+    "JWT",
     "PASS",
     "PASSPHRASE",
     "PASSWD",
     "PASSWORD",
     "PAT",
+    "PRIV",
+    "PW",
     "PWD",
     "SECRET",
     "SECRETS",
     "SIGNATURE",
     "TOKEN",
+    "WEBHOOK",
+    "WEBHOOKS",
 ];
+
+/// Other parts of names that say so.
+const SECRET_BEGINNINGS: [&str; 1] = ["OP_SESSION_"];
+const SECRET_WITHIN: [&str; 2] = ["CONNECTION_STRING", "CONNECTIONSTRING"];
+
+/// What stands before a secret in lists of settings, such as connection strings.
+const SECRET_SETTINGS: [&str; 4] = ["accountkey=", "password=", "pwd=", "sharedaccesskey="];
 
 /// Names that say so by chance.
 const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
@@ -62,7 +78,8 @@ impl Secrets {
     pub fn variable(&mut self, name: &str, value: &str) {
         match password_of_url(value) {
             Some(password) => self.add(name, password),
-            None if is_secret_name(name, value) => self.add(name, value),
+            None if is_secret_address(name, value) => self.insert(name, value),
+            None if is_secret_name(name, value) || is_secret_value(value) => self.add(name, value),
             None => {}
         }
     }
@@ -79,8 +96,12 @@ impl Secrets {
     pub fn add(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.chars().count() >= SHORTEST && !is_trivial(value) && !value.contains("[masked") {
-            self.names.entry(value.to_owned()).or_insert_with(|| label(name));
+            self.insert(name, value);
         }
+    }
+
+    fn insert(&mut self, name: &str, value: &str) {
+        self.names.entry(value.trim().to_owned()).or_insert_with(|| label(name));
     }
 
     /// Adds all of the others.
@@ -107,7 +128,45 @@ impl Secrets {
 pub fn is_secret_variable(name: &str, value: &str) -> bool {
     let value = value.trim();
     let is_switch = SWITCHES.contains(&value.to_ascii_lowercase().as_str());
-    password_of_url(value).is_some() || (is_secret_name(name, value) && !is_switch && !is_trivial(value))
+    password_of_url(value).is_some()
+        || is_secret_address(name, value)
+        || is_secret_value(value)
+        || (is_secret_name(name, value) && !is_switch && !is_trivial(value))
+}
+
+/// Whether a value is secret whatever its name: a token by its shape, or settings with a password among them.
+fn is_secret_value(value: &str) -> bool {
+    let value = value.trim();
+    let lower = value.to_ascii_lowercase();
+    let has_setting =
+        || lower.split(';').any(|part| SECRET_SETTINGS.iter().any(|name| part.trim().starts_with(name)));
+    let is_token = |shape: &Shape| value.starts_with(shape.beginning) && shape.read(value, 0).is_some();
+    SHAPES.iter().any(is_token) || (value.contains(';') && has_setting())
+}
+
+/// Whether an address is secret as a whole: whoever knows it may use it.
+fn is_secret_address(name: &str, value: &str) -> bool {
+    let parts = parts_of(name);
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is = |wanted: &str| parts.iter().any(|part| part.starts_with(wanted));
+    is("WEBHOOK") || (is("DSN") && authority.contains('@'))
+}
+
+/// The words of a name: `npm_config__authToken` has four.
+fn parts_of(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() || (before.is_ascii_lowercase() && c.is_ascii_uppercase()) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            part.push(c.to_ascii_uppercase());
+        }
+        before = c;
+    }
+    parts
 }
 
 /// A name as it stands in a marker.
@@ -119,17 +178,20 @@ fn label(name: &str) -> String {
 
 /// Whether a variable of this name holds a secret. Many things are called a key: a plain word is none.
 pub(crate) fn is_secret_name(name: &str, value: &str) -> bool {
+    let parts = parts_of(name);
     let name = name.to_ascii_uppercase();
     if HARMLESS_NAMES.contains(&name.as_str())
         || HARMLESS_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
     {
         return false;
     }
-    let parts = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    if parts().any(|part| SECRET_PARTS.contains(&part) || part.ends_with("PASSWORD")) {
+    if parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()) || part.ends_with("PASSWORD"))
+        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || SECRET_WITHIN.iter().any(|within| name.contains(within))
+    {
         return true;
     }
-    let is_key = parts().any(|part| part.ends_with("KEY"));
+    let is_key = parts.iter().any(|part| part.ends_with("KEY"));
     is_key && (name.contains("API_KEY") || name.contains("SECRET") || !is_word(value))
 }
 
@@ -191,6 +253,17 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"),
             ("DEPLOY_KEY", "a1b2c3d4e5"),
             ("npm_config_auth", "aGVsbG86d29ybGQ="),
+            ("npm_config__authToken", "onlywords"),
+            ("AZURE_STORAGE_CONNECTION_STRING", "AccountName=me;AccountKey=c2VjcmV0;EndpointSuffix=x"),
+            ("STORAGE", "AccountName=me;AccountKey=c2VjcmV0;EndpointSuffix=x"),
+            ("SLACK_WEBHOOK", "https://hooks.example.org/services/T0/B0/x1y2z3"),
+            ("SENTRY_DSN", "https://0123456789abcdef@errors.example.org/7"),
+            ("OP_SESSION_me", "c2Vzc2lvbg1234"),
+            ("STRIPE", "sk_live_0123456789abcdefghijklmn"),
+            ("CREDS", "me-and-you-1"),
+            ("DEPLOY_PW", "correct horse"),
+            ("BEARER", "correct horse"),
+            ("SIGNING_PRIV", "correct horse"),
         ];
         for (name, value) in secret {
             assert_eq!(hidden(name, value), [value], "{name}");
@@ -207,6 +280,9 @@ mod tests {
             ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
             ("GOOGLE_APPLICATION_CREDENTIALS", "/srv/people/somebody/keys/service.json"),
             ("AUTH_URL", "https://login.example.org/token"),
+            ("DATABASE_DSN", "postgres://db.example.org/x"),
+            ("XDG_SESSION_TYPE", "wayland-session-1"),
+            ("LS_COLORS", "rs=0;di=01;34:ln=01;36"),
             ("GIT_CONFIG_KEY_0", "safe.directory1"),
             ("PWD", "some-directory-1"),
         ];
