@@ -176,7 +176,7 @@ fn string_masked<'a>(literal: &'a str, mask: &Mask) -> Cow<'a, str> {
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        if gives_orders(c) && c != '\n' {
+        if misleads(c) && c != '\n' {
             text.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             text.push(c);
@@ -192,7 +192,7 @@ pub(crate) fn printable(text: &str) -> String {
     let text = mask().text(text);
     let shown = |c| match c {
         '\n' => ' ',
-        c if gives_orders(c) => '\u{fffd}',
+        c if misleads(c) => '\u{fffd}',
         c => c,
     };
     text.chars().map(shown).collect()
@@ -219,7 +219,7 @@ pub(crate) fn clean(text: &str) -> String {
         let colour = COLOURS.into_iter().find(|colour| rest.starts_with(colour));
         match colour {
             Some(colour) => cleaned.push_str(colour),
-            None if gives_orders(c) && c != '\n' => cleaned.push('\u{fffd}'),
+            None if misleads(c) && c != '\n' => cleaned.push('\u{fffd}'),
             None => cleaned.push(c),
         }
         rest = &rest[colour.map_or(c.len_utf8(), str::len)..];
@@ -227,9 +227,15 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Whether a terminal takes the character for an order instead of showing it.
-fn gives_orders(c: char) -> bool {
-    (c.is_control() && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a terminal takes the character for an order instead of showing it, or shows nothing at all, so that a line hides
+/// something. The joiners of scripts and emoji are shown by what they join.
+fn misleads(c: char) -> bool {
+    let is_order = c.is_control() && c != '\t';
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_unseen =
+        matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    is_order || turns || is_unseen
 }
 
 /// A size as people read it.
@@ -323,10 +329,11 @@ mod tests {
 
     #[test]
     fn characters_that_give_orders_do_not_reach_the_terminal() {
-        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh";
+        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i\u{200d}";
         let shown = "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e\u{fffd}f\u{fffd}g";
-        assert_eq!(printable(hostile), format!("{shown} h"));
-        assert_eq!(clean(hostile), format!("{shown}\nh"));
+        let unseen = "h\u{fffd}\u{fffd}i\u{200d}";
+        assert_eq!(printable(hostile), format!("{shown} {unseen}"));
+        assert_eq!(clean(hostile), format!("{shown}\n{unseen}"));
     }
 
     #[test]
@@ -344,7 +351,7 @@ mod tests {
 
     #[test]
     fn json_says_the_same_without_giving_orders() {
-        let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\n";
+        let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}\n";
         let line = json(Layout::Line, &hostile);
         assert_eq!(clean(&line), line);
         assert_eq!(serde_json::from_str::<String>(&line).ok().as_deref(), Some(hostile));

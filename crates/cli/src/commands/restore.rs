@@ -46,6 +46,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let home = home.clone();
     let engine = context.engine(found.state, BTreeMap::new())?;
     let mut custody = engine.hold_place(record.goal.id).await?;
+    let named = args.paths.join(", ");
     let restored =
         if custody.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, args.paths).await };
     if let Ok(restored) = &restored
@@ -59,7 +60,9 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     custody.give_back().await;
     engine.close().await;
     let Restored { replaced, folder, history } = restored?;
-    output::print(format_args!("{} is as it was before goal {id}", folder.display()));
+    let folder = folder.display();
+    let what = if named.is_empty() { folder.to_string() } else { format!("{named} in {folder}") };
+    output::print(format_args!("restored {what} to the state before goal {id}"));
     output::print(format_args!(
         "  what was there is kept as commit {} in {}",
         replaced.short(),

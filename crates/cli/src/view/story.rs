@@ -413,8 +413,9 @@ fn section(paint: Paint, name: &str, at: Timestamp) -> String {
 /// What all checks together say, where that is not plain to see, and what they were not to be fooled by.
 fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
-    let mut lines: Vec<String> =
-        paths.map(|path| paint.warn(&format!("  protected, put back as it was: {}", brief(path)))).collect();
+    let mut lines: Vec<String> = paths
+        .map(|path| paint.warn(&format!("  protected, checked as in the base: {}", brief(path))))
+        .collect();
     lines.extend(verdict.notes.iter().map(|note| paint.dim(&format!("  note: {}", brief(note)))));
     let failed: Vec<&str> = verdict.failed().map(|check| check.name.as_str()).collect();
     match (verdict.checks.len(), failed.len()) {
