@@ -15,7 +15,8 @@ pub enum CheckError {
     Stopped,
     /// A setup command failed in the workspace.
     #[error(
-        "the setup command `{command}` failed ({problem}); correct it in the `setup` list, or what it needs{}",
+        "the setup command `{command}` failed ({problem}); correct what it needs and retry, or correct it in the `setup` \
+         list and start a new goal{}",
         printed(evidence)
     )]
     Setup {

@@ -138,6 +138,8 @@ pub(crate) fn next_steps(
             }
             let go_on = match reason {
                 EscalationReason::Unanswered { .. } if open > 0 => format!("towline run --goal {id}"),
+                // What is said opens the goal again.
+                EscalationReason::NoProgress { .. } => format!("towline run --goal {id}"),
                 _ => format!("towline retry {id}"),
             };
             steps.push(("then go on".to_owned(), go_on));
