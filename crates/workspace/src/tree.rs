@@ -162,12 +162,18 @@ fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<InTree<'_>>> {
     while !rest.is_empty() {
         let space = rest.iter().position(|byte| *byte == b' ')?;
         let end = space + 1 + rest[space + 1..].iter().position(|byte| *byte == 0)?;
-        let (mode, name) = (&rest[..space], &rest[space + 1..end]);
+        let (mode, name) = (without_zeros(&rest[..space]), &rest[space + 1..end]);
         let id = rest.get(end + 1..end + 1 + id_length)?;
         entries.push(InTree { mode, name, id: hex(id) });
         rest = &rest[end + 1 + id_length..];
     }
     Some(entries)
+}
+
+/// A mode as git writes it today. Trees of old gits have zeros before it.
+fn without_zeros(mode: &[u8]) -> &[u8] {
+    let zeros = mode.iter().take_while(|digit| **digit == b'0').count();
+    &mode[zeros..]
 }
 
 /// The id that git gives to an object.

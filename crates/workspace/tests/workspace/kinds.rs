@@ -9,7 +9,9 @@ use towline_workspace::{
 };
 
 use crate::private_clone::collect_garbage;
-use crate::support::{BRANCH, GOAL, Project, State, commit_all, git, git_data, git_fails, strings, write};
+use crate::support::{
+    BRANCH, GOAL, Project, State, commit_all, git, git_data, git_fails, git_with_input, strings, write,
+};
 
 const NOTHING_LEFT_OUT: [&str; 4] = [".gitignore", "src/lib.rs", "tests/a.rs", "tests/b.rs"];
 
@@ -114,7 +116,7 @@ fn a_linked_worktree_of_a_bare_repository() {
 }
 
 /// A clone of a project with two commits, made with these options.
-fn clone(options: &[&str]) -> Project {
+pub(crate) fn clone(options: &[&str]) -> Project {
     let project = Project::new();
     write(&project.root, "old.rs", "old\n");
     commit_all(&project.root, "with an old file");
@@ -357,4 +359,23 @@ fn submodules_are_filled_from_what_the_user_has() {
     assert_eq!(differing(&protect), ["changed: lib"], "nobody can tell what its files are to be");
     merge(&project, &base, &made.commit);
     git_fails(path, ["push", "-q"]);
+}
+
+#[test]
+fn trees_with_modes_as_old_gits_wrote_them() {
+    let project = Project::new();
+    let entry = |mode: &str, name: &str| {
+        let id = git(&project.root, ["rev-parse", &format!("HEAD:{name}")]);
+        let id: Vec<u8> =
+            (0..id.len()).step_by(2).map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap()).collect();
+        [format!("{mode} {name}\0").as_bytes(), &id].concat()
+    };
+    let tree = [entry("0100644", ".gitignore"), entry("040000", "src"), entry("040000", "tests")].concat();
+    let write = ["hash-object", "-w", "-t", "tree", "--literally", "--stdin"];
+    let tree = String::from_utf8(git_with_input(&project.root, write, tree)).unwrap();
+    let commit = git(&project.root, ["commit-tree", "-p", "HEAD", "-m", "old", tree.trim_end()]);
+    git(&project.root, ["reset", "-q", "--hard", &commit]);
+    let checkout = check_out(&project, &project.head());
+    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert!(checkout.path().join("tests/a.rs").exists());
 }
