@@ -12,6 +12,7 @@ use towline_core::Commit;
 
 use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
+use crate::settings::git_bool;
 use crate::submodules::Submodule;
 use crate::tree::{Entry, Files, Hasher, Mode, hash};
 use crate::{Protect, Repository, WorkspaceError};
@@ -100,16 +101,11 @@ impl Comparison {
     }
 
     fn of(own: &Repository, files: Files, index: &Path) -> Result<Self, WorkspaceError> {
-        let is = |name: &str, value: &str| {
-            own.settings()
-                .config
-                .iter()
-                .rev()
-                .find(|(known, _)| known == name)
-                .is_some_and(|(_, set)| set == value)
+        let is_on = |name: &str| {
+            let set = own.settings().config.iter().rev().find(|(known, _)| known == name);
+            set.and_then(|(_, value)| git_bool(value)) != Some(false)
         };
-        let modes =
-            Modes { executable: !is("core.filemode", "false"), symlinks: !is("core.symlinks", "false") };
+        let modes = Modes { executable: is_on("core.filemode"), symlinks: is_on("core.symlinks") };
         let left_out = match &own.settings().sparse {
             Some(_) => left_out(own, index)?,
             None => BTreeSet::new(),

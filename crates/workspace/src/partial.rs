@@ -3,6 +3,7 @@
 
 use towline_core::{Commit, GitSettings};
 
+use crate::settings::git_bool;
 use crate::{Repository, WorkspaceError};
 
 /// Directories can be missing at any depth, and one is known only when the one above it is there.
@@ -51,9 +52,10 @@ impl Repository {
 
 /// The remote that has what is missing.
 fn promisor(settings: &GitSettings) -> Option<&str> {
-    let is_true = |value: &str| ["true", "yes", "on", "1"].contains(&value);
     settings.config.iter().find_map(|(name, value)| match name.as_str() {
         "extensions.partialclone" => Some(value.as_str()),
-        name => name.strip_prefix("remote.")?.strip_suffix(".promisor").filter(|_| is_true(value)),
+        name => {
+            name.strip_prefix("remote.")?.strip_suffix(".promisor").filter(|_| git_bool(value) == Some(true))
+        }
     })
 }

@@ -36,6 +36,15 @@ const IDENTITY: [&str; 4] = ["user.", "author.", "committer.", "i18n."];
 /// The address that pushes of an agent go to. Nothing is there, and the name tells why.
 const NO_PUSH: &str = "file:///pushing-is-disabled/use-towline-merge";
 
+/// What git takes a value for where it expects yes or no; none when it takes it for neither.
+pub(crate) fn git_bool(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" | "" => Some(false),
+        number => number.parse::<i64>().ok().map(|number| number != 0),
+    }
+}
+
 /// A git configuration in the order of its files: full name and value.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Configuration(Vec<(String, String)>);
@@ -68,7 +77,7 @@ impl Configuration {
     }
 
     fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| ["true", "yes", "on", "1"].contains(&value))
+        self.get(name).and_then(git_bool) == Some(true)
     }
 
     /// The names of the remotes that blobs are fetched from when they are needed.
@@ -76,7 +85,7 @@ impl Configuration {
         let remote = |name: &'_ str| -> Option<usize> {
             name.strip_suffix(".promisor").filter(|rest| rest.starts_with("remote.")).map(str::len)
         };
-        let named = self.0.iter().filter(|(_, value)| value == "true");
+        let named = self.0.iter().filter(|(_, value)| git_bool(value) == Some(true));
         let mut names: Vec<&str> =
             named.filter_map(|(name, _)| remote(name).map(|end| &name["remote.".len()..end])).collect();
         names.extend(self.get("extensions.partialclone"));
@@ -299,6 +308,19 @@ pub(crate) fn as_file(settings: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn yes_and_no_are_known_in_every_spelling_of_git() {
+        for (values, meaning) in [
+            (["true", "Yes", "on", "1", "2"].as_slice(), Some(true)),
+            (&["false", "no", "OFF", "0", ""], Some(false)),
+            (&["maybe", "input"], None),
+        ] {
+            for value in values {
+                assert_eq!(git_bool(value), meaning, "{value}");
+            }
+        }
+    }
 
     #[test]
     fn settings_survive_their_way_through_a_file() {

@@ -341,9 +341,11 @@ fn a_submodule_may_be_filled_and_may_not_become_something_else() {
 
 #[test]
 fn modes_do_not_count_where_the_user_says_that_files_have_none() {
-    let project = project();
-    git(&project.root, ["config", "core.fileMode", "false"]);
-    let checkout = check_out(&project);
-    fs::set_permissions(checkout.path().join("tests/run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
-    assert_eq!(found(&checkout), [expected(&[]), expected(&[])]);
+    for no in ["false", "no", "Off", "0"] {
+        let project = project();
+        git(&project.root, ["config", "core.fileMode", no]);
+        let checkout = check_out(&project);
+        fs::set_permissions(checkout.path().join("tests/run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(found(&checkout), [expected(&[]), expected(&[])], "{no}");
+    }
 }
