@@ -22,9 +22,11 @@ impl Repository {
     ) -> Result<(), WorkspaceError> {
         let Some(remote) = promisor(settings) else { return Ok(()) };
         let filter = settings.sparse.as_ref().map(|_| "--filter=blob:none");
+        let mut before = String::new();
         for _ in 0..MOST_ROUNDS {
             let missing = self.missing(commit, filter)?;
-            if missing.is_empty() {
+            // A remote that has not sent what it was asked for would not do so the next time.
+            if missing.is_empty() || missing == before {
                 break;
             }
             let options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"];
@@ -34,8 +36,9 @@ impl Repository {
                 .args([remote])
                 .args(options)
                 .args(["--filter=blob:none", "--stdin"])
-                .input(missing.into_bytes())
+                .input(missing.clone().into_bytes())
                 .run()?;
+            before = missing;
         }
         Ok(())
     }

@@ -9,7 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use towline_workspace::{Consent, Protect, Repository, WorkspaceError, WorkspacePlan, create, verification};
+use towline_workspace::{
+    Commit, Consent, Protect, Repository, WorkspaceError, WorkspacePlan, create, verification,
+};
 
 use crate::support::{Project, State, git, names_below, write};
 
@@ -383,4 +385,24 @@ fn no_directory_that_an_agent_has_closed_keeps_its_work_from_being_taken() {
         // Otherwise the scratch directory could not be removed.
         fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o700)).unwrap();
     }
+}
+
+#[test]
+fn a_remote_that_does_not_send_what_is_missing_is_asked_once() {
+    let test = "a_remote_that_does_not_send_what_is_missing_is_asked_once";
+    if child_directory().is_some() {
+        let project = crate::kinds::clone(&["--filter=blob:none"]);
+        let base = Commit::new(git(&project.root, ["rev-parse", "HEAD~1"]));
+        let plan = WorkspacePlan { base, ..project.plan() };
+        // Git itself fetches what a checkout needs.
+        create(&project.repository(), &plan).unwrap();
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let asked = scratch.path().join("asked");
+    let script =
+        format!(r#"case "$*" in *fetch*--stdin*) echo asked >> '{}'; exit 0;; esac"#, asked.display());
+    let path = wrapped_git(scratch.path(), &script);
+    run_again(test, scratch.path(), &[("PATH", &path)]);
+    assert_eq!(fs::read_to_string(&asked).unwrap(), "asked\n");
 }
