@@ -14,7 +14,7 @@ use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
 use crate::settings::git_bool;
 use crate::submodules::Submodule;
-use crate::tree::{Entry, Files, Hasher, Mode, hash};
+use crate::tree::{Files, Hasher, Mode, TrackedFile, hash};
 use crate::{Protect, Repository, WorkspaceError};
 
 /// The system's numbers for a path that leads in a circle, and for one that is too long.
@@ -130,7 +130,12 @@ impl Comparison {
         Ok(found)
     }
 
-    fn difference(&self, top: &Path, path: &[u8], entry: &Entry) -> Result<Option<Found>, WorkspaceError> {
+    fn difference(
+        &self,
+        top: &Path,
+        path: &[u8],
+        entry: &TrackedFile,
+    ) -> Result<Option<Found>, WorkspaceError> {
         let file = top.join(from_bytes(path));
         let about = match fs::symlink_metadata(&file) {
             Ok(about) => about,

@@ -38,14 +38,12 @@ impl Repository {
         base: &Commit,
         settings: &GitSettings,
     ) -> Result<Self, WorkspaceError> {
-        let shallow = self.common_dir().join("shallow");
         let contents = GitDir {
             head: format!("ref: {OWN_BRANCH}"),
             format: ObjectFormat::of_id(base.as_str()),
             config: settings.config.clone(),
             borrowed: vec![self.objects()],
-            shallow: towline_files::read_if_present(&shallow, LONGEST_SHALLOW)
-                .map_err(WorkspaceError::io("read", &shallow))?,
+            shallow: self.shallow()?,
             excludes: settings.excludes.clone(),
             attributes: settings.attributes.clone(),
             sparse: settings.sparse.clone(),
@@ -54,6 +52,12 @@ impl Repository {
         let directory = settle(directory);
         let own = Self::from_parts(self.root().to_path_buf(), directory.clone(), directory, Owner::Towline);
         Ok(own.lent_by(self).with_settings(settings))
+    }
+
+    /// The commits of a shallow clone whose parents are not there, as git lists them.
+    pub(crate) fn shallow(&self) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        let file = self.common_dir().join("shallow");
+        towline_files::read_if_present(&file, LONGEST_SHALLOW).map_err(WorkspaceError::io("read", &file))
     }
 
     /// Our own repository for a folder that is in none, at `directory`. Made when it is missing, or when an earlier call was
@@ -137,7 +141,7 @@ fn forget_index(index: &Path) -> Result<(), WorkspaceError> {
 }
 
 /// The most commits without parents that a shallow clone lists, in bytes.
-pub(crate) const LONGEST_SHALLOW: u64 = 16 * 1024 * 1024;
+const LONGEST_SHALLOW: u64 = 16 * 1024 * 1024;
 
 fn for_folder(settings: &GitSettings) -> GitDir {
     GitDir {

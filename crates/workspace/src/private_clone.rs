@@ -8,7 +8,6 @@ use towline_core::{Commit, GitSettings};
 
 use crate::git::Git;
 use crate::git_dir::{GitDir, ObjectFormat, Refs, write_refs};
-use crate::own::LONGEST_SHALLOW;
 use crate::settings::{Configuration, Place};
 use crate::threads::finish;
 use crate::{Repository, WorkspaceError};
@@ -45,7 +44,6 @@ impl Repository {
     }
 
     fn lend_by(&self, git: &Git) -> Result<Lent, WorkspaceError> {
-        let shallow = self.common_dir().join("shallow");
         let (configuration, refs) = std::thread::scope(|scope| {
             let refs = scope.spawn(|| self.users_refs());
             (Configuration::of(git), finish(refs))
@@ -55,8 +53,7 @@ impl Repository {
             refs: refs?,
             root: self.root().to_path_buf(),
             common_dir: self.common_dir().to_path_buf(),
-            shallow: towline_files::read_if_present(&shallow, LONGEST_SHALLOW)
-                .map_err(WorkspaceError::io("read", &shallow))?,
+            shallow: self.shallow()?,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::{Repository, WorkspaceError, raw_diff};
 
 /// A file, symlink or submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct TrackedFile {
     pub(crate) mode: Mode,
     /// The id of its blob, or of the submodule's commit.
     pub(crate) id: String,
@@ -31,7 +31,7 @@ pub(crate) enum Mode {
     Submodule,
 }
 
-impl Entry {
+impl TrackedFile {
     /// As git prints it.
     pub(crate) fn as_raw(&self) -> raw_diff::Entry {
         let mode: &[u8] = match self.mode {
@@ -45,7 +45,7 @@ impl Entry {
 }
 
 /// The files of a commit by their paths.
-pub(crate) type Files = BTreeMap<Vec<u8>, Entry>;
+pub(crate) type Files = BTreeMap<Vec<u8>, TrackedFile>;
 
 /// The files of commits that were proven before, by the id of the commit.
 pub(crate) type ProvenFiles = Arc<Mutex<HashMap<String, Arc<Files>>>>;
@@ -102,7 +102,7 @@ pub(crate) fn prove_files(git: &Git, commit: &Commit) -> Result<Files, Workspace
                 b"160000" => Mode::Submodule,
                 _ => Mode::File,
             };
-            files.insert(path, Entry { mode, id });
+            files.insert(path, TrackedFile { mode, id });
         }
     }
     Ok(files)
