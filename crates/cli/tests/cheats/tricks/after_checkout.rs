@@ -110,6 +110,11 @@ JS
         "Has the first check add a test helper to the protected folder.",
         "echo 'echo exit 0 > tests/early.sh' > build.sh",
     ).checks(HELPERS).prepare(write_build);
+    earlier_check_that_closes_the_folder = Trick::shell(
+        AfterCheckout,
+        "Has the first check add a test helper to the protected folder and forbid to list that folder.",
+        "printf 'echo exit 0 > tests/early.sh\\nchmod 311 tests\\n' > build.sh",
+    ).checks(HELPERS).prepare(write_build);
     earlier_check_with_a_directory = Trick::shell(
         AfterCheckout,
         "Has the first check move the tests away and put weaker ones in their place.",
