@@ -110,8 +110,8 @@ pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, W
     towline_workspace::create(&users, &plan)
 }
 
-/// Makes the workspace ready for another attempt: one of an earlier version becomes a private clone, and refs whose objects
-/// the user's repository has lost are removed.
+/// Makes the workspace ready for another attempt: one of an earlier version becomes a private clone, and what the clone has lost
+/// with the user's repository is given back or forgotten.
 pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProblem> {
     let repository = &goal.workspace.repository;
     if goal.workspace.mode.is_in_place() {
@@ -124,8 +124,7 @@ pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProble
     if !workspace.exists() {
         return Err(other(format!("its workspace {} is gone; start a new goal", workspace.display())));
     }
-    let refreshed =
-        tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.forget_gone_refs());
+    let refreshed = tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.repair_clone());
     refreshed.await.map_err(|panic| other(panic.to_string()))?.map_err(|error| match error {
         WorkspaceError::RepositoryGone { path } => {
             LaunchProblem::NoRepository { path: path.display().to_string() }

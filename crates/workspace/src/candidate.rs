@@ -91,6 +91,9 @@ impl Workspace {
         } else {
             repo.commit_tree(&tree, &head, &format!("{SUBJECT}{n}\n\nGoal: {}", self.goal()))?
         };
+        if !is_head {
+            repo.store(&commit, &head)?;
+        }
         // The base has a ref of its own.
         if commit != *self.base() {
             repo.keep(&reference, &commit)?;

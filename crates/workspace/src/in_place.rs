@@ -119,6 +119,7 @@ impl Workspace {
         let repository = self.repository();
         let tree = snapshot.index.write_tree()?;
         let now = repository.commit_tree(&tree, &parent, "towline: what was there before it was put back")?;
+        repository.store(&now, &parent)?;
         repository.keep(&repository.next_replaced(self.goal())?, &now)?;
         let mut patterns: Vec<String> = paths.iter().map(|path| format!(":(top,literal){path}")).collect();
         if patterns.is_empty() {

@@ -47,6 +47,7 @@ mod repository;
 mod section;
 mod settings;
 mod snapshot;
+mod stored;
 mod submodules;
 mod take_over;
 mod threads;

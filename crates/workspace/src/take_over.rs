@@ -8,48 +8,66 @@ use towline_core::Commit;
 
 use crate::git_dir::{ObjectFormat, alternates_of};
 use crate::paths::remove_tree;
+use crate::stored::first_missing;
 use crate::{Repository, WorkspaceError, walk};
 
 impl Repository {
-    /// Takes over all commits up to `head` that are not below `base`, with everything in them. What is wrong with them, if
-    /// they cannot be used.
+    /// Takes over all commits up to `head` that are not below `base`, with everything in them. The objects of a clone are
+    /// named; those of the user's repository are seen anyway. What is wrong with the commits, if they cannot be used.
     pub(crate) fn take_over(
         &self,
         head: &Commit,
         base: &Commit,
-        objects: &Path,
+        clone: Option<&Path>,
     ) -> Result<Result<(), String>, WorkspaceError> {
         if ObjectFormat::of_id(head.as_str()) != ObjectFormat::of_id(base.as_str()) {
             return Ok(Err("HEAD is not a commit of this repository".to_owned()));
         }
-        if !self.may_borrow(objects)? {
+        if let Some(objects) = clone
+            && !self.may_borrow(objects)?
+        {
             return Ok(Err("its object directory is not as git leaves it".to_owned()));
         }
-        if self.is_taken(head, base)? {
+        if self.stored(head, base)?.is_ok() {
             return Ok(Ok(()));
         }
-        let incoming = self.git_dir().join("incoming");
-        remove_tree(&incoming)?;
-        fs::create_dir(&incoming).map_err(WorkspaceError::io("create", &incoming))?;
-        let taken = self.pack_and_index(head, base, objects, &incoming);
-        remove_tree(&incoming)?;
-        match taken {
-            Ok(()) if self.is_taken(head, base)? => Ok(Ok(())),
+        match self.take_in(head, base, clone) {
+            Ok(()) if self.stored(head, base)?.is_ok() => Ok(Ok(())),
             Ok(()) => Ok(Err(format!("objects of {} are missing or damaged", head.short()))),
             Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
             Err(error) => Err(error),
         }
     }
 
+    /// Stores everything in a commit of ours that is not below another one, so that nothing that happens to the user's
+    /// repository loses it.
+    pub(crate) fn store(&self, commit: &Commit, below: &Commit) -> Result<(), WorkspaceError> {
+        if self.lender().is_none() || self.stored(commit, below)?.is_ok() {
+            return Ok(());
+        }
+        self.take_in(commit, below, None)?;
+        let root = self.root().to_path_buf();
+        self.stored(commit, below)?.map_err(|object| WorkspaceError::Damaged { object, root })
+    }
+
+    fn take_in(&self, head: &Commit, base: &Commit, clone: Option<&Path>) -> Result<(), WorkspaceError> {
+        let incoming = self.git_dir().join("incoming");
+        remove_tree(&incoming)?;
+        fs::create_dir(&incoming).map_err(WorkspaceError::io("create", &incoming))?;
+        let taken = self.pack_and_index(head, base, clone, &incoming);
+        remove_tree(&incoming)?;
+        taken
+    }
+
     fn pack_and_index(
         &self,
         head: &Commit,
         base: &Commit,
-        objects: &Path,
+        clone: Option<&Path>,
         incoming: &Path,
     ) -> Result<(), WorkspaceError> {
         let revisions = format!("{head}\n^{base}\n").into_bytes();
-        let git = self.git().borrowing([objects.to_path_buf()]);
+        let git = self.git().borrowing(clone.map(Path::to_path_buf));
         let name = git
             .command("pack-objects")
             .args(["--revs", "--quiet", "--no-reuse-delta"])
@@ -67,12 +85,15 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether everything that the commits hold is there without the agent's objects.
-    fn is_taken(&self, head: &Commit, base: &Commit) -> Result<bool, WorkspaceError> {
-        let walk = ["--objects", "--quiet", head.as_str(), "--not", base.as_str()];
-        match self.git().command("rev-list").args(walk).run() {
-            Ok(_) => Ok(true),
-            Err(WorkspaceError::Git { .. }) => Ok(false),
+    /// Whether everything that the commits hold is in our own repository itself; what is not, if not.
+    fn stored(&self, head: &Commit, base: &Commit) -> Result<Result<(), String>, WorkspaceError> {
+        let walk = ["--objects", head.as_str(), "--not", base.as_str()];
+        match self.git().command("rev-list").args(walk).line() {
+            Ok(listing) => {
+                let missing = first_missing(&self.git_dir().join("objects"), listing.lines())?;
+                Ok(missing.map_or(Ok(()), |object| Err(object.to_owned())))
+            }
+            Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
             Err(error) => Err(error),
         }
     }

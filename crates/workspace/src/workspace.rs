@@ -146,29 +146,34 @@ impl Workspace {
         head: Commit,
         objects: Option<&Path>,
     ) -> Result<(Commit, Vec<String>), WorkspaceError> {
-        let on_base = |warning: String| Ok((self.base.clone(), vec![warning]));
-        if let Some(objects) = objects
-            && let Err(why) = self.repository.take_over(&head, &self.base, objects)?
-        {
-            return on_base(format!(
-                "the agent's commits cannot be used: {why}; its files are put on the base"
-            ));
+        let on_base = |warning: &str| {
+            let warning = format!("{warning}; its files are put on the base");
+            Ok((self.base.clone(), vec![warning]))
+        };
+        let own = &self.repository;
+        let below = own.committed_base(&self.base)?;
+        if head == below {
+            // In place, HEAD is where the user had it until somebody commits; the base may hold more.
+            return Ok((self.base.clone(), Vec::new()));
         }
-        if self.repository.find_commit(head.as_str())?.as_ref() != Some(&head) {
-            return on_base(
-                "the agent's commits cannot be used: HEAD is not a commit; its files are put on the base"
-                    .to_owned(),
-            );
+        let is_commit = || Ok::<_, WorkspaceError>(own.find_commit(head.as_str())?.as_ref() == Some(&head));
+        let is_on_base = || own.is_on_top(&head, &below);
+        let beside_base = || on_base("the agent's commits are not on top of the base");
+        // Another branch of the user's may have a long history, and nothing of it is taken.
+        let is_known = is_commit()?;
+        if is_known && !is_on_base()? {
+            return beside_base();
         }
-        let below = self.repository.committed_base(&self.base)?;
-        if head != below && !self.repository.is_on_top(&head, &below)? {
-            return on_base(
-                "the agent's commits are not on top of the base; its files are put on the base".to_owned(),
-            );
+        if let Err(why) = own.take_over(&head, &self.base, objects)? {
+            return on_base(&format!("the agent's commits cannot be used: {why}"));
         }
-        // In place, HEAD is where the user had it until somebody commits; the base may hold more.
-        let commit = if head == below { self.base.clone() } else { head };
-        Ok((commit, Vec::new()))
+        if !is_known && !is_commit()? {
+            return on_base("the agent's commits cannot be used: HEAD is not a commit");
+        }
+        if !is_known && !is_on_base()? {
+            return beside_base();
+        }
+        Ok((head, Vec::new()))
     }
 
     /// What differs from the base in a workspace that no agent has worked in yet: what setup changed, by path, with the id

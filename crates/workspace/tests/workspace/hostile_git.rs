@@ -185,7 +185,7 @@ fn replaced(part: &str) {
         assert_honest(&project, &made, &what);
         assert_eq!(project.files_of(&made.commit)["committed.rs"], "100644 committed\n", "{what}");
         let again = workspace.clone();
-        promptly(&what, move || (again.diff().unwrap(), again.forget_gone_refs().unwrap()));
+        promptly(&what, move || (again.diff().unwrap(), again.repair_clone().unwrap()));
         assert_eq!((State::of(&project.root), git_data(&project.root.join(".git"))), before, "{what}");
         fs::remove_dir_all(project.beside("workspaces")).unwrap();
     }

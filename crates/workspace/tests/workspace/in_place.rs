@@ -9,6 +9,7 @@ use towline_workspace::{
     Commit, Consent, Protect, Repository, Workspace, WorkspaceError, discard_verification, verification,
 };
 
+use crate::private_clone::collect_garbage;
 use crate::support::{GOAL, Project, State, expected, files_below, git, names_below, strings, write};
 
 /// A folder without git, and the place of its history.
@@ -256,4 +257,27 @@ fn a_folder_or_a_history_that_is_gone_is_named() {
     ] {
         assert!(error.to_string().contains("the directory is gone"), "{error}");
     }
+}
+
+#[test]
+fn nothing_that_is_kept_of_a_goal_in_place_goes_with_what_the_user_deletes() {
+    let project = Project::new();
+    let before = project.own().keep_before(Consent::WithinBounds).unwrap().base;
+    let workspace = Workspace::in_place(&project.own(), GOAL, &before).unwrap();
+    write(&project.root, "src/lib.rs", "theirs\n");
+    let commit = crate::support::commit_all(&project.root, "theirs");
+    let committed = workspace.candidate(1, &Protect::nothing()).unwrap();
+    assert_eq!(committed.commit, commit);
+    write(&project.root, "staged.rs", "an hour of work\n");
+    git(&project.root, ["add", "-A"]);
+    let replaced = workspace.restore(&[]).unwrap();
+
+    for reference in git(&project.root, ["for-each-ref", "--format=%(refname)", "refs/towline"]).lines() {
+        git(&project.root, ["update-ref", "-d", reference]);
+    }
+    git(&project.root, ["reset", "-q", "--hard", "HEAD~1"]);
+    collect_garbage(&project.root);
+    assert_eq!(project.files_of(&committed.commit)["src/lib.rs"], "100644 theirs\n");
+    assert_eq!(project.files_of(&replaced)["staged.rs"], "100644 an hour of work\n");
+    assert_eq!(project.files_of(&replaced)["src/lib.rs"], "100644 theirs\n");
 }

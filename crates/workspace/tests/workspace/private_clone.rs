@@ -255,7 +255,7 @@ fn refs_whose_objects_the_user_has_deleted_are_removed_and_all_others_stay() {
     git(&project.root, ["branch", "-q", "-D", "short-lived"]);
     collect_garbage(&project.root);
     git_fails(path, ["log", "--all"]);
-    workspace.forget_gone_refs().unwrap();
+    workspace.repair_clone().unwrap();
     assert_eq!(git(path, ["branch", "--format=%(refname:short)"]), format!("main\nmine\n{BRANCH}"));
     git(path, ["log", "--all"]);
     git(path, ["fetch", "-q", "origin"]);
@@ -283,13 +283,13 @@ fn refs_of_the_agent_stay_when_others_are_removed() {
     git(path, ["switch", "-q", "-c", "side"]);
     collect_garbage(path);
     let all = git(path, ["for-each-ref"]);
-    workspace.forget_gone_refs().unwrap();
+    workspace.repair_clone().unwrap();
     assert_eq!(git(path, ["for-each-ref"]), all);
 
     git(&project.root, ["tag", "-d", "experiment"]);
     git(&project.root, ["branch", "-q", "-D", "short-lived"]);
     collect_garbage(&project.root);
-    workspace.forget_gone_refs().unwrap();
+    workspace.repair_clone().unwrap();
     let left: Vec<&str> = all
         .lines()
         .filter(|line| !line.ends_with("refs/tags/experiment") && !line.ends_with("refs/heads/short-lived"))
@@ -338,4 +338,41 @@ fn collecting_garbage_in_the_users_repository_loses_nothing_of_a_goal() {
     let files = git(&project.root, ["ls-tree", "-r", "--name-only", BRANCH]);
     let files: Vec<&str> = files.lines().filter(|name| name.ends_with(".rs")).collect();
     assert_eq!(files, ["base.rs", "more.rs", "src/lib.rs", "tests/a.rs", "tests/b.rs", "work.rs"]);
+}
+
+/// Work that the user had in a commit once, and has given up: its objects are there, and no ref has them.
+fn given_up(root: &Path, name: &str, text: &str) {
+    write(root, name, text);
+    commit_all(root, "given up");
+    git(root, ["reset", "-q", "--hard", "HEAD~1"]);
+}
+
+#[test]
+fn work_that_the_user_once_had_is_stored_before_they_collect_it() {
+    let project = Project::new();
+    given_up(&project.root, "work.rs", "the same\n");
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "the same\n");
+    let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+    collect_garbage(&project.root);
+    assert_eq!(project.files_of(&made.commit)["work.rs"], "100644 the same\n");
+}
+
+#[test]
+fn commits_with_what_the_user_once_had_stay_whole_in_the_clone() {
+    let project = Project::new();
+    given_up(&project.root, "work.rs", "the same\n");
+    let workspace = project.workspace();
+    write(workspace.path(), "work.rs", "the same\n");
+    let commit = commit_all(workspace.path(), "work");
+    assert_eq!(workspace.candidate(1, &Protect::nothing()).unwrap().commit, commit);
+    collect_garbage(&project.root);
+    git_fails(workspace.path(), ["show", "HEAD:work.rs"]);
+    workspace.repair_clone().unwrap();
+    git(workspace.path(), ["fsck"]);
+    write(workspace.path(), "more.rs", "more\n");
+    let commit = commit_all(workspace.path(), "more");
+    let made = workspace.candidate(2, &Protect::nothing()).unwrap();
+    assert_eq!((made.commit, made.warnings), (commit.clone(), Vec::new()));
+    assert_eq!(project.files_of(&commit)["work.rs"], "100644 the same\n");
 }
