@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use towline_core::CheckResult;
-use towline_workspace::{Difference, DifferenceKind, Protect, Verification};
+use towline_workspace::{Difference, DifferenceKind, Protect, Verification, WorkspaceError};
 
 use crate::CheckError;
 use crate::blocking::blocking;
@@ -163,4 +163,10 @@ impl Integrity {
         let evidence = evidence::listed(differences.iter().map(ToString::to_string));
         Some(Finding::not_met(problem).with_evidence(evidence).into_result(INTEGRITY, Duration::ZERO))
     }
+}
+
+/// The failed check for a candidate that cannot be checked out whole.
+pub(crate) fn incomplete(missing: &WorkspaceError) -> CheckResult {
+    let finding = Finding::not_met("a large file of the work is missing".to_owned());
+    finding.with_evidence(missing.to_string()).into_result(INTEGRITY, Duration::ZERO)
 }

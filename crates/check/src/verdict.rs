@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use towline_core::{CheckResult, Goal, Verdict};
 use towline_process::ShimProgram;
-use towline_workspace::{Candidate, Protect, Repository, Verification};
+use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
 
 use crate::blocking::{blocking, stoppable};
 use crate::command::Place;
 use crate::environment::Environment;
-use crate::integrity::{Integrity, Scope};
+use crate::integrity::{self, Integrity, Scope};
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
 use crate::setup::{self, SETUP};
@@ -84,11 +84,16 @@ pub async fn run(
     if stop.has_come().await {
         return Err(CheckError::Stopped);
     }
-    let checkout = Arc::new(run.check_out(&mut stop).await?);
-    let judged = run.judge(&checkout, &mut stop, &mut on_progress).await;
-    // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
-    let _ = blocking(move || Ok(checkout.remove()?)).await;
-    let (checks, mut notes) = judged?;
+    let (checks, mut notes) = match run.check_out(&mut stop).await {
+        Ok(checkout) => run.judge_and_remove(Arc::new(checkout), &mut stop, &mut on_progress).await?,
+        // The work has a pointer to a file that is not a part of it.
+        Err(CheckError::Workspace(missing @ WorkspaceError::LargeFileMissing { .. })) => {
+            let failed = integrity::incomplete(&missing);
+            on_progress(Progress::Finished { result: failed.clone() });
+            (vec![failed], Vec::new())
+        }
+        Err(error) => return Err(error),
+    };
     notes.extend(run.environment.note_on(&checks));
     if checks.iter().any(|check| !check.met) {
         notes.extend(run.ignored_note());
@@ -133,6 +138,18 @@ impl CheckRun<'_> {
             Ok(towline_workspace::verification(&repository, &path, &commit, &copy, from)?)
         })
         .await
+    }
+
+    async fn judge_and_remove<F: Future<Output = ()>>(
+        &self,
+        checkout: Arc<Verification>,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<(Vec<CheckResult>, Vec<String>), CheckError> {
+        let judged = self.judge(&checkout, stop, on_progress).await;
+        // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
+        let _ = blocking(move || Ok(checkout.remove()?)).await;
+        judged
     }
 
     async fn judge<F: Future<Output = ()>>(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{Bench, check, result, timeless};
 use towline_check::{CheckError, EVIDENCE_BYTES, Progress};
 use towline_core::{CheckKind, CheckResult};
+use towline_testkit::scratch::Project;
 
 #[tokio::test]
 async fn every_check_runs_and_the_verdict_names_the_candidate() {
@@ -231,6 +232,25 @@ async fn commands_get_the_environment_without_what_is_towlines_own() {
 async fn a_check_that_reads_gets_the_end_of_input() {
     let bench = Bench::new(&[]).with_checks(&["cat; echo read"]);
     assert_eq!(bench.results().await, [result("1", 0, "read\n")]);
+}
+
+#[tokio::test]
+async fn a_pointer_to_a_large_file_that_is_nowhere_makes_the_verdict_red() {
+    let project = Project::new();
+    for (key, value) in [("process", "git-lfs filter-process"), ("required", "true")] {
+        project.git(["config", &format!("filter.lfs.{key}"), value]);
+    }
+    project.write(".gitattributes", "*.bin filter=lfs -text\n");
+    project.commit("attributes");
+    let bench = Bench::on(project).with_checks(&["true"]);
+    assert!(bench.verdict().await.met());
+    let id = "07".repeat(32);
+    bench.work("new.bin", &format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 12\n"));
+    let results = bench.results().await;
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert_eq!((results[0].name.as_str(), results[0].met), ("integrity", false));
+    assert!(results[0].evidence.contains("new.bin") && results[0].evidence.contains(&id), "{results:?}");
+    bench.assert_no_checkout();
 }
 
 #[tokio::test]

@@ -251,7 +251,7 @@ fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Resu
 fn beginning(context: &Context, run: &Run, named: &str) -> Result<Beginning, Failure> {
     let repository = Repository::discover(&context.directory)?;
     let base = base(&repository, run, named)?;
-    let git = repository.git_settings()?;
+    let git = repository.git_settings(&base)?;
     let repository = repository.root().display().to_string();
     Ok(Beginning { repository, mode: WorkspaceMode::Clone, base, git })
 }

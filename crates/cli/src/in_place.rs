@@ -61,7 +61,7 @@ pub(crate) async fn begin(
         refuse_committed(checks)?;
     }
     let git = match &repository {
-        Some(repository) => repository.git_settings()?,
+        Some(repository) => repository.git_settings(&repository.resolve("HEAD")?)?,
         None => Repository::folder_settings(&folder)?,
     };
     let kept = keep(context, run, goal, repository.as_ref(), &folder, &git)?;

@@ -55,7 +55,7 @@ pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceEr
 pub(crate) fn settings_of(users: &Repository, goal: &Goal) -> Result<GitSettings, WorkspaceError> {
     match &goal.workspace.git {
         Some(settings) => Ok(settings.clone()),
-        None => users.git_settings(),
+        None => users.git_settings(&goal.workspace.base),
     }
 }
 

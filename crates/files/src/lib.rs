@@ -107,17 +107,6 @@ pub fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Copies a regular file with its permissions, in the place of whatever has the name `to`: whole or not at all, after a power
-/// cut too.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = open(from)?;
-    place(to, |file| {
-        io::copy(&mut source, file)?;
-        file.set_permissions(source.metadata()?.permissions())?;
-        file.sync_all()
-    })
-}
-
 fn place(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let draft = draft_of(path);
     let written = create_new(&draft).and_then(|mut file| write(&mut file));
@@ -234,23 +223,6 @@ mod tests {
             assert_eq!(read(path, 10).unwrap(), b"ours");
         }
         assert_eq!(fs::read(&target).unwrap(), b"the user's");
-    }
-
-    #[test]
-    fn a_copy_is_whole_and_takes_the_place_of_what_was_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let [from, to, link] = ["from", "to", "link"].map(|name| dir.path().join(name));
-        fs::write(&from, "whole").unwrap();
-        fs::set_permissions(&from, fs::Permissions::from_mode(0o444)).unwrap();
-        fs::write(&to, "cut").unwrap();
-        copy(&from, &to).unwrap();
-        assert_eq!(fs::read(&to).unwrap(), b"whole");
-        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o444);
-        symlink(&from, &link).unwrap();
-        copy(&link, &to).unwrap_err();
-        copy(&from, dir.path()).unwrap_err();
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "a draft is left");
-        assert_eq!(fs::read(&to).unwrap(), b"whole");
     }
 
     #[test]

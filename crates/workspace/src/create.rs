@@ -107,10 +107,11 @@ impl Maker<'_> {
             let written = self.own.check_out(base, &self.path, &self.own.index());
             (finish(lent), written)
         });
-        written?;
+        let large_files = written?;
         let on = On::Branch(branch, base);
         let borrowed = vec![self.users.objects()];
         lent?.write(&self.path.join(".git"), &on, borrowed, settings, &self.own.index())?;
+        self.own.lend_large_files(&large_files, &self.path.join(".git/lfs"))?;
         clone_report::remember(&self.own, &self.path.join(".git"))?;
         self.refuse_unignored()?;
         let warnings = self.files.carry_out(&self.path)?;

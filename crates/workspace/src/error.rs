@@ -140,6 +140,19 @@ pub enum WorkspaceError {
         /// The repository's working tree.
         root: PathBuf,
     },
+    /// A commit has a pointer of git-lfs, and the file that it stands for is nowhere.
+    #[error(
+        "the large file {path} is missing: git-lfs has no object {id} ({size} bytes); run `git lfs fetch`, or commit \
+         the file itself"
+    )]
+    LargeFileMissing {
+        /// The file.
+        path: String,
+        /// Its SHA-256, as the pointer says.
+        id: String,
+        /// Its size, as the pointer says.
+        size: u64,
+    },
     /// A FIFO, a socket or a device is where git reads a file.
     #[error("{} is not a regular file, and git would wait for it; remove it", path.display())]
     SpecialFile {

@@ -287,8 +287,15 @@ pub fn find_git() {
 
 /// A list of directories as git reads it from the environment.
 fn alternates_variable(directories: &[PathBuf]) -> OsString {
-    let quoted: Vec<Vec<u8>> = directories.iter().map(|directory| quoted_path(directory)).collect();
+    let quoted: Vec<Vec<u8>> = directories.iter().map(|directory| borrowed_path(directory)).collect();
     OsString::from_vec(quoted.join(&b':'))
+}
+
+/// A directory with objects as git reads it in lists of such. The slash at its end means nothing to git. Without it, git-lfs
+/// would find the store of large files beside the directory and make hard links to its files, through which the owner's files
+/// can be changed.
+pub(crate) fn borrowed_path(objects: &Path) -> Vec<u8> {
+    quoted_path(&objects.join(""))
 }
 
 /// A path as git reads it in lists: between quotation marks when something in it would end or hide it.

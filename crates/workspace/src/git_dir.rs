@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
-use crate::git::quoted_path;
+use crate::git::borrowed_path;
 use crate::settings::as_file;
 
 /// The most that the list of borrowed objects of a clone may hold.
@@ -64,7 +64,7 @@ impl GitDir {
         for below in ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"] {
             make_directory(&directory.join(below))?;
         }
-        let mut borrowed = self.borrowed.iter().map(|objects| quoted_path(objects)).collect::<Vec<_>>();
+        let mut borrowed = self.borrowed.iter().map(|objects| borrowed_path(objects)).collect::<Vec<_>>();
         borrowed.push(Vec::new());
         put(
             directory,
@@ -91,7 +91,8 @@ impl GitDir {
         if self.format == ObjectFormat::Sha256 {
             settings.push(("extensions.objectformat".to_owned(), "sha256".to_owned()));
         }
-        settings.extend(self.config.iter().cloned());
+        // Git-lfs stores its files beside our objects, never where the user's are.
+        settings.extend(self.config.iter().filter(|(name, _)| name != "lfs.storage").cloned());
         as_file(&settings)
     }
 }

@@ -71,7 +71,7 @@ impl Repository {
         let objects = self.git().command("rev-list").args(list).run()?;
         let name = self.objects().join("pack/pack");
         self.git().command("pack-objects").arg("--quiet").arg(name).input(objects).run()?;
-        Ok(())
+        self.lend_large_files(&self.pointers(commit)?, &self.large_files())
     }
 
     /// The commit that an agent's own commits are on top of. A base that was made of changes which were in no commit is in

@@ -26,6 +26,7 @@ mod guard;
 mod hints;
 mod in_place;
 mod in_use;
+mod large_files;
 mod legacy;
 mod legacy_modules;
 mod marks;

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use towline_core::{Commit, GitSettings};
 
 use crate::git_dir::{GitDir, ObjectFormat};
+use crate::large_files::{Pointers, is_pointer_on_disk};
 use crate::paths::{remove_tree, settle};
 use crate::repository::Owner;
+use crate::settings::for_own;
 use crate::{Repository, WorkspaceError, walk};
 
 /// The branch of a repository of our own. It is never checked out anywhere.
@@ -41,7 +43,7 @@ impl Repository {
         let contents = GitDir {
             head: format!("ref: {OWN_BRANCH}"),
             format: ObjectFormat::of_id(base.as_str()),
-            config: settings.config.clone(),
+            config: for_own(settings),
             borrowed: vec![self.objects()],
             shallow: self.shallow()?,
             excludes: settings.excludes.clone(),
@@ -111,17 +113,29 @@ impl Repository {
         self.git_dir().join("index")
     }
 
-    /// Writes the files of a commit to a directory, as the only entries of the index.
+    /// Writes the files of a commit to a directory, as the only entries of the index. Gives the large files among them.
     pub(crate) fn check_out(
         &self,
         commit: &Commit,
         directory: &Path,
         index: &Path,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<Pointers, WorkspaceError> {
         forget_index(index)?;
+        let pointers = self.pointers(commit)?;
+        self.lend_large_files(&pointers, &self.large_files())?;
         let git = self.git().with_work_tree(directory).with_index(index);
-        git.command("read-tree").args(["--reset", "-u", commit.as_str()]).run()?;
-        Ok(())
+        let written = git.command("read-tree").args(["--reset", "-u", commit.as_str()]).run();
+        let unfilled = match written {
+            Ok(_) => self.unfilled(commit, &pointers, |path, _| is_pointer_on_disk(directory, path))?,
+            Err(WorkspaceError::Git { .. }) => {
+                self.unfilled(commit, &pointers, |_, file| self.lacks(file))?
+            }
+            Err(_) => None,
+        };
+        match unfilled {
+            Some(missing) => Err(missing),
+            None => written.map(|_| pointers),
+        }
     }
 
     /// Makes the files of a commit the only entries of the index. Nothing is known about the files on disk.
@@ -146,7 +160,7 @@ const LONGEST_SHALLOW: u64 = 16 * 1024 * 1024;
 fn for_folder(settings: &GitSettings) -> GitDir {
     GitDir {
         head: format!("ref: {OWN_BRANCH}"),
-        config: settings.config.clone(),
+        config: for_own(settings),
         excludes: settings.excludes.clone(),
         attributes: settings.attributes.clone(),
         ..GitDir::default()

@@ -11,8 +11,8 @@ use crate::section::Section;
 use crate::{WorkspaceError, section};
 
 /// Files that decide how work is judged, at any depth: Towline reads the `towline.toml` that is nearest to where it is
-/// started, and git reads every `.gitattributes`.
-const ALWAYS: [&str; 2] = ["towline.toml", ".gitattributes"];
+/// started, git reads every `.gitattributes`, and git-lfs the `.lfsconfig` at the top.
+const ALWAYS: [&str; 3] = ["towline.toml", ".gitattributes", ".lfsconfig"];
 
 /// A set of paths, relative to the repository's root: those that are protected, or that are to stay untouched.
 #[derive(Debug, Clone)]
@@ -241,9 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_protects_its_patterns_without_the_lifted_ones_and_two_files_always() {
-        let paths =
-            ["tests/a.rs", "tests/b.rs", "src/a.rs", "towline.toml", "web/towline.toml", "a/.gitattributes"];
+    fn a_goal_protects_its_patterns_without_the_lifted_ones_and_three_files_always() {
+        let paths = [
+            "tests/a.rs",
+            "tests/b.rs",
+            "src/a.rs",
+            "towline.toml",
+            "web/towline.toml",
+            "a/.gitattributes",
+            ".lfsconfig",
+        ];
         let of = |protect: &[&str], unprotect: &[&str]| {
             among(&Protect::of(&strings(protect), &strings(unprotect)).unwrap(), &paths)
         };
@@ -257,9 +264,14 @@ mod tests {
 
     #[test]
     fn what_is_always_protected_cannot_be_lifted() {
-        for path in
-            ["towline.toml", "./towline.toml", ".gitattributes", "web/.gitattributes", "**/.gitattributes"]
-        {
+        for path in [
+            "towline.toml",
+            "./towline.toml",
+            ".gitattributes",
+            "web/.gitattributes",
+            "**/.gitattributes",
+            ".lfsconfig",
+        ] {
             match Protect::of(&[], &strings(&["tests", path])) {
                 Err(WorkspaceError::AlwaysProtected { path: named }) => assert_eq!(named, path),
                 other => panic!("{path:?} gave {other:?}"),

@@ -1,7 +1,6 @@
 //! Bringing commits of a goal into the user's repository: its refs under `refs/towline/`, and its branch.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use towline_core::Commit;
@@ -22,7 +21,7 @@ impl Repository {
     pub fn publish(&self, commit: &Commit, reference: &str) -> Result<(), WorkspaceError> {
         let Some(users) = self.lender() else { return self.keep(reference, commit) };
         // First, so that the commit is never there without them.
-        share_large_files(&self.git_dir().join("lfs/objects"), &users.common_dir().join("lfs/objects"))?;
+        self.share_large_files(&self.pointers(commit)?)?;
         if users.is_whole(commit)? {
             return users.keep(reference, commit);
         }
@@ -113,31 +112,4 @@ impl Repository {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Copies large files that are not in the repository itself to where the user's git looks for them.
-fn share_large_files(from: &Path, to: &Path) -> Result<(), WorkspaceError> {
-    let entries = match fs::read_dir(from) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(WorkspaceError::io("read", from)(error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(WorkspaceError::io("read", from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(WorkspaceError::io("look at", &source))?;
-        if kind.is_dir() {
-            share_large_files(&source, &target)?;
-        } else if kind.is_file() && !is_whole_copy(&source, &target) {
-            fs::create_dir_all(to).map_err(WorkspaceError::io("create", to))?;
-            towline_files::copy(&source, &target).map_err(WorkspaceError::io("copy", &source))?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether a large file is there. Its name is the hash of its content, so that only one that was cut off has another size.
-fn is_whole_copy(source: &Path, target: &Path) -> bool {
-    let size = |path: &Path| fs::metadata(path).ok().map(|about| about.len());
-    size(target).is_some_and(|length| size(source) == Some(length))
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use towline_core::GitSettings;
+use towline_core::{Commit, GitSettings};
 
 use crate::git::{Git, records};
 use crate::{Repository, WorkspaceError};
@@ -30,6 +30,14 @@ const FILES: [&str; 13] = [
     "core.symlinks",
 ];
 
+/// What git-lfs would read from the file `.lfsconfig` in a tree. It counts as the base has it, like attributes.
+const IN_LFSCONFIG: [&str; 3] = ["lfs.fetchinclude", "lfs.fetchexclude", "lfs.url"];
+
+/// Settings of git-lfs that a repository of our own always has, so that no `.lfsconfig` counts there: those before a goal's own
+/// settings, and those over them.
+const OWN_LFS_DEFAULTS: [(&str, &str); 2] = [("lfs.fetchinclude", ""), ("lfs.fetchexclude", "")];
+const OWN_LFS_SETTINGS: [(&str, &str); 1] = [("lfs.skipdownloaderrors", "false")];
+
 /// Sections that say who commits and how commits are written, for the agent's own commits.
 const IDENTITY: [&str; 4] = ["user.", "author.", "committer.", "i18n."];
 
@@ -52,14 +60,27 @@ pub(crate) struct Configuration(Vec<(String, String)>);
 impl Configuration {
     /// Everything that holds in this place.
     pub(crate) fn of(git: &Git) -> Result<Self, WorkspaceError> {
-        let listing = git.command("config").args(["--list", "-z"]).run()?;
+        Ok(Self::read(&git.command("config").args(["--list", "-z"]).run()?))
+    }
+
+    /// What a file of a commit says; nothing if it is not there or not a configuration.
+    fn of_file(git: &Git, commit: &Commit, path: &str) -> Result<Self, WorkspaceError> {
+        let file = format!("--blob={commit}:{path}");
+        match git.command("config").args([&file, "--list", "-z"]).run() {
+            Ok(listing) => Ok(Self::read(&listing)),
+            Err(WorkspaceError::Git { .. }) => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(listing: &[u8]) -> Self {
         let entry = |record: &[u8]| {
             let text = String::from_utf8_lossy(record);
             // A name without a value means that it is true.
             let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
             (name.to_owned(), value.to_owned())
         };
-        Ok(Self(records(&listing).map(entry).collect()))
+        Self(records(listing).map(entry).collect())
     }
 
     /// The value that counts: the last one.
@@ -229,10 +250,14 @@ impl Place<'_> {
 }
 
 impl Repository {
-    /// What decides how git reads and writes files here, to be frozen with a goal.
-    pub fn git_settings(&self) -> Result<GitSettings, WorkspaceError> {
+    /// What decides how git reads and writes files here, to be frozen with a goal that begins at `base`.
+    pub fn git_settings(&self, base: &Commit) -> Result<GitSettings, WorkspaceError> {
         let configuration = Configuration::of(&self.git())?;
-        Ok(self.frozen(&configuration))
+        let in_tree = Configuration::of_file(&self.plain_git(), base, ".lfsconfig")?;
+        let mut settings = self.frozen(&configuration);
+        let is_set = |name: &str| configuration.get(name).is_some();
+        settings.config.extend(in_tree.effective(|name| IN_LFSCONFIG.contains(&name) && !is_set(name)));
+        Ok(settings)
     }
 
     pub(crate) fn frozen(&self, configuration: &Configuration) -> GitSettings {
@@ -253,6 +278,36 @@ impl Repository {
             sparse: sparse.then(|| patterns(self.git_dir())),
         }
     }
+}
+
+/// The settings of a repository of our own. The last value of a name counts.
+pub(crate) fn for_own(settings: &GitSettings) -> Vec<(String, String)> {
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let defaults = OWN_LFS_DEFAULTS.map(owned).into_iter();
+    defaults.chain(settings.config.iter().cloned()).chain(OWN_LFS_SETTINGS.map(owned)).collect()
+}
+
+/// The value of a frozen setting.
+pub(crate) fn value_of<'a>(settings: &'a GitSettings, name: &str) -> Option<&'a str> {
+    settings.config.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// A command that converts files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filter<'a> {
+    /// The name by which attributes choose it.
+    pub(crate) name: &'a str,
+    /// `clean`, `smudge` or `process`.
+    pub(crate) key: &'a str,
+    pub(crate) command: &'a str,
+}
+
+/// The commands of all filters.
+pub(crate) fn filters(settings: &GitSettings) -> impl Iterator<Item = Filter<'_>> {
+    settings.config.iter().filter_map(|(setting, command)| {
+        let (name, key) = setting.strip_prefix("filter.")?.rsplit_once('.')?;
+        ["clean", "smudge", "process"].contains(&key).then_some(Filter { name, key, command })
+    })
 }
 
 /// The rules in the user's own file, by its setting or at its usual place, and then those of the repository.

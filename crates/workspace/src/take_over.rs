@@ -6,6 +6,7 @@ use std::path::Path;
 
 use towline_core::Commit;
 
+use crate::git::{borrowed_path, quoted_path};
 use crate::git_dir::{ObjectFormat, alternates_of};
 use crate::paths::remove_tree;
 use crate::stored::first_missing;
@@ -101,9 +102,11 @@ impl Repository {
     /// Whether git can read the object directory of a clone without waiting, and finds nothing there but the clone's own
     /// objects and those that were lent to it.
     pub(crate) fn may_borrow(&self, objects: &Path) -> Result<bool, WorkspaceError> {
+        let Some(lent) = self.lender().map(Self::objects) else { return Ok(false) };
+        // Clones of earlier versions have no slash at the end of the path.
+        let lines = [borrowed_path(&lent), quoted_path(&lent)];
         let list = alternates_of(objects).ok().flatten();
-        let lent = self.lender().map(|users| crate::git::quoted_path(&users.objects()));
-        let as_lent = list.is_some_and(|list| lent.is_some_and(|lent| list.trim_ascii_end() == lent));
+        let as_lent = list.is_some_and(|list| lines.iter().any(|line| list.trim_ascii_end() == line));
         Ok(as_lent && !walk::holds_special(objects)?)
     }
 }

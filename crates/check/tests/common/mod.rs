@@ -34,13 +34,19 @@ pub(crate) struct Bench {
 impl Bench {
     /// A workspace of a project with these files committed.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        let (home, project) = (Home::new(), Project::new());
+        let project = Project::new();
         for (path, text) in files {
             project.write(path, text);
         }
         if !files.is_empty() {
             project.commit("files");
         }
+        Self::on(project)
+    }
+
+    /// A workspace of a project as it is.
+    pub(crate) fn on(project: Project) -> Self {
+        let home = Home::new();
         let users = Repository::discover(project.path()).unwrap();
         let goal = goal(&users);
         let plan = WorkspacePlan {
@@ -50,7 +56,7 @@ impl Bench {
             own: home.towline().join("workspaces/goal.git"),
             base: goal.workspace.base.clone(),
             copy: Vec::new(),
-            settings: users.git_settings().unwrap(),
+            settings: users.git_settings(&goal.workspace.base).unwrap(),
         };
         let workspace = towline_workspace::create(&users, &plan).unwrap();
         let repository = users.own(&plan.own, &plan.base, &plan.settings).unwrap();

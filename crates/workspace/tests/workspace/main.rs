@@ -14,6 +14,7 @@ mod hostile_git;
 mod hostile_objects;
 mod in_place;
 mod kinds;
+mod large_files;
 mod merge;
 mod nested;
 mod private_clone;

@@ -80,7 +80,7 @@ impl Project {
             own: self.beside("workspaces/fix.git"),
             base: self.head(),
             copy: Vec::new(),
-            settings: self.repository().git_settings().unwrap(),
+            settings: self.repository().git_settings(&self.head()).unwrap(),
         }
     }
 

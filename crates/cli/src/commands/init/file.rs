@@ -95,8 +95,8 @@ fn protect_part(plan: &Plan) -> String {
     format!(
         "\
 # Whatever an agent does to these, they are judged and merged as they were: it cannot pass by changing a test or what runs it.
-# Of a file with a `#`, only that section is protected: a change of it fails the check `protected`. `towline.toml` and every
-# `.gitattributes` are always protected. A goal that is to write tests lifts a path: towline run --unprotect \"tests/**\"
+# Of a file with a `#`, only that section is protected: a change of it fails the check `protected`. `towline.toml`, every
+# `.gitattributes` and every `.lfsconfig` are always protected. A goal that is to write tests lifts a path: towline run --unprotect \"tests/**\"
 [protect]
 paths = {paths}
 "
