@@ -252,6 +252,7 @@ fn beginning(context: &Context, run: &Run, named: &str) -> Result<Beginning, Fai
     let repository = Repository::discover(&context.directory)?;
     let base = base(&repository, run, named)?;
     let git = repository.git_settings(&base)?;
+    repository.refuse_filters_inside(&base, &git)?;
     let repository = repository.root().display().to_string();
     Ok(Beginning { repository, mode: WorkspaceMode::Clone, base, git })
 }

@@ -90,7 +90,11 @@ fn keep(
         Some(repository) => repository.resolve("HEAD").and_then(|head| repository.own(&history, &head, git)),
         None => Repository::create_own(folder, &history, git),
     };
-    let kept = own.and_then(|own| own.keep_before(consent(run)));
+    let kept = own.and_then(|own| {
+        let kept = own.keep_before(consent(run))?;
+        own.refuse_filters_inside(&kept.base, git)?;
+        Ok(kept)
+    });
     kept.map_err(|error| {
         // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
         let _ = home.remove(&history);

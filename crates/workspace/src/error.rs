@@ -153,6 +153,20 @@ pub enum WorkspaceError {
         /// Its size, as the pointer says.
         size: u64,
     },
+    /// A filter runs a program that is a part of the repository, which an agent can change.
+    #[error(
+        "the filter `{setting} = {command}` of your git configuration runs `{word}`, which is inside the repository: an \
+         agent could change it, and with it what your files are; install the program outside the repository, and name it by \
+         its command name or its absolute path"
+    )]
+    FilterInside {
+        /// The setting that names the command, like `filter.strip.smudge`.
+        setting: String,
+        /// The command.
+        command: String,
+        /// What in it leads into the repository.
+        word: String,
+    },
     /// A FIFO, a socket or a device is where git reads a file.
     #[error("{} is not a regular file, and git would wait for it; remove it", path.display())]
     SpecialFile {

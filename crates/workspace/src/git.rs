@@ -9,7 +9,7 @@
 mod command;
 mod waiting;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -244,6 +244,9 @@ impl Git {
         };
         if self.acts_for != ActsFor::User {
             program.envs(IDENTITY_VARIABLES.into_iter().zip(OUR_IDENTITY));
+            program.envs(search_path().map(|path| ("PATH", path)));
+            // A filter like `python3 -m nbstripout` would take the module from the directory that git is in.
+            program.env("PYTHONSAFEPATH", "1");
         }
         if self.acts_for == ActsFor::TowlineAlone {
             program.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_ATTR_NOSYSTEM", "1");
@@ -272,12 +275,23 @@ impl Git {
 fn git_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = std::env::split_paths(&path).filter(|place| place.is_absolute());
-        let found = places.map(|place| place.join("git")).find(|program| program.is_file());
+        let path = search_path().unwrap_or_default();
+        let found = std::env::split_paths(&path).map(|place| place.join("git")).find(|git| git.is_file());
         // With none, the system says so when it is started.
         found.unwrap_or_else(|| PathBuf::from("git"))
     })
+}
+
+/// Where programs are looked for.
+fn search_path() -> Option<OsString> {
+    std::env::var_os("PATH").map(|path| absolute_places(&path))
+}
+
+/// A search path without places that depend on the directory that git is in: a filter would come from the agent's files.
+fn absolute_places(path: &OsStr) -> OsString {
+    let places = std::env::split_paths(path).filter(|place| place.is_absolute());
+    // Only a name with a colon in it could not be joined, and none of these has one.
+    std::env::join_paths(places).unwrap_or_default()
 }
 
 /// Looks the git program up now, before anybody else's program runs.
@@ -348,6 +362,12 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_absolute_places_alone() {
+        let path = absolute_places(OsStr::new(".:/usr/bin::bin:/opt/a b:./x"));
+        assert_eq!(path, OsStr::new("/usr/bin:/opt/a b"));
     }
 
     #[test]

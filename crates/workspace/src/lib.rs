@@ -20,6 +20,7 @@ mod diff;
 mod embedded;
 mod error;
 mod file_at;
+mod filters;
 mod git;
 mod git_dir;
 mod guard;

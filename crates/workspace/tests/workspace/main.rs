@@ -9,6 +9,7 @@ mod create;
 mod diff;
 mod dirty;
 mod environment;
+mod filters;
 mod hostile_files;
 mod hostile_git;
 mod hostile_objects;
