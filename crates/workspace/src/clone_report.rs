@@ -42,7 +42,8 @@ impl Workspace {
         if before(CONFIG).is_some_and(|config| now("config").as_ref() != Some(&config)) {
             changes.push("its git configuration".to_owned());
         }
-        let hooks = hooks(&git_dir.join("hooks"));
+        let mut hooks = hooks(&git_dir.join("hooks"));
+        hooks.retain(|hook| !self.is_users_hook(&git_dir, hook));
         if !hooks.is_empty() {
             changes.push(format!("hooks ({})", listed(&hooks, NAMED)));
         }
@@ -53,6 +54,13 @@ impl Workspace {
             }
         }
         changes
+    }
+
+    /// Whether the user's repository has the same hook. Git-lfs installs its hooks in every repository that it is used in.
+    fn is_users_hook(&self, git_dir: &Path, name: &str) -> bool {
+        let hook = |git_dir: &Path| towline_files::read(&git_dir.join("hooks").join(name), LONGEST).ok();
+        let users = self.repository().lender().and_then(|users| hook(users.common_dir()));
+        users.is_some() && users == hook(git_dir)
     }
 
     /// Branches and tags that were added, moved or deleted.

@@ -226,3 +226,19 @@ fn work_in_place_is_restored_when_the_users_store_is_gone() {
     workspace.restore(&[]).unwrap();
     assert_eq!(files_below(&project.root), files);
 }
+
+#[test]
+fn hooks_that_the_users_repository_has_as_well_are_not_reported() {
+    let project = project();
+    with_file(&project);
+    let workspace = project.workspace();
+    for hooks in [project.root.join(".git/hooks"), workspace.path().join(".git/hooks")] {
+        write(&hooks, "pre-push", "#!/bin/sh\ngit lfs pre-push \"$@\"\n");
+        write(&hooks, "post-merge", &format!("#!/bin/sh\necho {}\n", hooks.display()));
+    }
+    write(&workspace.path().join(".git/hooks"), "post-commit", "#!/bin/sh\n");
+    let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+    let expected =
+        "the agent changed in its clone, without effect elsewhere: hooks (post-commit, post-merge)";
+    assert_eq!(made.warnings, [expected]);
+}
