@@ -22,6 +22,7 @@ mod checkout;
 mod git_data;
 mod hidden_changes;
 mod in_place;
+mod large_files;
 mod later_commands;
 mod processes;
 mod product_code;
@@ -38,6 +39,7 @@ mod state_files;
 pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
     [
         checkout::TRICKS,
+        large_files::TRICKS,
         git_data::TRICKS,
         shared_repository::TRICKS,
         results::TRICKS,
