@@ -126,10 +126,10 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Entry, Mode};
+    use crate::tree::{Mode, TrackedFile};
 
     fn found(command: &str) -> Option<String> {
-        let entry = || Entry { mode: Mode::File, id: String::new() };
+        let entry = || TrackedFile { mode: Mode::File, id: String::new() };
         let paths = ["clean.py", "clean", "sed", "tools/x"];
         let files: Files = paths.into_iter().map(|path| (path.as_bytes().to_vec(), entry())).collect();
         words(command).into_iter().find(|word| leads_inside(word, &files, Path::new("/project")))
