@@ -1,15 +1,16 @@
 //! Files in places that others can write to: the state directory, a workspace, git's data.
 //!
-//! An agent runs as the same user, so it can put a FIFO, a device or a symlink where a file is expected. These functions open
-//! regular files only, never follow a symlink in the last part of a path, never wait for a writer, and read no more than the
-//! caller allows. They know nothing of what is in the files.
+//! An agent runs as the same user, so it can put a FIFO, a device, a symlink or a hard link to another file where a file is
+//! expected. These functions open regular files only, never follow a symlink in the last part of a path, never wait for a writer,
+//! write to no file that has another name as well, and read no more than the caller allows. They know nothing of what is in the
+//! files.
 
 mod lock;
 mod tree;
 
-use std::fs::{self, DirBuilder, File, FileType};
+use std::fs::{self, DirBuilder, File, FileType, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,12 +72,13 @@ pub fn read_if_present(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 /// Opens a regular file to append to, or to lock. A missing one is created for its owner alone.
 pub fn append(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | CAREFULLY;
-    regular(path, rustix::fs::open(path, flags, PRIVATE))
+    with_one_name(regular(path, rustix::fs::open(path, flags, PRIVATE))?)
 }
 
 /// Opens a regular file that is there, to read and to append to.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    regular(path, rustix::fs::open(path, OFlags::RDWR | OFlags::APPEND | CAREFULLY, Mode::empty()))
+    let flags = OFlags::RDWR | OFlags::APPEND | CAREFULLY;
+    with_one_name(regular(path, rustix::fs::open(path, flags, Mode::empty()))?)
 }
 
 /// Creates a file for its owner alone. Anything that has its name already, a symlink included, is an error.
@@ -85,10 +87,10 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, PRIVATE)?))
 }
 
-/// Fails when something else than a regular file has this name. Opens nothing.
+/// Fails when something else than a regular file has this name, or when the file has another name as well. Opens nothing.
 pub fn must_be_regular_or_absent(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(about) if about.is_file() => Ok(()),
+        Ok(about) if about.is_file() => must_have_one_name(&about),
         Ok(about) => Err(wrong_kind(about.file_type(), "a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -146,6 +148,21 @@ fn regular(path: &Path, opened: rustix::io::Result<std::os::fd::OwnedFd>) -> io:
             }
             _ => Err(error.into()),
         },
+    }
+}
+
+fn with_one_name(file: File) -> io::Result<File> {
+    must_have_one_name(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// What is written to a file with two names is written to both.
+fn must_have_one_name(about: &Metadata) -> io::Result<()> {
+    match about.nlink() {
+        0 | 1 => Ok(()),
+        names => Err(io::Error::other(format!(
+            "it is a file with {names} names (hard links), and writing to it would change it under all of them; remove the others and try again"
+        ))),
     }
 }
 
@@ -223,6 +240,24 @@ mod tests {
             assert_eq!(read(path, 10).unwrap(), b"ours");
         }
         assert_eq!(fs::read(&target).unwrap(), b"the user's");
+    }
+
+    #[test]
+    fn a_file_with_another_name_is_read_and_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let [users, ours] = ["users", "ours"].map(|name| dir.path().join(name));
+        fs::write(&users, "the user's").unwrap();
+        fs::hard_link(&users, &ours).unwrap();
+        for refused in
+            [append(&ours).map(drop), open_to_append(&ours).map(drop), must_be_regular_or_absent(&ours)]
+        {
+            let expected = "it is a file with 2 names (hard links), and writing to it would change it under all of them; remove the others and try again";
+            assert_eq!(refused.unwrap_err().to_string(), expected);
+        }
+        assert_eq!(read(&ours, 10).unwrap(), b"the user's");
+        replace(&ours, b"ours").unwrap();
+        append(&ours).unwrap();
+        assert_eq!(fs::read(&users).unwrap(), b"the user's");
     }
 
     #[test]

@@ -131,6 +131,19 @@ fn what_is_in_the_place_of_a_database_file_is_refused_by_name_and_left_as_it_is(
 }
 
 #[test]
+fn a_database_of_the_users_under_our_name_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new();
+    let [users, ours] = ["mine.sqlite", "towline.db"].map(|name| scratch.0.path().join(name));
+    let mine = rusqlite::Connection::open(&users).expect("a database");
+    mine.execute_batch("CREATE TABLE mine(x); INSERT INTO mine VALUES (1);").expect("written");
+    drop(mine);
+    let before = fs::read(&users).expect("the file");
+    fs::hard_link(&users, &ours).expect("a hard link");
+    assert_refused(&ours, "it is a file with 2 names (hard links)");
+    assert_eq!(fs::read(&users).expect("the file"), before);
+}
+
+#[test]
 fn a_state_directory_behind_a_symlink_can_be_used() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.0.path().join("real")).expect("a directory");
