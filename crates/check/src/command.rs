@@ -24,6 +24,8 @@ use crate::{CheckError, evidence};
 /// Between SIGINT to the command, SIGTERM to its tree, and SIGKILL.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 const TERM_GRACE: Duration = Duration::from_secs(2);
+/// How long the end of a command may take once it was asked for: these two, and some time for a busy machine.
+const END_PATIENCE: Duration = Duration::from_secs(20);
 /// How long processes that outlive the command may go on printing.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long after the timeout the shim ends the command by itself, when nobody is left to tell it.
@@ -160,8 +162,8 @@ async fn give(shim: &Shim, input: &[u8]) {
     let _ = shim.close_stdin().await;
 }
 
-/// Waits for the end, and brings it about when it is time. The wait for the end itself has no limit: the supervisor goes
-/// on killing, and to say that nothing is left while something is would be worse than to wait.
+/// Waits for the end, and brings it about when it is time. A supervisor that does not come to an end is ended from outside. What
+/// may be left after that is an error: to say that nothing is left would be worse.
 async fn follow<F: Future<Output = ()>>(
     shim: &mut Shim,
     timeout: Duration,
@@ -174,7 +176,14 @@ async fn follow<F: Future<Output = ()>>(
     };
     // Whether that worked shows in the wait.
     let _ = shim.stop().await;
-    match ended(shim).await {
+    let end = match tokio::time::timeout(END_PATIENCE, ended(shim)).await {
+        Ok(end) => end,
+        Err(_) => {
+            shim.end().await?;
+            ended(shim).await
+        }
+    };
+    match end {
         Ok(_) | Err(ProcessError::Lost { .. }) if stopped => Err(CheckError::Stopped),
         Ok(record) => Ok(Outcome::Reported(Box::new(record))),
         Err(ProcessError::Lost { .. }) => Ok(Outcome::TimedOut),

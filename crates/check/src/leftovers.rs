@@ -7,13 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::time::timeout;
 use towline_process::{Notice, ProcessError};
 
 use crate::CheckError;
 use crate::blocking::blocking;
 use crate::run_logs::is_run;
 
-/// How long a supervisor that does not do it itself may take to be gone.
+/// How long the end of a run may take, by its supervisor and then without it.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends and removes all earlier runs below `log_dir`. All of them are ended before the first is removed: nothing of an
@@ -53,10 +54,10 @@ async fn end(dir: &Path) -> Result<(), CheckError> {
     if !dir.join("launch.json").exists() {
         return Ok(());
     }
-    match end_by_request(dir).await {
-        // Killed before, and its tree with it.
-        Ok(()) | Err(ProcessError::Lost { .. }) => Ok(()),
-        Err(_) => end_from_outside(dir.to_owned()).await,
+    match timeout(END_PATIENCE, end_by_request(dir)).await {
+        // Killed before; what it left is looked for elsewhere.
+        Ok(Ok(()) | Err(ProcessError::Lost { .. })) => Ok(()),
+        Ok(Err(_)) | Err(_) => end_from_outside(dir.to_owned()).await,
     }
 }
 
@@ -71,13 +72,8 @@ async fn end_by_request(dir: &Path) -> Result<(), ProcessError> {
 async fn end_from_outside(dir: PathBuf) -> Result<(), CheckError> {
     blocking(move || {
         let living = towline_process::shim_process(&dir).map_err(|source| logs("read", &dir, source))?;
-        let left = living.map(|supervisor| towline_process::end_supervisor(supervisor, END_PATIENCE));
-        match left {
-            Some(left) if !left.is_empty() => {
-                Err(logs("end the command of", &dir, io::Error::from(io::ErrorKind::TimedOut)))
-            }
-            _ => Ok(()),
-        }
+        let Some(supervisor) = living else { return Ok(()) };
+        Ok(towline_process::end_supervisor(supervisor, END_PATIENCE)?)
     })
     .await
 }

@@ -52,6 +52,26 @@ async fn a_forged_record_and_a_killed_supervisor_are_no_result() {
 }
 
 #[tokio::test]
+async fn code_under_test_that_blinds_its_supervisor_is_ended_at_its_timeout() {
+    let bench = Bench::new(&[]);
+    let left = bench.flag("left");
+    let left = left.display();
+    let blinds = format!(
+        "python3 -c 'import resource, sys; resource.prlimit(int(sys.argv[1]), resource.RLIMIT_NOFILE, (7, 7))' $PPID
+         env -i setsid sh -c 'echo $$ > {left}.new; mv {left}.new {left}; exec sleep 300' &
+         trap '' INT TERM; while :; do sleep 1; done"
+    );
+    let mut bench = bench.with_checks(&[&blinds, "true"]);
+    bench.goal.checks[0].timeout = Duration::from_secs(2);
+    let began = Instant::now();
+    let mut results = bench.results().await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    results[0].evidence.clear();
+    assert_eq!(results, [not_met("1", "timed out after 2s"), result("2", 0, "")]);
+    assert_eq!(left_process(&bench), None);
+}
+
+#[tokio::test]
 async fn a_check_whose_supervisor_was_killed_runs_again() {
     let bench = Bench::new(&[]);
     let again = format!("[ -e {} ] && exit 3; {}", bench.flag("runs").display(), forges(&bench));

@@ -4,7 +4,7 @@ use towline_engine::is_supervised;
 use towline_process::own_number;
 
 use crate::args::Command;
-use crate::context::{Context, unusable};
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// Refuses a command that changes something, when an agent, a check or a setup command of the same state directory started
@@ -16,8 +16,10 @@ pub(crate) fn require(context: &Context, command: &Command) -> Result<(), Failur
         let what = format!("cannot find out who started `towline {name}`: /proc does not list this process");
         return Err(Failure::usage(what).hint("mount the /proc of this process namespace"));
     };
-    let is_supervised = is_supervised(&state_directory, pid);
-    if !is_supervised.map_err(|error| unusable(&state_directory, &error))? {
+    let is_supervised = is_supervised(&state_directory, pid).map_err(|error| {
+        Failure::internal(format!("cannot find out who started `towline {name}`: {error}"))
+    })?;
+    if !is_supervised {
         return Ok(());
     }
     let what = format!("`towline {name}` was started by an agent, check or setup command of Towline");

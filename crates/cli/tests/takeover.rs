@@ -162,6 +162,31 @@ linger
 }
 
 #[test]
+fn what_an_agent_left_that_killed_its_supervisor_and_its_engine_is_ended_before_the_goal_goes_on() {
+    let body = r#"
+await_prompt
+init
+if ! test -e "$HOME/left"; then
+  env -i setsid sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 600' sh "$HOME/left" </dev/null >/dev/null 2>&1 &
+  while ! test -e "$HOME/left"; do sleep 0.02; done
+  kill -9 "$(sed 's/.*) . //' /proc/$PPID/stat | cut -d' ' -f1)" $PPID
+  linger
+fi
+kill -0 "$(cat "$HOME/left")" && : > "$HOME/survived"
+assistant 'Done.'
+result false null 'Done.'
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "killer", body));
+    let check = "! kill -0 $(cat $HOME/left) && ! test -e $HOME/survived";
+    let killed = desk.towline(["run", "be alone", "--check", check, "--json"]);
+    assert_eq!(killed.code, None, "{killed:?}");
+    let ran = desk.towline(["run", "--goal", &desk.only_goal(), "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(of_attempts(&ran.json(), "end"), ["lost", "completed"]);
+    assert_nothing_is_left(&desk);
+}
+
+#[test]
 fn a_program_that_an_agent_replaces_during_a_run_supervises_nothing() {
     let body = r#"
 await_prompt

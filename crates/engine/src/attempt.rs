@@ -16,16 +16,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use towline_agent::{Action, Steer};
 use towline_core::{
-    AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, GoalId, Incoming, Launch, LaunchProblem,
+    AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     MicroUsd, Outcome, RawRef, Source, Work, WorkspaceBinding,
 };
-use towline_process::{Notice, OutputTimes, Stream};
+use towline_process::{Notice, OutputTimes, ProcessError, Stream};
 
-use self::start::{deadline, start, with_tools};
+use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
-use crate::link::{GOAL_VARIABLE, Link};
+use crate::link::{self, GOAL_VARIABLE, Link, Trail};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::opening::Opening;
 use crate::prepare::refresh;
@@ -35,6 +35,8 @@ use crate::sent::Sent;
 
 /// How long an agent may take to end its turn when it is asked to by its own protocol.
 const INTERRUPT_PATIENCE: Duration = Duration::from_millis(700);
+/// How long the end of a tree may take beyond the agent's own graces.
+const END_PATIENCE: Duration = Duration::from_secs(20);
 /// How long an agent that was told that nothing follows may say nothing before it is ended.
 const LINGERING: Duration = Duration::from_secs(6);
 /// The variables by which Towline's own tools find the engine, and prove for whom they speak.
@@ -50,6 +52,8 @@ pub(crate) struct Job {
     pub(crate) read_to: u64,
     /// Prompts that it has taken up already.
     pub(crate) turns: u32,
+    /// Where to look for what earlier attempts left.
+    pub(crate) trail: Trail,
     /// When it was decided to start it: its clocks run from there, whoever looks after it.
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
@@ -73,8 +77,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, reins: Re
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
             // What was started before, under other settings, must not live on unseen.
-            let goal = job.goal.id;
-            Link::end(&shared.home.attempt(goal, job.launch.attempt), goal).await;
+            Link::end(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail).await;
             let end = End::SpawnFailed { problem };
             let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
             line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
@@ -86,7 +89,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, reins: Re
 struct Conversation<'a> {
     shared: &'a Shared,
     line: &'a Newsline,
-    goal: GoalId,
+    trail: Trail,
     dir: PathBuf,
     reading: Reading,
     clocks: Clocks,
@@ -102,6 +105,8 @@ struct Conversation<'a> {
     turn_is_over: bool,
     input: Input,
     stopping: Stopping,
+    /// How long the agent's tree may take to end after SIGTERM.
+    stop_grace: Duration,
 }
 
 /// What happened before this engine looked after the attempt.
@@ -145,8 +150,8 @@ enum Stopping {
     Overdue,
     /// It was asked to end its turn; at this moment it gets signals.
     Asked(Instant),
-    /// The shim is ending the tree.
-    Signalled,
+    /// The shim is ending the tree; at this moment it is ended itself.
+    Signalled(Instant),
 }
 
 impl<'a> Conversation<'a> {
@@ -174,9 +179,11 @@ impl<'a> Conversation<'a> {
         let context = opening.context(&shared.environment, &towline);
         let deadline = deadline(*reins.lease_until.borrow());
         let past = Past::of(&dir, job.answered.clone());
-        let link = match Link::find(&dir, goal).await {
+        let link = match Link::find(&dir, job.trail).await {
             Some(link) => link,
             None => {
+                let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
+                link::sweep(job.trail).await.map_err(left)?;
                 refresh(&shared.home, &job.goal).await?;
                 let link = start(shared, &opening, &context, &dir, deadline).await?;
                 // A driver that is gone is noticed at the next word.
@@ -188,9 +195,10 @@ impl<'a> Conversation<'a> {
         Ok(Self {
             shared,
             line,
-            goal,
+            trail: job.trail,
             reading: Reading::new(&dir, opening.protocol(&context, &sent)),
             clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
+            stop_grace: opening.settings.stop_grace,
             link,
             reins,
             recorded_to: job.read_to,
@@ -255,9 +263,10 @@ impl<'a> Conversation<'a> {
         let (due, clock) = self.clocks.next();
         let overdue = Instant::now() + until(now, due);
         let lingers_until = Instant::now() + LINGERING;
-        let signal_at = match self.stopping {
-            Stopping::Asked(at) => at,
-            _ => overdue,
+        let (signal_at, give_up_at) = match self.stopping {
+            Stopping::Asked(at) => (at, overdue),
+            Stopping::Signalled(at) => (overdue, at),
+            Stopping::No | Stopping::Overdue => (overdue, overdue),
         };
         tokio::select! {
             // In this order: what ends the process comes before what it says.
@@ -285,8 +294,13 @@ impl<'a> Conversation<'a> {
             notice = shim.next() => match notice {
                 Ok(Notice::Grown { .. }) => {}
                 Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
-                Err(_) => self.link = Link::reach(&self.dir, self.goal).await,
+                Err(_) => self.link = Link::reach(&self.dir, self.trail).await,
             },
+            () = tokio::time::sleep_until(give_up_at), if matches!(self.stopping, Stopping::Signalled(_)) => {
+                // Whether that worked shows at the next look.
+                let _ = shim.end().await;
+                self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
+            }
             () = std::future::ready(()), if output == Output::More => {}
         }
         Ok(())
@@ -309,7 +323,7 @@ impl<'a> Conversation<'a> {
             }
             (StopLevel::Stop, _) => {}
             (StopLevel::Kill, _) => {
-                self.stopping = Stopping::Signalled;
+                self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
                 if let Link::Alive(shim) = &self.link {
                     // A shim that does not answer is about to say why.
                     let _ = shim.kill().await;
@@ -320,7 +334,8 @@ impl<'a> Conversation<'a> {
     }
 
     async fn signal(&mut self) {
-        self.stopping = Stopping::Signalled;
+        self.stopping =
+            Stopping::Signalled(Instant::now() + SIGNAL_PATIENCE + self.stop_grace + END_PATIENCE);
         if let Link::Alive(shim) = &self.link {
             // As above.
             let _ = shim.stop().await;

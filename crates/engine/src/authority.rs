@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use towline_process::{ProcessId, ancestors, is_below_supervisor};
+use towline_process::{ancestors, is_below_supervisor};
 
 /// The word that makes the program a supervisor.
 pub const SUPERVISOR: &str = "shim";
@@ -24,7 +24,7 @@ pub fn supervisor_arguments(state_directory: &Path) -> io::Result<Vec<String>> {
 /// does not exist has none.
 pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
     match supervisor_arguments(state_directory) {
-        Ok(arguments) => Ok(is_below_supervisor(pid, &arguments)),
+        Ok(arguments) => is_below_supervisor(pid, &arguments),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -33,16 +33,12 @@ pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
 /// Why the process at the other end of a socket may not steer. What the engine itself started counts as well: a supervisor
 /// that dies leaves its tree to the engine.
 pub(crate) fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
-    let Some(pid) = peer.filter(|pid| ProcessId::of(*pid).is_some()) else {
-        return Some("the process that asks cannot be identified".to_owned());
-    };
-    if ancestors(pid).contains(&std::process::id()) {
-        return Some(INSIDE.to_owned());
-    }
-    match is_supervised(state_directory, pid) {
+    let Some(pid) = peer else { return Some("the process that asks cannot be identified".to_owned()) };
+    let is_below_us = ancestors(pid).map(|above| above.contains(&std::process::id()));
+    match is_below_us.and_then(|is_below_us| Ok(is_below_us || is_supervised(state_directory, pid)?)) {
         Ok(true) => Some(INSIDE.to_owned()),
         Ok(false) => None,
-        Err(error) => Some(format!("cannot read the state directory: {error}")),
+        Err(error) => Some(format!("cannot find out who started the process that asks: {error}")),
     }
 }
 

@@ -11,7 +11,7 @@ use towline_workspace::{Candidate, Protect, Repository, WorkspaceError};
 
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::link;
+use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped};
@@ -25,13 +25,14 @@ pub(crate) async fn run(
     goal: Goal,
     workspace: Option<WorkspaceBinding>,
     attempt: AttemptNo,
+    trail: Trail,
     line: Newsline,
     stop: watch::Receiver<StopLevel>,
 ) {
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         // Nothing of the agent may be alive while its work is judged.
-        link::sweep(goal.id).await;
+        link::sweep(trail).await?;
         let setup_changes = workspace.setup_changes.clone();
         let (repository, candidate) =
             candidate(&shared.home, goal.clone(), workspace, attempt, stop.clone()).await?;

@@ -17,6 +17,7 @@ use crate::driver::Driver;
 use crate::engine::{Engine, LEASE, Shared};
 use crate::error::EngineError;
 use crate::home::Home;
+use crate::link::{self, Trail};
 use crate::removal::is_alive;
 
 /// A goal that is held. Give it back when all is done; a lease that is not given back runs out by itself.
@@ -91,6 +92,10 @@ impl Custody {
         stop: impl Future<Output = ()>,
         on_progress: impl FnMut(Progress),
     ) -> Result<Result<Verdict, CheckError>, EngineError> {
+        let trail = Trail::of(self.record.goal.id, &self.record.state, self.shared.clock.now());
+        if let Err(error) = link::sweep(trail).await {
+            return Ok(Err(error.into()));
+        }
         let mut goal: Goal = self.record.goal.clone();
         goal.workspace.base = what.base.clone();
         let nothing = BTreeMap::new();

@@ -1,12 +1,16 @@
 //! Finding what there is of an agent's process: its living shim, its exit record, or nothing but what it left.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::task::spawn_blocking;
-use towline_core::GoalId;
+use tokio::time::timeout;
+use towline_core::{GoalId, GoalState};
 use towline_process::{
-    ExitRecord, Notice, Shim, connect, end_processes, end_supervisor, processes_with_env, shim_process,
+    ExitRecord, Notice, ProcessError, Shim, connect, end_processes, end_strays, end_supervisor,
+    processes_with_env, shim_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their shim.
@@ -14,64 +18,82 @@ pub(crate) const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
 /// How long processes that lost their shim may take to be gone.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Whose processes are looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trail {
+    goal: GoalId,
+    /// When the goal's first attempt was started.
+    since: Timestamp,
+}
+
+impl Trail {
+    pub(crate) fn of(goal: GoalId, state: &GoalState, now: Timestamp) -> Self {
+        Self { goal, since: state.attempts.first().map_or(now, |first| first.started_at) }
+    }
+}
+
 /// What there is of a process.
 pub(crate) enum Link {
     /// It runs.
     Alive(Box<Shim>),
     /// It has ended, and everything below it.
     Ended(ExitRecord),
-    /// Its shim is gone and left no record; what was below it is gone, too.
+    /// Its shim is gone and left no record, or something of it may be left.
     Lost,
 }
 
 impl Link {
     /// What there is of a process that was started in `dir`; none when none was.
-    pub(crate) async fn find(dir: &Path, goal: GoalId) -> Option<Self> {
-        if dir.join("launch.json").exists() { Some(Self::reach(dir, goal).await) } else { None }
+    pub(crate) async fn find(dir: &Path, trail: Trail) -> Option<Self> {
+        if dir.join("launch.json").exists() { Some(Self::reach(dir, trail).await) } else { None }
     }
 
     /// Reaches the supervisor once more, or finds out that there is none. As long as one lives, nothing on disk says that the run
     /// has ended. A tree that lost its supervisor is ended before that is reported: nothing else may start beside it.
-    pub(crate) async fn reach(dir: &Path, goal: GoalId) -> Self {
+    pub(crate) async fn reach(dir: &Path, trail: Trail) -> Self {
         if let Ok(Some(supervisor)) = shim_process(dir) {
             if let Ok(shim) = connect(dir).await {
                 return Self::Alive(Box::new(shim));
             }
-            // One that cannot be reached is of no use to anybody.
+            // One that cannot be reached is of no use to anybody. Whether something is left is looked for below.
             let _ = spawn_blocking(move || end_supervisor(supervisor, SWEEP_PATIENCE)).await;
         }
-        sweep(goal).await;
-        match ExitRecord::read(dir) {
-            Ok(Some(record)) => Self::Ended(record),
+        match (sweep(trail).await, ExitRecord::read(dir)) {
+            (Ok(()), Ok(Some(record))) => Self::Ended(record),
             _ => Self::Lost,
         }
     }
 
-    /// Ends whatever was started in `dir` and waits until it is gone.
-    pub(crate) async fn end(dir: &Path, goal: GoalId) {
-        let Some(Self::Alive(mut shim)) = Self::find(dir, goal).await else { return };
-        if shim.kill().await.is_err() {
-            return sweep(goal).await;
-        }
-        loop {
-            match shim.next().await {
-                Ok(Notice::Grown { .. }) => {}
-                Ok(Notice::Exited(_)) => return,
-                Err(_) => return sweep(goal).await,
-            }
+    /// Ends whatever was started in `dir` and waits until it is gone. What is left after that is found by whoever starts something
+    /// for the goal.
+    pub(crate) async fn end(dir: &Path, trail: Trail) {
+        let Some(Self::Alive(mut shim)) = Self::find(dir, trail).await else { return };
+        let ended = async {
+            shim.kill().await?;
+            while let Notice::Grown { .. } = shim.next().await? {}
+            Ok::<(), ProcessError>(())
+        };
+        if !matches!(timeout(SWEEP_PATIENCE, ended).await, Ok(Ok(()))) {
+            let _ = shim.end().await;
+            let _ = sweep(trail).await;
         }
     }
 }
 
-/// Ends processes of the goal's agents that no supervisor of ours looks after any more.
-pub(crate) async fn sweep(goal: GoalId) {
-    let goal = goal.to_string();
+/// Ends processes of agents and checks that no supervisor looks after any more. Until that is certain nothing may be started for the
+/// goal, and nothing judged.
+pub(crate) async fn sweep(trail: Trail) -> Result<(), ProcessError> {
+    let goal = trail.goal.to_string();
+    let since = u64::try_from(trail.since.as_millisecond()).unwrap_or(0);
     let ourselves = std::process::id();
     let find = move || {
-        let mut found = processes_with_env(GOAL_VARIABLE, &goal);
+        let mut found = processes_with_env(GOAL_VARIABLE, &goal)?;
         found.retain(|process| process.pid != ourselves);
-        found
+        Ok(found)
     };
-    // What cannot be ended within its time is found again by whoever looks next.
-    let _ = spawn_blocking(move || end_processes(find, SWEEP_PATIENCE)).await;
+    let swept = spawn_blocking(move || {
+        end_processes(find, SWEEP_PATIENCE)?;
+        end_strays(since, SWEEP_PATIENCE)
+    });
+    swept.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))
 }

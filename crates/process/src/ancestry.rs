@@ -3,16 +3,17 @@
 //! A supervisor is the subreaper of its tree, so a process cannot leave it by losing its parents. What another program
 //! starts on request (a service manager, a container runtime) is not below it.
 
+use std::io;
+
 use crate::platform;
 
-/// No tree is deeper; one that changes while it is followed may have a circle.
-const DEEPEST: usize = 100_000;
+/// How often the parents are listed anew because one of them ended while it was looked at.
+const MOST_LOOKS: usize = 50;
 
-/// The parents of a process, nearest first, up to the first that cannot be seen. Empty where the system offers no way to
-/// look, and for a process that does not exist.
-pub fn ancestors(pid: u32) -> Vec<u32> {
-    let parents = std::iter::successors(Some(pid), |pid| platform::parent(*pid).filter(|parent| *parent > 0));
-    parents.skip(1).take(DEEPEST).collect()
+/// The parents of a process, nearest first, all of them: one that cannot be looked at is an error. Empty where the system offers no
+/// way to look.
+pub fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
+    platform::ancestors(pid)
 }
 
 /// The number by which this process is listed, where its parents can be followed. None if the list does not have it, as the
@@ -22,15 +23,32 @@ pub fn own_number() -> Option<u32> {
 }
 
 /// Whether a process is this one or below it.
-pub(crate) fn is_in_our_tree(pid: u32) -> bool {
+pub(crate) fn is_in_our_tree(pid: u32) -> io::Result<bool> {
     let ourselves = std::process::id();
-    pid == ourselves || ancestors(pid).contains(&ourselves)
+    Ok(pid == ourselves || ancestors(pid)?.contains(&ourselves))
 }
 
 /// Whether a supervisor that was started with these first arguments is above a process. The programs below a supervisor cannot
 /// change its command line, and everybody can read it.
-pub fn is_below_supervisor(pid: u32, arguments: &[String]) -> bool {
-    ancestors(pid).into_iter().any(|above| has_first_arguments(&platform::arguments(above), arguments))
+pub fn is_below_supervisor(pid: u32, arguments: &[String]) -> io::Result<bool> {
+    for _ in 0..MOST_LOOKS {
+        if let Some(found) = has_supervisor(&ancestors(pid)?, arguments)? {
+            return Ok(found);
+        }
+    }
+    Err(io::Error::other(format!("the parents of process {pid} cannot be identified")))
+}
+
+/// None if one of them has ended.
+fn has_supervisor(above: &[u32], arguments: &[String]) -> io::Result<Option<bool>> {
+    for pid in above {
+        match platform::arguments(*pid)? {
+            Some(line) if has_first_arguments(&line, arguments) => return Ok(Some(true)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(false))
 }
 
 fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {
@@ -70,10 +88,11 @@ mod tests {
     fn the_parents_of_a_process_are_listed_nearest_first() {
         let me = std::process::id();
         assert_eq!(own_number(), Some(me));
-        let above = ancestors(me);
+        let above = ancestors(me).unwrap();
         assert_eq!(above.first().copied(), Some(std::os::unix::process::parent_id()));
         assert!(!above.contains(&me));
-        assert_eq!(ancestors(u32::MAX), [] as [u32; 0]);
-        assert!(platform::arguments(me).first().is_some_and(|program| !program.is_empty()));
+        assert_eq!(ancestors(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let arguments = platform::arguments(me).unwrap().unwrap();
+        assert!(arguments.first().is_some_and(|program| !program.is_empty()));
     }
 }

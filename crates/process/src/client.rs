@@ -88,7 +88,7 @@ pub async fn spawn(
     let greeted = timeout(READY_PATIENCE, greeting(&mut link, dir)).await;
     if !matches!(greeted, Ok(Ok(Greeting::Ready))) {
         // It has not said that it runs anything; if it does, that dies with it. By then its log is complete.
-        guard.end().await;
+        guard.end().await.map_err(not_ended(dir))?;
     }
     match greeted {
         Ok(Ok(Greeting::Ready)) => {}
@@ -190,6 +190,12 @@ impl Shim {
         unless_ended(self.request(Operation::Kill, &[]).await)
     }
 
+    /// Ends the supervisor and everything below it from outside, for one that does not come to an end. What it reported before that
+    /// still counts.
+    pub async fn end(&self) -> Result<(), ProcessError> {
+        self.guard.end().await.map_err(not_ended(&self.dir))
+    }
+
     /// Moves the deadline further away; an earlier one than the present is ignored. Refused with
     /// [`ProcessError::Stopping`] once the run is being ended.
     pub async fn extend(&self, deadline: Deadline) -> Result<(), ProcessError> {
@@ -267,7 +273,7 @@ impl Shim {
             return reply;
         }
         if matches!(op, Operation::Stop | Operation::Kill) || self.guard.is_suspended() {
-            self.guard.end().await;
+            self.guard.end().await.map_err(not_ended(&self.dir))?;
             // What it reported before that still counts.
             if let Ok(reply) = timeout(REPLY_PATIENCE, link.reply(id, &self.dir)).await {
                 return reply;
@@ -298,7 +304,7 @@ fn unless_ended(result: Result<(), ProcessError>) -> Result<(), ProcessError> {
 async fn record_after_hangup(dir: &Path, guard: &Guard) -> Result<ExitRecord, ProcessError> {
     let lost = || ProcessError::Lost { dir: dir.to_owned() };
     if guard.is_starter() {
-        guard.end().await;
+        guard.end().await.map_err(not_ended(dir))?;
         return Err(lost());
     }
     let give_up = Instant::now() + TRANSITION_PATIENCE;
@@ -310,6 +316,11 @@ async fn record_after_hangup(dir: &Path, guard: &Guard) -> Result<ExitRecord, Pr
         sleep(TRANSITION_PAUSE).await;
     }
     ExitRecord::read(dir)?.ok_or_else(lost)
+}
+
+/// For `map_err`: the run's directory, and why something of it may be left.
+fn not_ended(dir: &Path) -> impl FnOnce(String) -> ProcessError {
+    move |message| ProcessError::NotEnded { dir: dir.to_owned(), message }
 }
 
 fn into_link(socket: std::os::unix::net::UnixStream) -> io::Result<Link> {

@@ -65,6 +65,43 @@ pub enum ProcessError {
         /// The run's directory.
         dir: PathBuf,
     },
+    /// The supervisor is gone, and what it looked after may still run.
+    #[error("what the run in {dir} started may still be running: {message}")]
+    NotEnded {
+        /// The run's directory.
+        dir: PathBuf,
+        /// What is known about it.
+        message: String,
+    },
+    /// Processes cannot be looked at, so nobody knows whether one is left.
+    #[error("cannot look at processes: {source}")]
+    CannotLook {
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A process was killed again and again, and is still there.
+    #[error("process {pid} cannot be ended")]
+    StillRunning {
+        /// Its number.
+        pid: u32,
+    },
+    /// A process that an agent or a check may have left, and that is not certain enough to be ended.
+    #[error(
+        "process {pid} ({command}) has no supervisor and lowered its limit for message queues, as what agents and checks leave \
+         may do to hide; end it with `kill -9 {pid}` and try again"
+    )]
+    Hiding {
+        /// Its number.
+        pid: u32,
+        /// The beginning of its command line.
+        command: String,
+    },
+    /// What agents and checks left cannot be told from other processes.
+    #[error(
+        "the limit of this process for message queues was lowered, so that processes which agents and checks left cannot be \
+         recognised; start towline from another terminal"
+    )]
+    LimitLowered,
     /// The connection broke although the shim lives.
     #[error("the connection to the supervisor of {dir} broke; connect again")]
     Disconnected {

@@ -18,12 +18,14 @@ const MOST_SUSPENSIONS: u32 = 3;
 const EXIT_MOMENT: Duration = Duration::from_secs(2);
 /// How long the end of a tree may take.
 const END_PATIENCE: Duration = Duration::from_secs(10);
+/// The same with the time that the reaper of supervisors takes.
+const GONE_PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(crate) struct Guard {
     process: Option<ProcessId>,
-    /// Closed once it is gone with its tree; only for one that this process started.
-    gone: Option<watch::Receiver<()>>,
+    /// Closed once it is gone and its tree was looked after; only for one that this process started.
+    gone: Option<watch::Receiver<Option<String>>>,
     last_look: Instant,
     suspensions: u32,
 }
@@ -67,7 +69,8 @@ impl Guard {
         match self.suspensions {
             0 => {}
             1..MOST_SUSPENSIONS => self.wake(),
-            _ => self.end().await,
+            // Whether that worked is found out when the connection is closed.
+            _ => drop(self.end().await),
         }
     }
 
@@ -79,22 +82,28 @@ impl Guard {
         }
     }
 
-    /// Waits until it is gone with its tree, and sees to it when that takes longer than a moment.
-    pub(crate) async fn end(&self) {
-        let Some(process) = self.process else { return };
+    /// Waits until it is gone with its tree, and sees to it when that takes longer than a moment. The error says why something of
+    /// it may be left.
+    pub(crate) async fn end(&self) -> Result<(), String> {
+        let Some(process) = self.process else { return Ok(()) };
         if let Some(gone) = &self.gone
-            && timeout(EXIT_MOMENT, closed(gone.clone())).await.is_ok()
+            && let Ok(swept) = timeout(EXIT_MOMENT, closed(gone.clone())).await
         {
-            return;
+            return swept;
         }
-        // What cannot be ended in this time, nobody can end.
-        let _ = tokio::task::spawn_blocking(move || end_supervisor(process, END_PATIENCE)).await;
-        if let Some(gone) = &self.gone {
-            let _ = timeout(END_PATIENCE, closed(gone.clone())).await;
+        let ended = tokio::task::spawn_blocking(move || end_supervisor(process, END_PATIENCE)).await;
+        let Some(gone) = &self.gone else {
+            return ended.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string());
+        };
+        // Whatever of its tree came to us meanwhile counts as well.
+        match timeout(GONE_PATIENCE, closed(gone.clone())).await {
+            Ok(swept) => swept,
+            Err(_) => Err(format!("supervisor {} cannot be ended", process.pid)),
         }
     }
 }
 
-async fn closed(mut gone: watch::Receiver<()>) {
+async fn closed(mut gone: watch::Receiver<Option<String>>) -> Result<(), String> {
     while gone.changed().await.is_ok() {}
+    gone.borrow().clone().map_or(Ok(()), Err)
 }

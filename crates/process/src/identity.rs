@@ -39,7 +39,7 @@ pub(crate) fn look_up(dir: &Path) -> io::Result<Identity> {
     let Ok(recorded) = serde_json::from_slice::<ProcessId>(&files::read_small(file)?) else {
         return Ok(Identity::Gone);
     };
-    let is_it = recorded.pid == holder && platform::is_ours(holder) && recorded.is_running();
+    let is_it = recorded.pid == holder && platform::is_ours(holder)? && recorded.is_running();
     Ok(if is_it { Identity::Running(recorded) } else { Identity::Gone })
 }
 

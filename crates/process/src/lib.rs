@@ -50,5 +50,5 @@ pub use platform::{ProcessId, Signal, descendants};
 pub use record::{ExitRecord, SpawnError, SpawnErrorKind, StopCause};
 pub use reported::ReportedLog;
 pub use starting::ShimProgram;
-pub use sweep::{end_processes, end_supervisor, processes_with_env};
+pub use sweep::{end_processes, end_strays, end_supervisor, processes_with_env};
 pub use tail::merged_tail;

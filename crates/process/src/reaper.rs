@@ -24,8 +24,8 @@ static SUPERVISORS: Mutex<Vec<ProcessId>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(crate) struct Supervised {
     pub(crate) process: ProcessId,
-    /// Closed once it has ended and nothing of its tree is left.
-    pub(crate) gone: watch::Receiver<()>,
+    /// Closed once it has ended and its tree was looked after. By then it has the reason if something of that may be left.
+    pub(crate) gone: watch::Receiver<Option<String>>,
 }
 
 /// Starts a supervisor and looks after it to its end.
@@ -40,7 +40,7 @@ pub(crate) fn start(command: &mut Command) -> io::Result<Supervised> {
     };
     known.push(process);
     drop(known);
-    let (alive, gone) = watch::channel(());
+    let (alive, gone) = watch::channel(None);
     // A task would not do: the supervisor may outlive the runtime, which waits for its blocking tasks before it shuts down.
     let _ = std::thread::Builder::new()
         .name("supervisor-reaper".to_owned())
@@ -49,15 +49,18 @@ pub(crate) fn start(command: &mut Command) -> io::Result<Supervised> {
     Ok(Supervised { process, gone })
 }
 
-fn look_after(mut child: Child, process: ProcessId, alive: watch::Sender<()>) {
+fn look_after(mut child: Child, process: ProcessId, alive: watch::Sender<Option<String>>) {
     let ended_well = child.wait().is_ok_and(|status| status.success());
     supervisors().retain(|known| *known != process);
     if !ended_well {
         let orphans = || platform::orphans(&supervisors(), process.start_time);
-        end_processes(orphans, SWEEP_PATIENCE);
+        if let Err(error) = end_processes(orphans, SWEEP_PATIENCE) {
+            alive.send_replace(Some(error.to_string()));
+        }
     }
     drop(alive);
-    platform::reap_orphans(&supervisors());
+    // Those that cannot be seen now are reaped with the next supervisor's.
+    let _ = platform::reap_orphans(&supervisors());
 }
 
 fn supervisors() -> MutexGuard<'static, Vec<ProcessId>> {

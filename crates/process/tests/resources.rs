@@ -1,5 +1,6 @@
 //! What a shim costs: little memory whatever flows, and nothing while nothing happens.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 
@@ -52,7 +53,7 @@ async fn assert_sleeps(run: Run) {
     output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
     drop(run.reconnect().await);
     let pid = run.shim_process().pid;
-    let leader = towline_process::descendants(pid)[0];
+    let leader = towline_process::descendants(pid).unwrap()[0];
     let name = format!("/proc/{}/comm", leader.pid);
     until("it sleeps", || std::fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")).await;
     // More than any pipe or terminal takes, or refused.

@@ -15,7 +15,7 @@ use crate::opening::Opening;
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
 const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
 /// How long an agent may take to end after the signal that interrupts it.
-const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
+pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long what an agent leaves running may still write.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long an agent that closed its output may take to end.

@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 use towline_core::{Closed, Effect, Launch, MicroUsd, SessionPlan, Telling, Usage};
 
 use super::{Driver, mask_of};
+use crate::link::Trail;
 use crate::news::StopLevel;
 use crate::{attempt, checks, prepare};
 
@@ -38,10 +39,16 @@ impl Driver {
             Effect::RunChecks { attempt } => {
                 let line = self.line(Some(attempt));
                 let workspace = self.state.workspace.clone();
-                self.work.spawn(checks::run(shared, self.goal.clone(), workspace, attempt, line, stop));
+                let (goal, trail) = (self.goal.clone(), self.trail());
+                self.work.spawn(checks::run(shared, goal, workspace, attempt, trail, line, stop));
             }
             Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
         }
+    }
+
+    /// Where to look for what the goal's attempts left.
+    fn trail(&self) -> Trail {
+        Trail::of(self.goal.id, &self.state, self.shared.clock.now())
     }
 
     /// Everything that an attempt needs to know.
@@ -60,6 +67,7 @@ impl Driver {
             read_to: attempt.map_or(0, |attempt| attempt.read_to),
             turns: attempt.map_or(0, |attempt| attempt.turns),
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
+            trail: self.trail(),
             answered: answered.collect(),
             cost_before: self.cost_of_session(&launch),
             launch,

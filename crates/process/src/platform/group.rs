@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{getpgrp, kill_process_group, test_kill_process, test_kill_process_group};
 
-use super::{Delivery, ProcessId, Signal, raw_pid};
+use super::{Delivery, ProcessId, Signal, Strays, raw_pid};
 
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
@@ -38,22 +38,24 @@ pub(crate) fn is_stopped(_process: ProcessId) -> bool {
 }
 
 /// Whoever may be signalled is taken for one of ours.
-pub(crate) fn is_ours(pid: u32) -> bool {
-    start_time(pid).is_some()
+pub(crate) fn is_ours(pid: u32) -> io::Result<bool> {
+    Ok(start_time(pid)?.is_some())
 }
 
-pub(crate) fn orphans(_known: &[ProcessId], _started_since: u64) -> Vec<ProcessId> {
-    Vec::new()
+pub(crate) fn orphans(_known: &[ProcessId], _started_since: u64) -> io::Result<Vec<ProcessId>> {
+    Ok(Vec::new())
 }
 
-pub(crate) fn reap_orphans(_known: &[ProcessId]) {}
+pub(crate) fn reap_orphans(_known: &[ProcessId]) -> io::Result<()> {
+    Ok(())
+}
 
-pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    raw_pid(pid).and_then(|pid| test_kill_process(pid).ok()).map(|()| 0)
+pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
+    Ok(raw_pid(pid).and_then(|pid| test_kill_process(pid).ok()).map(|()| 0))
 }
 
 pub(crate) fn is_running(process: ProcessId) -> bool {
-    start_time(process.pid).is_some()
+    start_time(process.pid).is_ok_and(|started| started.is_some())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "not every system knows")]
@@ -61,22 +63,29 @@ pub(crate) fn own_number() -> Option<u32> {
     Some(std::process::id())
 }
 
-pub(crate) fn parent(_pid: u32) -> Option<u32> {
-    None
+/// Nobody here lowers it for another process.
+pub(crate) fn raise_descriptor_limit() -> io::Result<()> {
+    Ok(())
 }
 
-pub(crate) fn arguments(_pid: u32) -> Vec<Vec<u8>> {
-    Vec::new()
+/// Not known here.
+pub(crate) fn ancestors(_pid: u32) -> io::Result<Vec<u32>> {
+    Ok(Vec::new())
 }
 
-pub(crate) fn descendants(_root: u32) -> Vec<ProcessId> {
-    Vec::new()
+pub(crate) fn arguments(_pid: u32) -> io::Result<Option<Vec<Vec<u8>>>> {
+    Ok(Some(Vec::new()))
+}
+
+pub(crate) fn descendants(_root: u32) -> io::Result<Vec<ProcessId>> {
+    Ok(Vec::new())
 }
 
 /// The group as one entry, named after its leader, as long as anything is in it.
-pub(crate) fn tree_of(leader: ProcessId) -> Vec<ProcessId> {
+#[expect(clippy::unnecessary_wraps, reason = "other systems may fail")]
+pub(crate) fn tree_of(leader: ProcessId) -> io::Result<Vec<ProcessId>> {
     let alive = raw_pid(leader.pid).is_some_and(|pid| test_kill_process_group(pid).is_ok());
-    if alive { vec![leader] } else { Vec::new() }
+    Ok(if alive { vec![leader] } else { Vec::new() })
 }
 
 pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
@@ -86,6 +95,25 @@ pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(error) => Err(error.into()),
     }
+}
+
+/// There is no such thing here.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark;
+
+impl Mark {
+    pub(crate) fn of_program() -> Self {
+        Self
+    }
+
+    pub(crate) fn put(self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Not known here.
+pub(crate) fn strays(_since_unix_ms: u64) -> io::Result<Strays> {
+    Ok(Strays::default())
 }
 
 /// There is no such thing here.
@@ -112,6 +140,6 @@ pub(crate) fn peer(_socket: &std::os::unix::net::UnixStream) -> Option<u32> {
     None
 }
 
-pub(crate) fn environment_has(_entry: &[u8]) -> Vec<ProcessId> {
-    Vec::new()
+pub(crate) fn environment_has(_entry: &[u8]) -> io::Result<Vec<ProcessId>> {
+    Ok(Vec::new())
 }

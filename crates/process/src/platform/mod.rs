@@ -3,6 +3,8 @@
 //! Linux has child subreapers, parent death signals, pidfds and `/proc`, so a whole tree can be found and ended
 //! whatever its members do. Elsewhere only the program's process group is known: what leaves the group escapes.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
@@ -16,8 +18,9 @@ mod group;
 use group as system;
 
 pub(crate) use system::{
-    GrowthWatch, adopt_orphans, arguments, die_with_parent, environment_has, is_ours, is_stopped, orphans,
-    own_group, own_number, parent, reap_orphans, refuse_tracers, send, take_supervisors_name, tree_of,
+    GrowthWatch, Mark, adopt_orphans, ancestors, arguments, die_with_parent, environment_has, is_ours,
+    is_stopped, orphans, own_group, own_number, raise_descriptor_limit, reap_orphans, refuse_tracers, send,
+    strays, take_supervisors_name, tree_of,
 };
 
 /// A process that cannot be mistaken for a later one with the same number.
@@ -30,9 +33,10 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// The process that has this number now.
+    /// The process that has this number now. None as well if it cannot be looked at.
     pub fn of(pid: u32) -> Option<Self> {
-        system::start_time(pid).map(|start_time| Self { pid, start_time })
+        let start_time = system::start_time(pid).ok().flatten()?;
+        Some(Self { pid, start_time })
     }
 
     /// This very process.
@@ -40,7 +44,7 @@ impl ProcessId {
         Self::of(std::process::id())
     }
 
-    /// Whether it still runs; a process that has ended and waits to be reaped does not.
+    /// Whether it still runs; a process that has ended and waits to be reaped does not. One that cannot be looked at does.
     pub fn is_running(self) -> bool {
         system::is_running(self)
     }
@@ -48,7 +52,7 @@ impl ProcessId {
 
 /// Every running process below `pid`, children before their own children. Those that end while this looks may
 /// or may not be among them.
-pub fn descendants(pid: u32) -> Vec<ProcessId> {
+pub fn descendants(pid: u32) -> io::Result<Vec<ProcessId>> {
     system::descendants(pid)
 }
 
@@ -94,6 +98,17 @@ impl Signal {
             Self::WindowChange => Number::WINCH,
         }
     }
+}
+
+/// Processes that agents and checks left, and that no supervisor looks after any more.
+#[derive(Debug, Default)]
+pub(crate) struct Strays {
+    /// They are certainly of that kind.
+    pub(crate) marked: Vec<ProcessId>,
+    /// They have a limit that is lower than the mark, or that somebody else may have lowered.
+    pub(crate) hiding: Vec<ProcessId>,
+    /// Somebody lowered our own limit, so nothing is known.
+    pub(crate) is_own_limit_lowered: bool,
 }
 
 /// Whether a signal found its process.

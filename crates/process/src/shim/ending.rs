@@ -17,6 +17,10 @@ const FIRST_KILL_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_KILL_PAUSE: Duration = Duration::from_millis(500);
 /// How long a process that has closed its pipes may take to be gone.
 const EXIT_MOMENT: Duration = Duration::from_millis(100);
+/// How soon a look at the tree is repeated that failed.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long the tree may be out of sight, or out of reach.
+const HELPLESS_PATIENCE: Duration = Duration::from_secs(4);
 /// How many ended processes are told apart; a tree that forks without end must not fill the shim's memory.
 const MOST_COUNTED: usize = 16 * 1024;
 
@@ -44,6 +48,8 @@ pub(super) struct Ending {
     stopped: Option<StopCause>,
     ended: HashSet<ProcessId>,
     reported_failure: bool,
+    /// Since when the tree cannot be looked at, or no process of it signalled.
+    helpless_since: Option<Instant>,
 }
 
 impl Ending {
@@ -58,6 +64,29 @@ impl Ending {
             stopped: None,
             ended: HashSet::new(),
             reported_failure: false,
+            helpless_since: None,
+        }
+    }
+
+    /// The processes of the tree; none if they cannot be looked at.
+    pub(super) fn look(&mut self, now: Instant) -> Option<Vec<ProcessId>> {
+        let looked = platform::tree_of(self.leader);
+        looked.inspect_err(|error| self.cannot_look(error, now)).ok()
+    }
+
+    /// Whether the tree has been out of sight or out of reach for too long.
+    pub(super) fn is_helpless(&self, now: Instant) -> bool {
+        self.helpless_since.is_some_and(|since| now.saturating_duration_since(since) >= HELPLESS_PATIENCE)
+    }
+
+    fn cannot_look(&mut self, error: &io::Error, now: Instant) {
+        self.helpless_since.get_or_insert(now);
+        self.note_failure(&format!("the processes of the run cannot be looked at: {error}"));
+    }
+
+    fn note_failure(&mut self, what: &str) {
+        if !std::mem::replace(&mut self.reported_failure, true) {
+            log::note(what);
         }
     }
 
@@ -91,7 +120,7 @@ impl Ending {
             Stage::Running { .. } => {
                 self.stopped = Some(cause);
                 let sent = platform::send(self.leader, Signal::Interrupt);
-                self.report(self.leader, sent);
+                self.report([(self.leader, sent)], now);
                 self.stage = Stage::Interrupted { until: now + self.interrupt_grace };
             }
             Stage::Draining { .. } => self.terminate(now),
@@ -153,40 +182,55 @@ impl Ending {
     }
 
     fn terminate(&mut self, now: Instant) {
-        for process in platform::tree_of(self.leader) {
+        let Some(tree) = self.look(now) else {
+            self.stage = Stage::Interrupted { until: now + LOOK_AGAIN };
+            return;
+        };
+        let terminate = |process| {
             let sent = platform::send(process, Signal::Terminate);
             if matches!(sent, Ok(Delivery::Sent)) {
                 // One that was suspended could not act on the signal otherwise.
                 let _ = platform::send(process, Signal::Continue);
             }
-            self.report(process, sent);
-        }
+            (process, sent)
+        };
+        self.report(tree.into_iter().map(terminate), now);
         self.stage = Stage::Terminating { until: now + self.term_grace };
     }
 
     fn kill(&mut self, pause: Duration, now: Instant) {
         let leader = self.leader;
         let mut results = Vec::new();
-        sweep::freeze_and_kill(|| platform::tree_of(leader), |process, sent| results.push((process, sent)));
-        for (process, sent) in results {
-            self.report(process, sent);
+        let find = || platform::tree_of(leader);
+        match sweep::freeze_and_kill(find, |process, sent| results.push((process, sent))) {
+            Ok(()) => self.report(results, now),
+            Err(error) => self.cannot_look(&error, now),
         }
         self.stage = Stage::Killing { again: now + pause, pause };
     }
 
-    fn report(&mut self, process: ProcessId, sent: io::Result<Delivery>) {
-        match sent {
-            Ok(Delivery::Sent) => {
-                if process != self.leader && self.ended.len() < MOST_COUNTED {
-                    self.ended.insert(process);
+    /// Takes note of a whole tree that was signalled.
+    fn report(
+        &mut self,
+        signalled: impl IntoIterator<Item = (ProcessId, io::Result<Delivery>)>,
+        now: Instant,
+    ) {
+        let mut is_out_of_reach = false;
+        for (process, sent) in signalled {
+            match sent {
+                Ok(Delivery::Sent) => {
+                    if process != self.leader && self.ended.len() < MOST_COUNTED {
+                        self.ended.insert(process);
+                    }
                 }
-            }
-            Ok(Delivery::Gone) => {}
-            Err(error) => {
-                if !std::mem::replace(&mut self.reported_failure, true) {
-                    log::note(&format!("process {} cannot be signalled: {error}", process.pid));
+                Ok(Delivery::Gone) => {}
+                Err(error) => {
+                    // A process of another user is waited for: nobody else could end it, either.
+                    is_out_of_reach |= error.kind() != io::ErrorKind::PermissionDenied;
+                    self.note_failure(&format!("process {} cannot be signalled: {error}", process.pid));
                 }
             }
         }
+        self.helpless_since = is_out_of_reach.then(|| self.helpless_since.unwrap_or(now));
     }
 }

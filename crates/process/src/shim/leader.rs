@@ -3,12 +3,12 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use super::place::Place;
 use super::wiring::{self, Ours, Theirs};
 use crate::launch::{Launch, Stdio};
-use crate::platform::{self, ProcessId};
+use crate::platform::{self, Mark, ProcessId};
 use crate::record::{SpawnError, SpawnErrorKind};
 
 /// What a program that is given a terminal takes it for, if nothing else was said.
@@ -20,8 +20,19 @@ pub(super) struct Leader {
     pub(super) streams: Ours,
 }
 
-/// Starts the program with the shim's own environment.
-pub(super) fn start(launch: &Launch, place: &Place) -> Result<Leader, SpawnError> {
+/// Starts the program with the shim's own environment. A program that runs and cannot be looked at is an error of ours.
+pub(super) fn start(launch: &Launch, place: &Place) -> io::Result<Result<Leader, SpawnError>> {
+    let (child, streams) = match spawn(launch, place) {
+        Ok(started) => started,
+        Err(error) => return Ok(Err(error)),
+    };
+    // Our own unreaped child has its number for certain, so looking its start time up cannot mistake it.
+    let unseen = || io::Error::other("the program started and is not to be seen among the processes");
+    let process = ProcessId::of(child.id()).ok_or_else(unseen)?;
+    Ok(Ok(Leader { process, streams }))
+}
+
+fn spawn(launch: &Launch, place: &Place) -> Result<(Child, Ours), SpawnError> {
     let Some(program) = launch.argv.first() else {
         return Err(SpawnError { kind: SpawnErrorKind::Other, message: "the command is empty".to_owned() });
     };
@@ -36,16 +47,13 @@ pub(super) fn start(launch: &Launch, place: &Place) -> Result<Leader, SpawnError
         .map_err(|error| other(format!("the streams for {program} could not be made: {error}")))?;
     // The child handle is let go of on purpose: the supervisor reaps every process of the tree, this one too.
     let child = command(program, launch, theirs).spawn().map_err(|error| explain(program, launch, &error))?;
-    // Our own unreaped child has its number for certain, so looking its start time up cannot mistake it.
-    let process = ProcessId::of(child.id())
-        .ok_or_else(|| other(format!("{program} started and is not to be seen among the processes")))?;
-    Ok(Leader { process, streams })
+    Ok((child, streams))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the shim is the one that starts programs")]
 #[expect(
     unsafe_code,
-    reason = "the session, its terminal and the parent death signal are set between fork and exec"
+    reason = "the mark, the session, its terminal and the parent death signal are set between fork and exec"
 )]
 fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     let mut command = Command::new(program);
@@ -60,7 +68,9 @@ fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
         command.env("TERM", USUAL_TERMINAL);
     }
     let shim = rustix::process::getpid();
+    let mark = Mark::of_program();
     let in_child = move || {
+        mark.put()?;
         rustix::process::setsid()?;
         if has_terminal {
             // By now it is the standard input.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::ending::Ending;
 use super::output::{Looked, Output};
@@ -93,7 +93,7 @@ impl Supervisor {
     /// Runs the program to its end.
     pub(super) fn run(prepared: Prepared) -> io::Result<()> {
         let started_at_ms = clock::unix_ms();
-        match leader::start(&prepared.launch, &prepared.place) {
+        match leader::start(&prepared.launch, &prepared.place)? {
             Ok(leader) => Self::new(prepared, leader, started_at_ms).supervise(),
             Err(error) => report_failed_start(prepared, error, started_at_ms),
         }
@@ -132,11 +132,25 @@ impl Supervisor {
                 self.on_ready(source, flags, now);
             }
             self.serve_requests(now);
-            if self.reap(now) == Tree::Gone && platform::tree_of(self.leader).is_empty() {
+            if self.reap(now) == Tree::Gone && self.ending.look(now).is_some_and(|tree| tree.is_empty()) {
                 return self.finish();
             }
             self.keep_time(now);
+            if self.ending.is_helpless(now) {
+                return Err(self.give_up());
+            }
         }
+    }
+
+    /// What is left of the tree comes to whoever started us, who ends it.
+    fn give_up(self) -> io::Error {
+        if self.leader_runs()
+            && let Some(group) = i32::try_from(self.leader.pid).ok().and_then(Pid::from_raw)
+        {
+            // Not reaped yet, so the number is certain.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        io::Error::other("the processes of the run can be neither seen nor ended")
     }
 
     /// Whether the program itself still runs.
@@ -355,6 +369,8 @@ impl Supervisor {
 
     /// The tree is gone: takes what is left in the pipes, writes the record, says it, and ends.
     fn finish(mut self) -> io::Result<()> {
+        // The program may have lowered it, and the record needs a file.
+        let _ = platform::raise_descriptor_limit();
         for stream in Stream::ALL {
             self.empty_pipe(stream);
         }
@@ -466,9 +482,9 @@ fn may_pass(error: &io::Error) -> bool {
     !lasting.contains(&error.kind())
 }
 
-/// Whether a client is one of the processes that it would steer.
+/// Whether a client is one of the processes that it would steer. One that cannot be traced counts as one.
 fn is_supervised(client: &UnixStream) -> bool {
-    platform::peer_of(client).is_some_and(is_in_our_tree)
+    platform::peer_of(client).is_some_and(|pid| is_in_our_tree(pid).unwrap_or(true))
 }
 
 /// The program never ran: the record says why, and there is nothing to supervise.

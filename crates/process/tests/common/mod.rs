@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+pub(crate) mod again;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -87,18 +89,18 @@ impl Run {
 
     /// Every process of this run, whoever its parent is now.
     pub(crate) fn processes(&self) -> Vec<ProcessId> {
-        processes_with_env(MARK, self.scratch.path().to_str().unwrap())
+        processes_with_env(MARK, self.scratch.path().to_str().unwrap()).unwrap()
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        end_processes(|| self.processes(), PATIENCE);
+        end_processes(|| Ok(self.processes()), PATIENCE).unwrap();
     }
 }
 
 pub(crate) fn shim_program() -> ShimProgram {
-    ShimProgram { path: env!("CARGO_BIN_EXE_towline-shim").into(), args: Vec::new(), shown: None }
+    ShimProgram { path: again::shim(), args: Vec::new(), shown: None }
 }
 
 /// Waits for a future, but not for ever. It must be one that may move between threads, as tasks do.
