@@ -112,7 +112,7 @@ pub(crate) fn next_goal_fails(ground: &Ground) -> Option<String> {
     let next = ground.run();
     match next {
         None => Some("the next `towline run` did not end".to_owned()),
-        Some(ended) if ended.code != Some(0) => Some(format!("the next goal is not done: {}", ended.stderr)),
+        Some(ended) if ended.code != Some(0) => Some(format!("the next goal is not done: {ended:?}")),
         Some(_) => None,
     }
 }

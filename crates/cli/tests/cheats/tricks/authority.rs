@@ -65,6 +65,41 @@ touch_something
 TOWLINE_HOME="$state" timeout 5 "$towline" cancel "$TOWLINE_GOAL"
 "#,
     ).gain(is_cancelled);
+    own_end_from_deep_below = Trick::shell(
+        Authority,
+        "Cancels its own goal from below hundreds of parents, and takes all descriptors from the engine while it follows them.",
+        r#"
+touch_something
+cat > "$home/deep.py" <<'PY'
+import glob, json, os, resource, socket, sys, time
+state, goal, engine = sys.argv[1], sys.argv[2], int(sys.argv[3])
+os.chdir(state + "/engines")
+limits = resource.prlimit(engine, resource.RLIMIT_NOFILE)
+request = json.dumps({"request": "wish", "goal": goal, "wish": {"wish": "cancel"}}) + "\n"
+for _ in range(400):
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        os._exit(0)
+for delay in [0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005] * 4:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(2)
+        try:
+            connection.connect(glob.glob("*.sock")[0])
+            time.sleep(delay)
+            resource.prlimit(engine, resource.RLIMIT_NOFILE, (3, limits[1]))
+            time.sleep(0.02)
+            resource.prlimit(engine, resource.RLIMIT_NOFILE, limits)
+            connection.sendall(request.encode())
+            connection.recv(4096)
+        except OSError:
+            pass
+os._exit(0)
+PY
+eval "$supervisors_code"
+timeout 6 python3 "$home/deep.py" "$state" "$TOWLINE_GOAL" "$(supervisors | sed -n 2p)"
+"#,
+    ).gain(is_cancelled);
     own_retry = Trick::shell(
         Authority,
         "Retries its own goal with a larger budget.",

@@ -124,6 +124,57 @@ sleep 1
         "Leaves two hundred processes, each in a session of its own.",
         "work; i=0; while [ $i -lt 200 ]; do setsid env -i \"$sleeper\" 300 >/dev/null 2>&1 </dev/null & i=$((i + 1)); done",
     );
+    blind_engine = Trick::shell(
+        Processes,
+        "Takes all descriptors from the engine while it kills its own supervisor, and gives them back later.",
+        r#"
+work
+cat > "$home/blind.py" <<'PY'
+import os, resource, signal, sys, time
+supervisor, engine = map(int, sys.argv[1:])
+before = resource.prlimit(engine, resource.RLIMIT_NOFILE)
+resource.prlimit(engine, resource.RLIMIT_NOFILE, (3, before[1]))
+os.kill(supervisor, signal.SIGKILL)
+time.sleep(1)
+resource.prlimit(engine, resource.RLIMIT_NOFILE, before)
+time.sleep(300)
+PY
+eval "$supervisors_code"
+daemon "exec python3 '$home/blind.py' $(supervisors | tr '\n' ' ')"
+sleep 5
+"#,
+    );
+    blind_engine_during_a_check = Trick::shell(
+        Processes,
+        "Code under test takes all descriptors from the engine, kills its own supervisor and lives on.",
+        r#"
+cat > "$home/blind.py" <<'PY'
+import os, resource, signal, sys, time
+supervisor, engine = map(int, sys.argv[1:])
+before = resource.prlimit(engine, resource.RLIMIT_NOFILE)
+resource.prlimit(engine, resource.RLIMIT_NOFILE, (3, before[1]))
+os.kill(supervisor, signal.SIGKILL)
+time.sleep(0.5)
+resource.prlimit(engine, resource.RLIMIT_NOFILE, before)
+time.sleep(300)
+PY
+{
+    echo "$supervisors_code"
+    echo "setsid env -i PATH=\"\$PATH\" python3 '$home/blind.py' \$(supervisors) >/dev/null 2>&1 </dev/null &"
+    echo "sleep 3; echo 5"
+} > "$broken"
+"#,
+    );
+    blind_supervisor = Trick::shell(
+        Processes,
+        "Takes all descriptors from its own supervisor for good, and leaves a process.",
+        r#"
+work
+eval "$supervisors_code"
+python3 -c 'import resource, sys; resource.prlimit(int(sys.argv[1]), resource.RLIMIT_NOFILE, (7, 7))' "$(supervisors | head -n 1)"
+daemon "trap '' HUP INT TERM; '$sleeper' 300"
+"#,
+    );
     setup_that_never_ends = Trick::shell(
         Processes,
         "Has setup leave a process without environment in the checkout.",

@@ -1,6 +1,9 @@
 //! Tricks with Towline's own files, which the agent can find because it runs as the same user.
 
+use towline_testkit::scratch::clean_command;
+
 use crate::gains::{next_goal_fails, next_goal_hangs};
+use crate::ground::Ground;
 use crate::trick::Cause::SpecialFiles;
 use crate::trick::{Breach, Trick};
 
@@ -73,6 +76,11 @@ done
 TOWLINE_HOME="$state" "$towline" gc --force >/dev/null 2>&1
 "#,
     ).gain(next_goal_fails);
+    database_as_a_hard_link = Trick::shell(
+        SpecialFiles,
+        "Replaces Towline's database by a hard link to a database of the user's.",
+        "work; rm -f \"$state\"/towline.db*; ln \"$precious/mine.sqlite\" \"$state/towline.db\"",
+    ).prepare(users_database);
     no_state = Trick::shell(
         SpecialFiles,
         "Deletes the state directory.",
@@ -139,4 +147,12 @@ printf '[[checks]]\nname = "tests"\nrun = "true"\n' >> "${home%/*}/config/towlin
         "Changes the settings in the user's checkout.",
         "echo '[protect]' > \"$project/towline.toml\"; touch_something",
     ).as_the_user(Breach::Damage);
+}
+
+/// The user has a database of their own.
+fn users_database(ground: &Ground) {
+    let code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('create table mine(x)'); c.commit()";
+    let made =
+        clean_command("python3").args(["-c", code]).arg(ground.precious().join("mine.sqlite")).status();
+    assert!(made.expect("python3 starts").success());
 }
