@@ -17,7 +17,7 @@ use crate::git::records;
 use crate::measure::{Consent, measure};
 use crate::own::OWN_BRANCH;
 use crate::paths::{from_bytes, parents};
-use crate::private_index::{PrivateIndex, joined};
+use crate::private_index::PrivateIndex;
 use crate::repository::SNAPSHOT_MESSAGE;
 use crate::walk::{self, Special};
 use crate::{Repository, Workspace, WorkspaceError};
@@ -148,21 +148,13 @@ impl Workspace {
         let base = index.git().command("ls-tree").args(["-r", "-z", "--name-only", base]).run()?;
         let unknown = records(&base).filter(|path| !known.contains(path));
         let there: BTreeSet<&[u8]> = unknown.filter_map(|path| in_the_way(self.path(), path)).collect();
-        let patterns: Vec<Vec<u8>> = there
-            .into_iter()
-            .filter(|path| !known.contains(path))
-            .map(|path| [b":(top,literal)", path].concat())
-            .collect();
-        if patterns.is_empty() {
-            return Ok(());
+        let unknown = there.into_iter().filter(|path| !known.contains(path));
+        let mut files = Vec::new();
+        for path in unknown {
+            files.extend(walk::files_at(self.path(), path)?);
         }
-        index
-            .git()
-            .command("add")
-            .args(["--force", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
-            .input(joined(patterns.iter().map(Vec::as_slice)))
-            .run()?;
-        Ok(())
+        // Unlike `git add`, this takes the files of repositories as they are.
+        index.update(&["--add", "--replace"], files.iter().map(Vec::as_slice))
     }
 
     /// Where the history of the work is, for people who want to look into it with git itself.

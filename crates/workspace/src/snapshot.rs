@@ -193,14 +193,20 @@ impl Source<'_> {
     /// The repositories inside the working tree. In a checkout, the directory of one that is no submodule would be empty.
     fn repositories(&self, entries: &Entries) -> Result<Repositories, WorkspaceError> {
         let mut found = Repositories::default();
-        let nested = &entries.untracked.nested;
+        let place = |path: &[u8]| self.git.directory().join(from_bytes(path));
+        // Git does not list a directory whose name is that of a file in the index.
+        let in_place_of_files: BTreeSet<Vec<u8>> =
+            entries.perhaps_replaced().filter(|path| is_directory(&place(path))).cloned().collect();
+        let nested: BTreeSet<&Vec<u8>> = entries.untracked.nested.union(&in_place_of_files).collect();
         if entries.gitlinks.is_empty() && nested.is_empty() {
             return Ok(found);
         }
-        let place = |path: &[u8]| self.git.directory().join(from_bytes(path));
         let declared = embedded::submodules(self.git, self.base)?;
         for path in entries.gitlinks.iter().filter(|path| is_directory(&place(path))).chain(nested) {
             let is_filled = fs::symlink_metadata(place(path).join(".git")).is_ok();
+            if !is_filled && in_place_of_files.contains(path) {
+                continue;
+            }
             if declared.contains(path) || !is_filled {
                 found.submodules.insert(path.clone());
             } else {
@@ -244,8 +250,8 @@ fn special_warning(special: &BTreeSet<Vec<u8>>) -> Option<String> {
 /// What is special about the entries of an index, and what the working tree has besides.
 #[derive(Debug, Default)]
 struct Entries {
-    /// Whether files differ from their entries or are gone.
-    modified: bool,
+    /// Files that differ from their entries or are gone.
+    modified: BTreeSet<Vec<u8>>,
     tracked: HashSet<Vec<u8>>,
     untracked: Untracked,
     assumed: Vec<Vec<u8>>,
@@ -272,7 +278,9 @@ impl Entries {
             if tag.is_ascii_lowercase() {
                 entries.assumed.push(path.to_vec());
             }
-            entries.modified |= tag.eq_ignore_ascii_case(&b'C');
+            if tag.eq_ignore_ascii_case(&b'C') {
+                entries.modified.insert(path.to_vec());
+            }
             if tag.eq_ignore_ascii_case(&b'S') {
                 entries.skipped.push(path.to_vec());
             }
@@ -287,10 +295,16 @@ impl Entries {
         Ok(entries)
     }
 
+    /// Files in whose place something else may be. Git does not look at all of them.
+    fn perhaps_replaced(&self) -> impl Iterator<Item = &Vec<u8>> {
+        let looked_at = self.modified.iter().chain(&self.assumed).chain(&self.skipped);
+        looked_at.filter(|path| !self.gitlinks.contains(*path))
+    }
+
     /// Whether there is nothing to bring up to date: git has looked at every file, and found it as its entry says.
     fn are_as_in_the_working_tree(&self) -> bool {
         let Self { modified, tracked: _, untracked, assumed, skipped, unmerged, gitlinks } = self;
-        !modified
+        modified.is_empty()
             && untracked.files.is_empty()
             && untracked.nested.is_empty()
             && assumed.is_empty()

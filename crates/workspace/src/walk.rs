@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -167,6 +167,23 @@ pub(crate) fn git_files(top: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
             } else if kind.is_file() && is_git {
                 found.push(entry.path());
             }
+        }
+    }
+    Ok(found)
+}
+
+/// The file or symlink at a path relative to `top`, or all of them below it. What git has about repositories is not among them.
+pub(crate) fn files_at(top: &Path, path: &[u8]) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+    let mut found = Vec::new();
+    let mut pending = vec![crate::paths::from_bytes(path).to_path_buf()];
+    while let Some(name) = pending.pop() {
+        let place = top.join(&name);
+        let kind = fs::symlink_metadata(&place).map_err(WorkspaceError::io("look at", &place))?.file_type();
+        if kind.is_dir() {
+            let entries = listed(&place)?.into_iter().map(|entry| entry.file_name());
+            pending.extend(entries.filter(|entry| entry != ".git").map(|entry| name.join(entry)));
+        } else if kind.is_file() || kind.is_symlink() {
+            found.push(name.into_os_string().into_vec());
         }
     }
     Ok(found)

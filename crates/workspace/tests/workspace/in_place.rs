@@ -281,3 +281,34 @@ fn nothing_that_is_kept_of_a_goal_in_place_goes_with_what_the_user_deletes() {
     assert_eq!(project.files_of(&replaced)["staged.rs"], "100644 an hour of work\n");
     assert_eq!(project.files_of(&replaced)["src/lib.rs"], "100644 theirs\n");
 }
+
+#[test]
+fn a_repository_in_the_place_of_a_file_is_kept_as_files_before_it_is_written_over() {
+    for rules in ["", "src/a\n"] {
+        for commits in [false, true] {
+            let folder = Folder::new();
+            let workspace = folder.begin();
+            let inner = folder.root.join("src/a");
+            fs::remove_file(&inner).unwrap();
+            write(&inner, "work", "first\n");
+            write(&inner, "out.log", "ignored\n");
+            write(&inner, "deeper/work", "deeper\n");
+            write(&folder.root, ".gitignore", &format!("*.log\n{rules}"));
+            for repository in [inner.join("deeper"), inner.clone()] {
+                git(&repository, ["init", "-q"]);
+                if commits {
+                    crate::support::commit_all(&repository, "inner");
+                }
+            }
+            write(&inner, "work", "second\n");
+            let now = workspace.restore(&[]).unwrap();
+            assert_eq!(fs::read_to_string(folder.root.join("src/a")).unwrap(), "one\n");
+            let kept = folder.files_of(&now);
+            let kept: Vec<&str> =
+                kept.iter().map(String::as_str).filter(|name| name.starts_with("src/a")).collect();
+            assert_eq!(kept, ["src/a/deeper/work", "src/a/out.log", "src/a/work"], "{rules} {commits}");
+            let place = format!("{now}:src/a/work");
+            assert_eq!(git(&folder.history(), ["show", &place]), "second");
+        }
+    }
+}

@@ -188,3 +188,18 @@ fn uncommitted_changes_in_a_submodule_are_named() {
     assert_eq!(made.warnings, strings(&[dirty, INITIALISED]));
     assert_eq!(made.uncommitted, strings(&["lib"]));
 }
+
+#[test]
+fn a_repository_in_the_place_of_a_file_is_taken_in_as_files() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    let inner = workspace.path().join("src/lib.rs");
+    fs::remove_file(&inner).unwrap();
+    write(&inner, "work.txt", "first\n");
+    git(&inner, ["init", "-q"]);
+    commit_all(&inner, "inner");
+    write(&inner, "work.txt", "second\n");
+    let made = candidate(&workspace);
+    assert_eq!(added(&project, &made), pairs(&[("src/lib.rs/work.txt", "100644 second\n")]));
+    assert_eq!(made.warnings, [plain_files("src/lib.rs")]);
+}
