@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{AttemptNo, Event, Goal, Verdict, Work, WorkspaceBinding};
-use towline_workspace::{Candidate, Protect, Repository, WorkspaceError};
+use towline_workspace::{Candidate, Protect, Repository, Stop, WorkspaceError};
 
 use crate::engine::Shared;
 use crate::home::Home;
@@ -131,7 +131,7 @@ pub(crate) async fn left_work(
 pub(crate) async fn changes(home: &Home, goal: Goal, binding: WorkspaceBinding) -> String {
     let home = home.clone();
     let stat = tokio::task::spawn_blocking(move || {
-        let (_, workspace) = workspace_of(&home, &goal, &binding)?;
+        let (_, workspace) = workspace_of(&home, &goal, &binding, &Stop::default())?;
         workspace.diff_stat()
     });
     let stat = stat.await.ok().and_then(Result::ok).map(|stat| stat.to_string()).unwrap_or_default();
@@ -150,8 +150,7 @@ async fn candidate(
 ) -> Result<(Repository, Candidate), CheckError> {
     let home = home.clone();
     let made = stoppable(stop, move |halt| -> Result<_, WorkspaceError> {
-        let (repository, workspace) = workspace_of(&home, &goal, &binding)?;
-        let workspace = workspace.until(halt);
+        let (repository, workspace) = workspace_of(&home, &goal, &binding, halt)?;
         let protect = Protect::of_candidate(&goal)?;
         let candidate = workspace.candidate(attempt.get(), &protect)?;
         Ok((repository, candidate))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use towline_core::{GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
 use towline_process::shim_process;
 use towline_store::{GoalRecord, Store};
-use towline_workspace::{Repository, Workspace, WorkspaceError};
+use towline_workspace::{Repository, Stop, Workspace, WorkspaceError};
 
 use crate::error::EngineError;
 use crate::home::Home;
@@ -59,17 +59,19 @@ pub(crate) fn settings_of(users: &Repository, goal: &Goal) -> Result<GitSettings
     }
 }
 
-/// The directory that a goal's agent works in, once it is prepared.
+/// The directory that a goal's agent works in, once it is prepared. Work with git in it ends when somebody wants it.
 pub fn workspace_of(
     home: &Home,
     goal: &Goal,
     binding: &WorkspaceBinding,
+    stop: &Stop,
 ) -> Result<(Repository, Workspace), WorkspaceError> {
     let repository = repository_of(home, goal)?;
     let id = goal.id.to_string();
+    let own = repository.until(stop);
     let workspace = match &binding.branch {
-        Some(branch) => Workspace::open(&repository, &id, Path::new(&binding.path), branch, &binding.base)?,
-        None => Workspace::in_place(&repository, &id, &binding.base)?,
+        Some(branch) => Workspace::open(&own, &id, Path::new(&binding.path), branch, &binding.base)?,
+        None => Workspace::in_place(&own, &id, &binding.base)?,
     };
     Ok((repository, workspace))
 }

@@ -94,7 +94,7 @@ async fn prepare(
 /// Makes the workspace, or opens the one that is there. One of an earlier version becomes a private clone.
 pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, WorkspaceError> {
     if goal.workspace.mode.is_in_place() {
-        let repository = repository_of(home, goal)?;
+        let repository = repository_of(home, goal)?.until(stop);
         return Workspace::in_place(&repository, &goal.id.to_string(), &goal.workspace.base);
     }
     let users = Repository::at(Path::new(&goal.workspace.repository))?.until(stop);

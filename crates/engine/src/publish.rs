@@ -76,8 +76,8 @@ fn work_of(
     let candidate = match (&state.candidate, &state.phase, state.last_attempt()) {
         (Some(candidate), ..) => candidate.clone(),
         (None, Phase::Unproven, Some(last)) => {
-            let (_, workspace) = workspace_of(home, goal, binding)?;
-            workspace.until(halt).candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
+            let (_, workspace) = workspace_of(home, goal, binding, halt)?;
+            workspace.candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
         }
         _ => return Ok(None),
     };

@@ -14,6 +14,7 @@ mod agent_head;
 mod candidate;
 mod clone_report;
 mod compare;
+mod control;
 mod copy;
 mod create;
 mod diff;

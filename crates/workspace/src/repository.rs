@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use towline_core::{Commit, GitSettings};
 
+use crate::control::must_not_wait;
 use crate::embedded::{self, Nested};
 use crate::git::{Git, Stop, records, shown};
 use crate::measure::measure;
@@ -65,6 +66,11 @@ impl Repository {
 
     /// Finds the repository that `from` is in, upward from there.
     pub fn discover(from: &Path) -> Result<Self, WorkspaceError> {
+        must_not_wait(from)?;
+        Self::discover_as_is(from)
+    }
+
+    fn discover_as_is(from: &Path) -> Result<Self, WorkspaceError> {
         let git = Git::discovering(from);
         let ask = |what: &[&str]| git.command("rev-parse").arg("--path-format=absolute").args(what).path();
         let asked = ["--show-toplevel", "--git-dir", "--git-common-dir"];
@@ -88,6 +94,7 @@ impl Repository {
     /// The repository whose root was found before. Where everything is at its usual place, and said to be, git need not be
     /// asked again.
     pub fn at(root: &Path) -> Result<Self, WorkspaceError> {
+        must_not_wait(root)?;
         let git_dir = root.join(".git");
         let is_whole = git_dir.join("HEAD").is_file()
             && ["objects", "refs"].iter().all(|name| git_dir.join(name).is_dir())
@@ -101,14 +108,8 @@ impl Repository {
         if !git_dir.is_symlink() && !git_dir.exists() {
             return Err(WorkspaceError::RepositoryGone { path: root.to_path_buf() });
         }
-        // Git would wait for somebody to write to a FIFO.
-        for file in ["HEAD", "config", "config.worktree", "commondir"].map(|name| git_dir.join(name)) {
-            if file.metadata().is_ok_and(|about| !about.is_file()) {
-                return Err(WorkspaceError::Broken { path: file, what: "it is not a file".to_owned() });
-            }
-        }
         // Git also looks in the directories above it.
-        let found = Self::discover(root)?;
+        let found = Self::discover_as_is(root)?;
         let is_same = found.root() == settle(root);
         if is_same { Ok(found) } else { Err(WorkspaceError::NotARepository { path: root.to_path_buf() }) }
     }

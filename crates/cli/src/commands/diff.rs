@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use towline_core::Phase;
 use towline_engine::workspace_of;
+use towline_workspace::Stop;
 
 use crate::args::Diff;
 use crate::context::Context;
@@ -23,13 +24,13 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     if args.stat {
         output::tell(match proven {
             Some(candidate) => repository.diff_stat(&binding.base, candidate)?,
-            None => workspace_of(home, &record.goal, binding)?.1.diff_stat()?,
+            None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff_stat()?,
         });
         return Ok(ExitCode::SUCCESS);
     }
     let diff = match proven {
         Some(candidate) => repository.diff(&binding.base, candidate)?,
-        None => workspace_of(home, &record.goal, binding)?.1.diff()?,
+        None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff()?,
     };
     if args.raw {
         output::tell_bytes(diff.as_bytes());

@@ -8,7 +8,9 @@ use serde::Serialize;
 use towline_core::{Commit, Event, Phase, Verdict};
 use towline_engine::{Custody, Home, Recheck, must_be_alone, workspace_of};
 use towline_store::{GoalRecord, Store};
-use towline_workspace::{MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, Repository};
+use towline_workspace::{
+    MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, Repository, Stop,
+};
 
 use crate::commands::STOPPED;
 use crate::commands::recheck::{Reader, recheck};
@@ -192,7 +194,7 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failur
     let nothing = || Failure::usage(format!("goal {} has no work to merge", record.goal.id.short()));
     let binding = record.state.workspace.as_ref().ok_or_else(nothing)?;
     let last = record.state.last_attempt().ok_or_else(nothing)?.n.get();
-    let (_, workspace) = workspace_of(home, &record.goal, binding)?;
+    let (_, workspace) = workspace_of(home, &record.goal, binding, &Stop::default())?;
     let protect = Protect::of_candidate(&record.goal)?;
     Ok(workspace.candidate(last, &protect)?.commit)
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use towline_core::{Commit, Event, WorkspaceBinding};
 use towline_engine::{Home, is_at_work, workspace_of};
 use towline_store::GoalRecord;
-use towline_workspace::WorkspaceError;
+use towline_workspace::{Stop, WorkspaceError};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -86,7 +86,7 @@ async fn put_back(
     binding: &WorkspaceBinding,
     paths: Vec<String>,
 ) -> Result<Restored, Failure> {
-    let (_, workspace) = workspace_of(home, &record.goal, binding)?;
+    let (_, workspace) = workspace_of(home, &record.goal, binding, &Stop::default())?;
     let work = move || {
         let replaced = workspace.restore(&paths)?;
         Ok(Restored { replaced, folder: workspace.path().to_path_buf(), history: workspace.history() })

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use towline_workspace::{Consent, Protect, Remains, Workspace, WorkspaceError};
+use towline_workspace::{Consent, Protect, Remains, Repository, Workspace, WorkspaceError};
 
 use crate::hostile_git::{candidate, fifo, program, promptly};
 use crate::nested::with_submodule;
@@ -286,4 +286,72 @@ fn files_of_ours_that_became_something_else_are_made_anew() {
             fs::remove_dir_all(project.beside("workspaces")).unwrap();
         }
     }
+}
+
+#[test]
+fn a_pipe_in_the_data_of_the_users_repository_is_refused_by_name() {
+    let linked = |project: &Project| {
+        git(
+            &project.root,
+            ["worktree", "add", "-q", "-b", "side", project.beside("linked").to_str().unwrap()],
+        );
+    };
+    for name in [
+        "",
+        "HEAD",
+        "config",
+        "config.worktree",
+        "commondir",
+        "packed-refs",
+        "index",
+        "shallow",
+        "info/exclude",
+        "info/attributes",
+        "info/grafts",
+        "info/sparse-checkout",
+        "objects/info/alternates",
+        "objects/pack/pack-1.idx",
+        "refs/heads/main",
+        "logs/HEAD",
+        "worktrees/linked/index",
+    ] {
+        let project = Project::new();
+        linked(&project);
+        let place = project.root.join(format!(".git/{name}").trim_end_matches('/'));
+        match name {
+            "" => fs::remove_dir_all(&place).unwrap(),
+            _ => fs::remove_file(&place).unwrap_or_default(),
+        }
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fifo(&place);
+        let (root, mut asked) = (project.root.clone(), vec![project.root.clone(), project.root.join("src")]);
+        if !["", "HEAD", "index", "commondir", "config.worktree", "logs/HEAD"].contains(&name) {
+            asked.push(project.beside("linked"));
+        }
+        let refused = promptly(name, move || {
+            let found = asked.iter().map(|place| Repository::discover(place).map(drop));
+            found.chain([Repository::at(&root).map(drop)]).collect::<Vec<_>>()
+        });
+        for refused in refused {
+            assert!(
+                matches!(&refused, Err(WorkspaceError::SpecialFile { path }) if *path == place),
+                "{name}: {refused:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn symlinks_to_files_and_sockets_in_the_data_of_the_users_repository_are_fine_and_devices_are_not() {
+    let project = Project::new();
+    let exclude = project.root.join(".git/info/exclude");
+    fs::rename(&exclude, project.beside("exclude")).unwrap();
+    symlink(project.beside("exclude"), &exclude).unwrap();
+    let _socket = UnixListener::bind(project.root.join(".git/fsmonitor--daemon.ipc")).unwrap();
+    assert_eq!(Repository::discover(&project.root).unwrap().root(), project.root);
+    let packed = project.root.join(".git/packed-refs");
+    symlink("/dev/zero", &packed).unwrap();
+    let root = project.root.clone();
+    let refused = promptly("a device", move || Repository::at(&root).map(drop));
+    assert!(matches!(&refused, Err(WorkspaceError::SpecialFile { path }) if *path == packed), "{refused:?}");
 }
