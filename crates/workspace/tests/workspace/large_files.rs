@@ -183,6 +183,10 @@ fn publishing_copies_what_the_work_names_and_nothing_else() {
     after.retain(|object| !before.contains(object));
     let contents: Vec<&str> = after.iter().map(|(_, content)| content.as_str()).collect();
     assert_eq!(contents, ["new data\n"]);
+    // As a crash in the middle of a copy would leave it.
+    put(&users_store(&project), &after[0].0, "new d");
+    own.publish(&commit, "refs/towline/test").unwrap();
+    assert!(objects(&users_store(&project)).contains(&after[0]));
     assert!(names_below(&users_store(&project)).iter().all(|name| !name.contains("towline")));
 }
 

@@ -226,22 +226,6 @@ fn a_branch_of_ours_stays_ours_after_a_crash_and_after_a_merge() {
 }
 
 #[test]
-fn a_large_file_that_was_cut_off_is_copied_again() {
-    let project = Project::new();
-    let commit = project.head();
-    let own = project.own();
-    write(&project.plan().own, "lfs/objects/ab/cd/abcd", "large\n");
-    let users = project.root.join(".git/lfs/objects/ab/cd/abcd");
-    write(&project.root, ".git/lfs/objects/ab/cd/abcd", "lar");
-    for _ in 0..2 {
-        own.publish(&commit, "refs/towline/test").unwrap();
-        assert_eq!(fs::read_to_string(&users).unwrap(), "large\n");
-        assert_eq!(fs::read_dir(users.parent().unwrap()).unwrap().count(), 1);
-        fs::remove_file(&users).unwrap();
-    }
-}
-
-#[test]
 fn refs_whose_objects_the_user_has_deleted_are_removed_and_all_others_stay() {
     let project = with_remote();
     git(&project.root, ["switch", "-q", "-c", "short-lived"]);
