@@ -161,7 +161,7 @@ fn must_have_one_name(about: &Metadata) -> io::Result<()> {
     match about.nlink() {
         0 | 1 => Ok(()),
         names => Err(io::Error::other(format!(
-            "it is a file with {names} names (hard links), and writing to it would change it under all of them; remove the others and try again"
+            "it is a file with {names} names (hard links), so writing to it would change another file as well; remove the name that should not be there and try again"
         ))),
     }
 }
@@ -251,7 +251,7 @@ mod tests {
         for refused in
             [append(&ours).map(drop), open_to_append(&ours).map(drop), must_be_regular_or_absent(&ours)]
         {
-            let expected = "it is a file with 2 names (hard links), and writing to it would change it under all of them; remove the others and try again";
+            let expected = "it is a file with 2 names (hard links), so writing to it would change another file as well; remove the name that should not be there and try again";
             assert_eq!(refused.unwrap_err().to_string(), expected);
         }
         assert_eq!(read(&ours, 10).unwrap(), b"the user's");
