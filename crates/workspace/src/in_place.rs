@@ -102,12 +102,14 @@ impl Workspace {
         Ok(Self::from_parts(repository, goal, None, base, path, Vec::new()))
     }
 
-    /// Where HEAD of the user's repository is; of a folder in none there is nothing but the base.
-    pub(crate) fn head_in_place(&self) -> Head {
-        match self.repository().lender() {
-            Some(users) => head_of(users.git_dir(), users.common_dir()),
-            None => Head::Commit(self.base().clone()),
+    /// Where HEAD of the user's repository is; of a folder in none there is nothing but the base. Refs in tables are in a
+    /// format of git's own, so git is asked.
+    pub(crate) fn head_in_place(&self) -> Result<Head, WorkspaceError> {
+        let Some(users) = self.repository().lender() else { return Ok(Head::Commit(self.base().clone())) };
+        if !users.common_dir().join("reftable").is_dir() {
+            return Ok(head_of(users.git_dir(), users.common_dir()));
         }
+        Ok(users.find_commit("HEAD")?.map_or(Head::Unborn, Head::Commit))
     }
 
     /// Puts the files back as they were in the base: all that are not ignored, or those at these paths. What is there now

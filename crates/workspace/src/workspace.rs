@@ -111,7 +111,7 @@ impl Workspace {
 
     /// What new work is on top of.
     pub(crate) fn parent(&self) -> Result<Parent, WorkspaceError> {
-        let (commit, warnings) = match self.agents_head() {
+        let (commit, warnings) = match self.agents_head()? {
             (Head::Commit(head), _) if head == self.base => (self.base.clone(), Vec::new()),
             (Head::Commit(head), objects) => self.on_top_of(head, objects.as_deref())?,
             (Head::Unborn, _) => {
@@ -129,15 +129,15 @@ impl Workspace {
     }
 
     /// What the agent's HEAD says, and where the objects of its commits are if not with ours.
-    fn agents_head(&self) -> (Head, Option<PathBuf>) {
+    fn agents_head(&self) -> Result<(Head, Option<PathBuf>), WorkspaceError> {
         if self.is_in_place() {
-            return (self.head_in_place(), None);
+            return Ok((self.head_in_place()?, None));
         }
         let git_dir = self.path.join(".git");
         if !fs::symlink_metadata(&git_dir).is_ok_and(|about| about.is_dir()) {
-            return (Head::Unreadable, None);
+            return Ok((Head::Unreadable, None));
         }
-        (head_of(&git_dir, &git_dir), Some(git_dir.join("objects")))
+        Ok((head_of(&git_dir, &git_dir), Some(git_dir.join("objects"))))
     }
 
     /// Takes the agent's commits over, if they are whole and have the base below them.

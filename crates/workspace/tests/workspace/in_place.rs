@@ -312,3 +312,19 @@ fn a_repository_in_the_place_of_a_file_is_kept_as_files_before_it_is_written_ove
         }
     }
 }
+
+#[test]
+fn commits_in_a_repository_with_refs_in_tables_are_seen_in_place() {
+    let project = Project::new();
+    let root = project.beside("tables");
+    git(&project.root, ["clone", "-q", "--ref-format=reftable", ".", root.to_str().unwrap()]);
+    let project = project.with_root(root);
+    let before = project.own().keep_before(Consent::WithinBounds).unwrap().base;
+    let workspace = Workspace::in_place(&project.own(), GOAL, &before).unwrap();
+    let unchanged = workspace.candidate(1, &Protect::nothing()).unwrap();
+    assert_eq!((unchanged.commit, unchanged.warnings), (before, Vec::new()));
+    write(&project.root, "src/lib.rs", "theirs\n");
+    let commit = crate::support::commit_all(&project.root, "theirs");
+    let made = workspace.candidate(2, &Protect::nothing()).unwrap();
+    assert_eq!((made.head, made.commit, made.warnings), (commit.clone(), commit, Vec::new()));
+}
