@@ -100,6 +100,7 @@ pub async fn run(
     }
     Ok(Verdict {
         candidate: run.candidate.commit.clone(),
+        head: Some(run.candidate.head.clone()),
         tree: run.candidate.tree.clone(),
         restored: run.candidate.restored.clone(),
         checks,

@@ -96,6 +96,7 @@ pub(crate) fn red(name: &str, evidence: &str) -> CheckResult {
 pub(crate) fn verdict(tree: &str, checks: Vec<CheckResult>) -> Verdict {
     Verdict {
         candidate: Commit::new(format!("c-{tree}")),
+        head: None,
         tree: tree.into(),
         restored: vec![],
         checks,

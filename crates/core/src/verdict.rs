@@ -11,6 +11,10 @@ use crate::Commit;
 pub struct Verdict {
     /// The exact commit that was checked.
     pub candidate: Commit,
+    /// The agent's own last commit below the candidate, or the base; the candidate itself when all of its work was committed.
+    /// Earlier versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Commit>,
     /// The candidate's tree: two candidates with one tree hold the same files.
     pub tree: String,
     /// Protected paths that were put back as in the base.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use towline_core::Commit;
 
-use crate::git::{OUR_ADDRESS, records, shown};
+use crate::git::{records, shown};
 use crate::guard;
 use crate::paths::{from_bytes, parents};
 use crate::private_index::PrivateIndex;
@@ -16,9 +16,6 @@ use crate::snapshot::Snapshot;
 use crate::threads::finish;
 use crate::workspace::Parent;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
-
-/// How the subject of a commit begins that holds work which was in no commit of the agent's.
-const SUBJECT: &str = "towline: candidate ";
 
 /// The exact commit that is checked, and merged when the checks pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +86,7 @@ impl Workspace {
         } else if let Some(made_before) = same_commit(repo, &reference, &tree, &head)? {
             made_before
         } else {
-            repo.commit_tree(&tree, &head, &format!("{SUBJECT}{n}\n\nGoal: {}", self.goal()))?
+            repo.commit_tree(&tree, &head, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
         };
         if !is_head {
             repo.store(&commit, &head)?;
@@ -110,18 +107,16 @@ fn ignored_files(snapshot: &Snapshot) -> Result<Vec<String>, WorkspaceError> {
 }
 
 impl Repository {
-    /// A candidate that was made before, from its commit and what was put back in it: as it was when it was judged first.
-    pub fn candidate_again(&self, commit: &Commit, restored: &[String]) -> Result<Candidate, WorkspaceError> {
+    /// A candidate that was made before, as it was when it was judged first: from its commit, the one that the agent was on,
+    /// and what was put back. An agent can give a commit of its own any author and subject, so nothing is concluded from those.
+    pub fn candidate_again(
+        &self,
+        commit: &Commit,
+        head: Option<&Commit>,
+        restored: &[String],
+    ) -> Result<Candidate, WorkspaceError> {
         let plain = self.as_candidate(commit)?;
-        let about = self.git().command("log").args(["-1", "--format=%ae%n%P%n%s", commit.as_str()]).line()?;
-        let mut about = about.lines();
-        let (author, parent, subject) = (about.next(), about.next(), about.next());
-        let head = match (author, parent, subject) {
-            (Some(OUR_ADDRESS), Some(parent), Some(subject)) if subject.starts_with(SUBJECT) => {
-                Commit::new(parent)
-            }
-            _ => return Ok(Candidate { restored: restored.to_vec(), ..plain }),
-        };
+        let head = head.unwrap_or(commit).clone();
         let mut uncommitted = self.changed_paths(head.as_str(), commit.as_str())?;
         uncommitted.retain(|path| !restored.contains(path));
         Ok(Candidate { head, uncommitted, restored: restored.to_vec(), ..plain })

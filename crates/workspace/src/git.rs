@@ -84,10 +84,8 @@ pub const LOCATION_VARIABLES: [&str; 15] = [
 const IDENTITY_VARIABLES: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// Our own address in commits.
-pub(crate) const OUR_ADDRESS: &str = "towline@localhost";
 /// Who we are in commits, in the order of those variables.
-const OUR_IDENTITY: [&str; 4] = ["Towline", OUR_ADDRESS, "Towline", OUR_ADDRESS];
+const OUR_IDENTITY: [&str; 4] = ["Towline", "towline@localhost", "Towline", "towline@localhost"];
 
 /// Variables that only say where the user's configuration and git's own programs are: the same repository must
 /// mean the same to us as to the user.

@@ -69,7 +69,7 @@ async fn verify(
     let record = custody.record.clone();
     let then = recorded(&record)?;
     let repository = find::repository(home, &record)?;
-    let candidate = repository.candidate_again(&then.candidate, &then.restored)?;
+    let candidate = repository.candidate_again(&then.candidate, then.head.as_ref(), &then.restored)?;
     if !args.json {
         let (id, commit) = (record.goal.id.short(), then.candidate.short());
         output::print(format_args!("checks of goal {id} on {commit}, in a clean checkout:"));

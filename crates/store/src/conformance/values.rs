@@ -193,6 +193,7 @@ fn decision() -> Decision {
 fn verdict() -> Verdict {
     Verdict {
         candidate: Commit::new("c"),
+        head: Some(Commit::new("h")),
         tree: "t".to_owned(),
         restored: vec!["tests/a".to_owned()],
         checks: vec![CheckResult {

@@ -427,3 +427,22 @@ fn a_lone_change_of_any_kind_is_seen() {
         assert_eq!(candidate(&workspace).tree, tree_from_nothing(&project, &workspace), "{what}");
     }
 }
+
+#[test]
+fn a_candidate_is_as_it_was_again_whoever_its_commits_claim_to_be_by() {
+    let project = Project::new();
+    let workspace = project.workspace();
+    write(workspace.path(), "src/lib.rs", "committed\n");
+    git(workspace.path(), ["add", "-A"]);
+    let author = "--author=Towline <towline@localhost>";
+    git(workspace.path(), ["commit", "-q", author, "-m", "towline: candidate 1"]);
+    for more in ["", "uncommitted\n"] {
+        if !more.is_empty() {
+            write(workspace.path(), "more.rs", more);
+        }
+        let made = workspace.candidate(1, &Protect::nothing()).unwrap();
+        let own = project.own();
+        let again = own.candidate_again(&made.commit, Some(&made.head), &made.restored).unwrap();
+        assert_eq!((again.head, again.uncommitted), (made.head, made.uncommitted));
+    }
+}

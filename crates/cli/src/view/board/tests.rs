@@ -74,7 +74,14 @@ fn verdict(met: [bool; 2]) -> Verdict {
         took: Duration::from_secs(3),
     };
     let checks = ["tests", "lint"].into_iter().zip(met).map(result).collect();
-    Verdict { candidate: Commit::new("c"), tree: "t".into(), restored: Vec::new(), checks, notes: Vec::new() }
+    Verdict {
+        candidate: Commit::new("c"),
+        head: None,
+        tree: "t".into(),
+        restored: Vec::new(),
+        checks,
+        notes: Vec::new(),
+    }
 }
 
 /// A goal in its third attempt: twice its tests failed, the lint once.
