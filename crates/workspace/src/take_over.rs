@@ -12,6 +12,9 @@ use crate::paths::remove_tree;
 use crate::stored::first_missing;
 use crate::{Repository, WorkspaceError, walk};
 
+/// How many branches and tags a warning names.
+const NAMED: usize = 8;
+
 impl Repository {
     /// Takes over all commits up to `head` that are not below `base`, with everything in them. The objects of a clone are
     /// named; those of the user's repository are seen anyway. What is wrong with the commits, if they cannot be used.
@@ -97,6 +100,44 @@ impl Repository {
             Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Names branches and tags of the user's that an agent's commits have in their history. After a merge of the work, git
+    /// counts them as merged, also where the agent has dropped what they change.
+    pub(crate) fn warn_of_merged(
+        &self,
+        goal: &str,
+        head: &Commit,
+        base: &Commit,
+    ) -> Result<Option<String>, WorkspaceError> {
+        let Some(users) = self.lender().map(|users| users.seeing(self)) else { return Ok(None) };
+        let git = users.plain_git();
+        let list = |without: &[&Commit]| {
+            let list = git.command("for-each-ref").arg(format!("--merged={head}"));
+            let list = list.args(without.iter().map(|commit| format!("--no-merged={commit}")));
+            let names = list.args([
+                "--format=%(refname:short) (%(objectname:short))",
+                "refs/heads",
+                "refs/remotes",
+                "refs/tags",
+            ]);
+            let names = names.line()?.lines().map(str::to_owned).collect::<Vec<_>>();
+            Ok::<_, WorkspaceError>(names.into_iter().filter(|name| !name.starts_with("towline/")).collect())
+        };
+        let mut names: Vec<String> = list(&[base])?;
+        // What the user has merged of the goal before is no news.
+        if !names.is_empty()
+            && let Some(published) = users.find_commit(&format!("refs/towline/{goal}/published"))?
+        {
+            names = list(&[base, &published])?;
+        }
+        Ok((!names.is_empty()).then(|| {
+            format!(
+                "the agent's commits have {} in their history: git will count that as merged with this work, even if its \
+                 changes were dropped",
+                crate::words::listed(&names, NAMED)
+            )
+        }))
     }
 
     /// Whether git can read the object directory of a clone without waiting, and finds nothing there but the clone's own

@@ -173,7 +173,8 @@ impl Workspace {
         if !is_known && !is_on_base()? {
             return beside_base();
         }
-        Ok((head, Vec::new()))
+        let warnings = own.warn_of_merged(&self.goal, &head, &self.base)?;
+        Ok((head, warnings.into_iter().filter(|_| !self.is_in_place()).collect()))
     }
 
     /// What differs from the base in a workspace that no agent has worked in yet: what setup changed, by path, with the id

@@ -171,8 +171,10 @@ fn an_unfinished_merge_is_taken_as_it_lies_there() {
                 ("tests/b.rs", "100644 assert b\n"),
             ])
         );
+        // A rebase is on top of the other side by then.
+        let warnings = made.warnings.iter().filter(|warning| !warning.contains("commits have main ("));
         assert_eq!(
-            made.warnings,
+            warnings.cloned().collect::<Vec<_>>(),
             strings(&[
                 "unfinished merge: src/lib.rs, tests/a.rs taken as in the working tree, conflict marks and all"
             ])
@@ -445,4 +447,35 @@ fn a_candidate_is_as_it_was_again_whoever_its_commits_claim_to_be_by() {
         let again = own.candidate_again(&made.commit, Some(&made.head), &made.restored).unwrap();
         assert_eq!((again.head, again.uncommitted), (made.head, made.uncommitted));
     }
+}
+
+#[test]
+fn a_branch_of_the_users_that_the_agent_merged_is_named() {
+    let project = Project::new();
+    git(&project.root, ["switch", "-q", "-c", "feature"]);
+    write(&project.root, "feature.rs", "the user's work\n");
+    let feature = commit_all(&project.root, "feature");
+    git(&project.root, ["switch", "-q", "main"]);
+    let workspace = project.workspace();
+    write(workspace.path(), "src/lib.rs", "work\n");
+    commit_all(workspace.path(), "work");
+    assert_eq!(workspace.candidate(1, &Protect::nothing()).unwrap().warnings, Vec::<String>::new());
+    git(workspace.path(), ["merge", "-q", "-s", "ours", "-m", "tidy", "feature"]);
+    let made = workspace.candidate(2, &Protect::nothing()).unwrap();
+    let named = format!(
+        "the agent's commits have feature ({}) in their history",
+        git(&project.root, ["rev-parse", "--short", feature.as_str()])
+    );
+    assert!(
+        matches!(made.warnings.as_slice(), [warning] if warning.starts_with(&named)),
+        "{:?}",
+        made.warnings
+    );
+
+    // What the user has taken themselves is no news.
+    project.own().publish(&made.commit, &format!("refs/towline/{GOAL}/published")).unwrap();
+    git(&project.root, ["merge", "-q", "--ff-only", made.commit.as_str()]);
+    write(workspace.path(), "src/lib.rs", "more work\n");
+    commit_all(workspace.path(), "more work");
+    assert_eq!(workspace.candidate(3, &Protect::nothing()).unwrap().warnings, Vec::<String>::new());
 }
