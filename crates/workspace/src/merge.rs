@@ -7,13 +7,14 @@
 //! out in between.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::in_use::{InUse, in_use};
-use crate::paths::from_bytes;
+use crate::paths::{from_bytes, settle};
 use crate::worktrees::checkout_of;
 use crate::{Consent, MergeError, Repository, UncommittedFrom, WorkspaceError};
 
@@ -26,6 +27,9 @@ const UNDER_WAY: [(&str, &str, &str); 6] = [
     ("REVERT_HEAD", "a revert", "`git revert --continue` or `git revert --abort`"),
     ("BISECT_LOG", "a bisection", "`git bisect reset`"),
 ];
+
+/// For a merge that changes the hooks themselves.
+const NO_HOOKS: [&str; 1] = ["core.hooksPath=/dev/null"];
 
 /// What is to be merged.
 #[derive(Debug, Clone, Copy)]
@@ -287,6 +291,24 @@ impl MergePlan {
         Ok(made)
     }
 
+    /// Files that the merge changes in the folder with the user's hooks, where that is part of the working tree. Git would
+    /// run them as soon as they are there, so it runs no hooks.
+    pub fn changed_hooks(&self) -> Result<Vec<String>, MergeError> {
+        let Some(checkout) = &self.checkout else { return Ok(Vec::new()) };
+        let git = checkout.users_git();
+        let asked = ["--path-format=absolute", "--git-path", "hooks"];
+        let hooks = git.command("rev-parse").args(asked).path()?;
+        // Husky's own hooks are in `_`, and run those beside it.
+        let hooks = if hooks.ends_with("_") { hooks.parent().unwrap_or(&hooks) } else { &hooks };
+        let within = |folder: &Path, root: &Path| folder.strip_prefix(root).ok().map(Path::to_path_buf);
+        let folders = [within(hooks, checkout.root()), within(&settle(hooks), &settle(checkout.root()))];
+        let folders: Vec<String> =
+            folders.iter().flatten().map(|folder| shown(folder.as_os_str().as_bytes())).collect();
+        let is_hook =
+            |path: &&String| folders.iter().any(|folder| folder.is_empty() || overlaps(path, folder));
+        Ok(self.changed.iter().filter(is_hook).cloned().collect())
+    }
+
     /// Moves the branch, and the files where it is checked out. All of it happens or nothing. Refused when the branch
     /// is not where it was any more. What hooks of the user do after that is their affair. Gives the commit.
     pub fn carry_out(&mut self) -> Result<Commit, MergeError> {
@@ -313,7 +335,9 @@ impl MergePlan {
             return Err(self.moved());
         }
         let options = ["--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-squash", "--quiet"];
-        let merged = checkout.users_git().command("merge").args(options).arg(after.as_str()).run();
+        let git = checkout.users_git();
+        let git = if self.changed_hooks()?.is_empty() { git } else { git.with_settings(&NO_HOOKS) };
+        let merged = git.command("merge").args(options).arg(after.as_str()).run();
         self.outcome(after, merged)
     }
 

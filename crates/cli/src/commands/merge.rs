@@ -151,6 +151,7 @@ async fn merge(
     }
     // The checks may have run for long.
     place.must_be_alone(&record, &plan).await?;
+    warn_of_hooks(&plan, &record, work)?;
     plan.carry_out().map_err(|error| explained(error, &record, work))?;
     if is_news(&record, &plan) {
         let into = plan.into.clone();
@@ -236,6 +237,19 @@ fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Failure>
             "go on with it (towline retry {id}), or look at what is there: towline diff {id}"
         ))),
     }
+}
+
+/// Names hooks of the project that the merge changes, for which git runs none.
+fn warn_of_hooks(plan: &MergePlan, record: &GoalRecord, work: &Work) -> Result<(), Failure> {
+    let hooks = plan.changed_hooks().map_err(|error| explained(error, record, work))?;
+    if plan.way != MergeWay::AlreadyThere && !hooks.is_empty() {
+        let names: Vec<String> = hooks.iter().map(|name| output::brief(name)).collect();
+        output::say(format_args!(
+            "warning: git runs no hooks for this merge, because it changes them; look at them before your next git command: {}",
+            names.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the branch would get something that no check has seen.

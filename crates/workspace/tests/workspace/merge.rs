@@ -397,6 +397,29 @@ fn hooks_of_the_user_run_as_for_a_merge_of_theirs() {
 }
 
 #[test]
+fn hooks_that_the_merge_changes_do_not_run() {
+    for (folder, hook) in [(".githooks", ".githooks/post-merge"), (".husky/_", ".husky/post-merge")] {
+        let project = Project::new();
+        let runner = format!("{folder}/post-merge");
+        write(&project.root, &runner, &format!("#!/bin/sh\n. ./{hook}\n"));
+        fs::set_permissions(project.root.join(&runner), fs::Permissions::from_mode(0o755)).unwrap();
+        let base = commit_all(&project.root, "hooks");
+        git(&project.root, ["config", "core.hooksPath", folder]);
+        let workspace = project.workspace();
+        write(workspace.path(), hook, "#!/bin/sh\ntouch agents.log\n");
+        let candidate = workspace.candidate(1, &Protect::nothing()).unwrap().commit;
+        project.own().publish(&candidate, &format!("refs/towline/{GOAL}/candidates/1")).unwrap();
+        let scene = Scene { project, base, candidate };
+        let mut plan = scene.plan(None).unwrap();
+        assert_eq!(plan.changed_hooks().unwrap(), strings(&[hook]));
+        plan.carry_out().unwrap();
+        assert!(scene.project.root.join(hook).exists() && !scene.project.root.join("agents.log").exists());
+    }
+    let scene = Scene::new();
+    assert_eq!(scene.plan(None).unwrap().changed_hooks().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn only_a_merge_that_is_meant_is_signed_and_once() {
     let scene = Scene::new();
     scene.base_moves();

@@ -217,6 +217,8 @@ const EVERYWHERE: &[&str] = &[
     "**/.mise.toml",
     "**/justfile",
     "**/.justfile",
+    ".githooks/**",
+    ".husky/**",
 ];
 
 /// Files and folders of continuous integration. Those that the project has are protected.
