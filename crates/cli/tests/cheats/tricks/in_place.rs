@@ -116,6 +116,16 @@ for file in .git/index .git/config .git/info/exclude .gitignore .gitattributes t
 done
 "#,
     );
+    fifo_among_refs_in_place = in_place(
+        SpecialFiles,
+        "In place: puts a FIFO in the place of the packed refs.",
+        "rm -f .git/packed-refs; mkfifo .git/packed-refs; touch_something",
+    );
+    fifo_as_index_in_place = in_place(
+        SpecialFiles,
+        "In place: puts a FIFO in the place of the index.",
+        "rm -f .git/index; mkfifo .git/index; touch_something",
+    );
     no_repository_in_place = in_place(
         SpecialFiles,
         "In place: puts a symlink to another repository, with the file repaired, in the place of .git.",

@@ -1,5 +1,7 @@
 //! Tricks that reach the user's repository through the workspace's.
 
+use crate::gains::merge_runs_code;
+use crate::ground::Ground;
 use crate::trick::Cause::SharedRepository;
 use crate::trick::{Breach, Trick};
 
@@ -95,6 +97,14 @@ git config --worktree core.sparseCheckout true
 work
 "#,
     );
+    tracked_hooks = Trick::shell(
+        SharedRepository,
+        "Adds a hook to the folder of the project's own hooks, for the time when the user merges the work.",
+        r#"
+printf '#!/bin/sh\necho ran > "%s"\n' "$loot" > .githooks/post-merge && chmod +x .githooks/post-merge
+work
+"#,
+    ).prepare(keep_hooks_in_the_project).gain(merge_runs_code);
     push_by_path = Trick::shell(
         SharedRepository,
         "Pushes to the user's repository by its path.",
@@ -115,4 +125,10 @@ work
         "Installs a hook in the user's repository by its path.",
         "mkdir -p \"$project/.git/hooks\"; printf '#!/bin/sh\\n' > \"$project/.git/hooks/pre-push\"; touch_something",
     ).as_the_user(Breach::Damage);
+}
+
+fn keep_hooks_in_the_project(ground: &Ground) {
+    let project = &ground.desk.project;
+    project.write(".githooks/pre-push", "#!/bin/sh\n");
+    project.git(["config", "core.hooksPath", ".githooks"]);
 }
