@@ -294,7 +294,13 @@ impl<'a> Conversation<'a> {
             notice = shim.next() => match notice {
                 Ok(Notice::Grown { .. }) => {}
                 Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
-                Err(_) => self.link = Link::reach(&self.dir, self.trail).await,
+                Err(error) => {
+                    self.link = Link::reach(&self.dir, self.trail).await;
+                    if let (ProcessError::NotEnded { .. }, Link::Lost) = (&error, &self.link) {
+                        // Whatever becomes of the goal, somebody has to know.
+                        self.line.tell_own(Event::Notice { text: error.to_string() }).await?;
+                    }
+                }
             },
             () = tokio::time::sleep_until(give_up_at), if matches!(self.stopping, Stopping::Signalled(_)) => {
                 // Whether that worked shows at the next look.
