@@ -177,7 +177,7 @@ fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if misleads(c) && c != '\n' {
-            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
         } else {
             text.push(c);
         }

@@ -88,7 +88,7 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
     assert!(report["reason"].as_str().expect("a reason").starts_with("no progress"), "{report}");
     let goal = report["id"].as_str().expect("an id");
     let shown = desk.towline(["show", goal]).stdout;
-    let steps = ["tell", "retry"].map(|step| format!("towline {step} {}", &goal[28..]));
+    let steps = ["tell", "run --goal"].map(|step| format!("towline {step} {}", &goal[28..]));
     assert!(steps.iter().all(|step| shown.contains(step)), "{steps:?} are not in {shown}");
 }
 
