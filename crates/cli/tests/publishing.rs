@@ -1,4 +1,4 @@
-//! The work of a goal that has ended gets a branch, also if its engine is killed meanwhile, and nobody has to wait for that.
+//! A goal that has ended gets a branch for its work, even if its engine is killed before it is published.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 

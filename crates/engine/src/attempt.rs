@@ -297,7 +297,7 @@ impl<'a> Conversation<'a> {
                 Err(error) => {
                     self.link = Link::reach(&self.dir, self.trail).await;
                     if let (ProcessError::NotEnded { .. }, Link::Lost) = (&error, &self.link) {
-                        // Whatever becomes of the goal, somebody has to know.
+                        // Report it however the goal ends.
                         self.line.tell_own(Event::Notice { text: error.to_string() }).await?;
                     }
                 }

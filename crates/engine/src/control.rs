@@ -305,7 +305,7 @@ async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Seriali
 }
 
 /// Says something for the agent of an attempt to whichever of the engines in `directory` drives its goal; no answer when
-/// none does. All are asked at once: an engine that does not answer, as one that was suspended, holds up nobody else's agent.
+/// none does. All engines are asked at once, so a suspended one does not delay the agents of the others.
 pub async fn speak_for_agent(
     directory: &Path,
     goal: GoalId,

@@ -50,11 +50,11 @@ pub struct Recheck<'a> {
 }
 
 impl Engine {
-    /// Holds a goal that nobody drives now. If its engine was killed after the goal had ended, the goal's work may have no
+    /// Holds a goal that no engine is running. If its engine was killed after the goal had ended, the goal's work may have no
     /// branch yet, and gets it now.
     pub async fn hold(&self, goal: GoalId) -> Result<Custody, EngineError> {
         let shared = self.shared();
-        // Whoever ends in order gives the lease back.
+        // An engine that ends normally releases its lease.
         let was_left = shared.store.load(goal).await?.lease.is_some();
         let lease = self.claim_in_time(goal, None).await?;
         // Whoever held it before may have moved it on until a moment ago.
@@ -72,7 +72,7 @@ impl Engine {
         Ok(custody)
     }
 
-    /// Holds a goal that nobody drives now, and with it the directory that it works in: no other goal begins there.
+    /// Holds a goal that no engine is running, and with it the directory that it works in: no other goal begins there.
     pub async fn hold_place(&self, goal: GoalId) -> Result<Custody, EngineError> {
         let record = self.shared().store.load(goal).await?;
         let turn = self.take_turn(&record.goal).await?;

@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Ends whatever was started in `dir` and waits until it is gone. What is left after that is found by whoever starts something
+    /// Ends whatever was started in `dir` and waits until it is gone. What is left after that is found before the next start
     /// for the goal.
     pub(crate) async fn end(dir: &Path, trail: Trail) {
         let Some(Self::Alive(mut shim)) = Self::find(dir, trail).await else { return };
@@ -80,7 +80,7 @@ impl Link {
     }
 }
 
-/// Ends processes of agents and checks that no supervisor looks after any more. Until that is certain nothing may be started for the
+/// Ends processes of agents and checks that have no living supervisor. Until that is certain nothing may be started for the
 /// goal, and nothing judged.
 pub(crate) async fn sweep(trail: Trail) -> Result<(), ProcessError> {
     let goal = trail.goal.to_string();

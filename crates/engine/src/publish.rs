@@ -18,7 +18,7 @@ pub(crate) async fn run(
     stop: watch::Receiver<StopLevel>,
 ) {
     if let Some(event) = publish(home, goal, state, stop).await {
-        // Waits, because nothing is driven any more once this has ended. A driver that is gone needs no news.
+        // Waits until it is recorded: the driver ends when this does. A driver that has ended needs no report.
         let _ = line.tell_and_wait(vec![own(line.stamp(), event)]).await;
     }
 }

@@ -144,7 +144,7 @@ fn is_secret_value(value: &str) -> bool {
     SHAPES.iter().any(is_token) || (value.contains(';') && has_setting())
 }
 
-/// Whether an address is secret as a whole: whoever knows it may use it.
+/// Whether a whole address is secret: it grants access by itself.
 fn is_secret_address(name: &str, value: &str) -> bool {
     let parts = parts_of(name);
     let Some((_, rest)) = value.split_once("://") else { return false };

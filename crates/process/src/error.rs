@@ -73,7 +73,7 @@ pub enum ProcessError {
         /// What is known about it.
         message: String,
     },
-    /// Processes cannot be looked at, so nobody knows whether one is left.
+    /// The list of processes cannot be read, so one may be left.
     #[error("cannot look at processes: {source}")]
     CannotLook {
         /// The system's answer.

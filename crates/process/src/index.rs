@@ -37,7 +37,7 @@ impl Entry {
         };
         let mut number = || fields.next()?.parse::<u64>().ok();
         let (offset, length, at_ms) = (number()?, number()?, number()?);
-        // Whoever may write the file may write any number into it.
+        // The program can write to this file, so the numbers may be anything.
         offset.checked_add(length)?;
         Some(Self { stream, offset, length, at_ms })
     }

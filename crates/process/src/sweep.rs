@@ -51,7 +51,7 @@ pub fn end_processes(
     }
 }
 
-/// Ends what agents and checks left since a time in milliseconds since the Unix epoch, and what no supervisor looks after any more.
+/// Ends what agents and checks left since a time in milliseconds since the Unix epoch, and what has no living supervisor.
 /// A process that may be such a one, and is not certain to be, is left and is an error. Blocks.
 pub fn end_strays(since_unix_ms: u64, patience: Duration) -> Result<(), ProcessError> {
     let mut last = Strays::default();

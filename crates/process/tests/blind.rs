@@ -8,11 +8,11 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::again::{role, start_again};
-use common::{Run, exit_of, output_ending_with, within};
+use common::{Run, end_of, exit_of, output_ending_with, within};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use towline_process::{
-    Notice, ProcessError, ProcessId, Shim, Stream, ancestors, descendants, end_processes,
-    is_below_supervisor, processes_with_env,
+    ProcessError, ProcessId, Shim, Stream, ancestors, descendants, end_processes, is_below_supervisor,
+    processes_with_env,
 };
 
 /// The program, a process in a session of its own without environment, and one that ignores polite signals.
@@ -20,18 +20,6 @@ const TREE: &str = "(setsid env -i sleep 300 &); trap '' TERM INT; echo up; whil
 
 fn raw(process: ProcessId) -> Pid {
     Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap()
-}
-
-async fn end_of(shim: &mut Shim) -> Result<Notice, ProcessError> {
-    within(async {
-        loop {
-            match shim.next().await {
-                Ok(Notice::Grown { .. }) => {}
-                other => return other,
-            }
-        }
-    })
-    .await
 }
 
 async fn start(run: &Run) -> (Shim, Vec<ProcessId>) {

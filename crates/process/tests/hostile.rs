@@ -9,11 +9,11 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Run, exit_of, output_ending_with, until, within};
+use common::{Run, end_of, exit_of, output_ending_with, until, within};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use towline_process::{
-    ExitRecord, LogReader, Notice, OutputTimes, ProcessError, ProcessId, Shim, Stream, connect, descendants,
+    ExitRecord, LogReader, OutputTimes, ProcessError, ProcessId, Shim, Stream, connect, descendants,
     end_processes, merged_tail, shim_process,
 };
 
@@ -22,19 +22,6 @@ const LIMITS: Duration = Duration::from_secs(40);
 
 fn signal(process: ProcessId, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap(), signal).unwrap();
-}
-
-/// The first notice that is not about growth.
-async fn end_of(shim: &mut Shim) -> Result<Notice, ProcessError> {
-    within(async {
-        loop {
-            match shim.next().await {
-                Ok(Notice::Grown { .. }) => {}
-                other => return other,
-            }
-        }
-    })
-    .await
 }
 
 /// Starts a tree that left its session and its environment behind, and gives back its members.

@@ -74,7 +74,7 @@ impl Driver {
         }
     }
 
-    /// What the session that a launch goes on with has cost in earlier attempts.
+    /// The cost of the resumed session in earlier attempts.
     fn cost_of_session(&self, launch: &Launch) -> MicroUsd {
         let SessionPlan::Resume(session) = &launch.session else { return MicroUsd::default() };
         let earlier = self.state.attempts.iter().filter(|attempt| attempt.n != launch.attempt);

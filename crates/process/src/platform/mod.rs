@@ -100,7 +100,7 @@ impl Signal {
     }
 }
 
-/// Processes that agents and checks left, and that no supervisor looks after any more.
+/// Processes that agents and checks left and that have no living supervisor.
 #[derive(Debug, Default)]
 pub(crate) struct Strays {
     /// They are certainly of that kind.

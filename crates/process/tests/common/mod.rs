@@ -167,3 +167,16 @@ pub(crate) fn status_number(pid: u32, field: &str) -> u64 {
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
+
+/// The first notice that is not about growth.
+pub(crate) async fn end_of(shim: &mut Shim) -> Result<Notice, ProcessError> {
+    within(async {
+        loop {
+            match shim.next().await {
+                Ok(Notice::Grown { .. }) => {}
+                other => return other,
+            }
+        }
+    })
+    .await
+}
