@@ -183,8 +183,10 @@ impl<'a> Conversation<'a> {
             Some(link) => link,
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
-                link::sweep(job.trail).await.map_err(left)?;
-                refresh(&shared.home, &job.goal).await?;
+                let (swept, refreshed) =
+                    tokio::join!(link::sweep(job.trail), refresh(&shared.home, &job.goal));
+                swept.map_err(left)?;
+                refreshed?;
                 let link = start(shared, &opening, &context, &dir, deadline).await?;
                 // A driver that is gone is noticed at the next word.
                 let _ = line.tell_own(Event::AttemptStarted).await;

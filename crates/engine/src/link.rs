@@ -9,8 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{GoalId, GoalState};
 use towline_process::{
-    ExitRecord, Notice, ProcessError, Shim, connect, end_processes, end_strays, end_supervisor,
-    processes_with_env, shim_process,
+    ExitRecord, Notice, ProcessError, Shim, connect, end_strays, end_supervisor, shim_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their shim.
@@ -83,17 +82,10 @@ impl Link {
 /// Ends processes of agents and checks that have no living supervisor. Until that is certain nothing may be started for the
 /// goal, and nothing judged.
 pub(crate) async fn sweep(trail: Trail) -> Result<(), ProcessError> {
-    let goal = trail.goal.to_string();
     let since = u64::try_from(trail.since.as_millisecond()).unwrap_or(0);
-    let ourselves = std::process::id();
-    let find = move || {
-        let mut found = processes_with_env(GOAL_VARIABLE, &goal)?;
-        found.retain(|process| process.pid != ourselves);
-        Ok(found)
-    };
     let swept = spawn_blocking(move || {
-        end_processes(find, SWEEP_PATIENCE)?;
-        end_strays(since, SWEEP_PATIENCE)
+        let goal = trail.goal.to_string();
+        end_strays((GOAL_VARIABLE, &goal), since, SWEEP_PATIENCE)
     });
     swept.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))
 }

@@ -51,13 +51,21 @@ pub fn end_processes(
     }
 }
 
-/// Ends what agents and checks left since a time in milliseconds since the Unix epoch, and what has no living supervisor.
-/// A process that may be such a one, and is not certain to be, is left and is an error. Blocks.
-pub fn end_strays(since_unix_ms: u64, patience: Duration) -> Result<(), ProcessError> {
+/// Ends what agents and checks left since a time in milliseconds since the Unix epoch and has no living supervisor, and whatever
+/// was started with this variable in its environment, but for ourselves. A process that may be such a one, and is not certain to
+/// be, is left and is an error. Blocks.
+pub fn end_strays(
+    (name, value): (&str, &str),
+    since_unix_ms: u64,
+    patience: Duration,
+) -> Result<(), ProcessError> {
     let mut last = Strays::default();
     let find = || {
         last = platform::strays(since_unix_ms)?;
-        Ok(last.marked.clone())
+        let mut found = processes_with_env(name, value)?;
+        found.retain(|process| process.pid != std::process::id());
+        found.extend(last.marked.iter().copied());
+        Ok(found)
     };
     end_processes(find, patience)?;
     if last.is_own_limit_lowered {

@@ -15,6 +15,9 @@ use towline_process::{ProcessError, ProcessId, Stream, end_processes, end_strays
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A variable that no process has: only the mark leads to these.
+const NOBODYS: (&str, &str) = ("TOWLINE_TEST_NOBODYS", "1");
+
 /// Starts a process in a session of its own without environment, which runs `first` in Python and writes its number to `stray`.
 fn leaves(directory: &Path, first: &str) -> String {
     let stray = directory.join("stray");
@@ -70,7 +73,7 @@ async fn what_lost_its_supervisor_and_its_engine_is_ended_and_what_has_a_supervi
     let mut undisturbed = other.start().await;
     output_ending_with(&mut undisturbed, Stream::Stdout, b"up\n").await;
     let stray = stray(test, "engine", scratch.path()).await;
-    end_strays(began, PATIENCE).unwrap();
+    end_strays(NOBODYS, began, PATIENCE).unwrap();
     assert!(!stray.is_running());
     undisturbed.write(b"go\n").await.unwrap();
     assert_eq!(exit_of(&mut undisturbed).await.code, Some(3));
@@ -84,7 +87,7 @@ async fn what_lowered_its_limit_to_hide_is_named_and_left() {
         Some((role, directory)) if role == "user" => {
             let began = now_ms();
             let stray = stray(test, "engine", &directory).await;
-            let found = end_strays(began, PATIENCE).unwrap_err();
+            let found = end_strays(NOBODYS, began, PATIENCE).unwrap_err();
             assert!(stray.is_running());
             end_processes(
                 || Ok(Some(stray).filter(|stray| stray.is_running()).into_iter().collect()),
@@ -94,7 +97,7 @@ async fn what_lowered_its_limit_to_hide_is_named_and_left() {
             let ProcessError::Hiding { pid, command } = found else { panic!("{found}") };
             assert_eq!(pid, stray.pid);
             assert!(command.contains("python3 -c import os"), "{command}");
-            end_strays(began, PATIENCE).unwrap();
+            end_strays(NOBODYS, began, PATIENCE).unwrap();
         }
         Some((_, directory)) => {
             let hides = "resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))";
@@ -131,7 +134,7 @@ async fn a_supervisor_below_a_supervisor_has_a_mark_of_its_own() {
         let mut shim = run.start().await;
         let own = getrlimit(Resource::Msgqueue).maximum.unwrap();
         output_ending_with(&mut shim, Stream::Stdout, format!("{}\n", own - 1).as_bytes()).await;
-        end_strays(began, PATIENCE).unwrap();
+        end_strays(NOBODYS, began, PATIENCE).unwrap();
         shim.close_stdin().await.unwrap();
         assert_eq!(exit_of(&mut shim).await.signal, None);
         return;

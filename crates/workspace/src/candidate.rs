@@ -45,12 +45,15 @@ impl Workspace {
         // Side by side, because each of them waits for git.
         let (snapshot, parent) = std::thread::scope(|scope| {
             let parent = scope.spawn(|| self.parent());
-            let snapshot = self.snapshot().and_then(|snapshot| Ok((ignored_files(&snapshot)?, snapshot)));
-            (snapshot, finish(parent))
+            (self.snapshot(), finish(parent))
         });
         let Parent { commit: head, tree: head_tree, mut warnings } = parent?;
-        let (ignored, snapshot) = snapshot?;
-        let mut since_head = changes_since(&snapshot.index, &head)?;
+        let snapshot = snapshot?;
+        let (ignored, since_head) = std::thread::scope(|scope| {
+            let ignored = scope.spawn(|| ignored_files(&snapshot));
+            (finish(ignored), changes_since(&snapshot.index, &head))
+        });
+        let (ignored, mut since_head) = (ignored?, since_head?);
         self.put_back_absent(&snapshot, &mut since_head)?;
         let restored = if head == *self.base() {
             restore(&snapshot.index, self.base(), &since_head, protect)?

@@ -11,7 +11,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::git::{Git, records, shown};
-use crate::hints::Hints;
+use crate::hints::Listing;
 use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
 use crate::{WorkspaceError, walk};
@@ -151,7 +151,10 @@ pub(crate) fn ignored<'a>(
 /// Files that the inner repository tracks although rules ignore them. A damaged one tracks nothing.
 fn tracked_inside(git: &Git, git_dir: &Path) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
     match walk::directories_of(&git.directory().join(".git")).first() {
-        Some(inner) => Ok(Hints::from_index(git, git_dir, &inner.join("index"), &HashSet::new())?.tracked),
+        Some(inner) => {
+            let listing = Listing::of(git, git_dir, &inner.join("index"))?;
+            Ok(listing.hints(git.directory(), &HashSet::new()).tracked)
+        }
         None => Ok(BTreeSet::new()),
     }
 }

@@ -24,23 +24,27 @@ pub(crate) struct Hints {
     pub(crate) unmerged: BTreeSet<Vec<u8>>,
 }
 
-impl Hints {
-    /// Reads the index of the repository at the top of `git`'s working tree. A missing or damaged one says nothing.
-    pub(crate) fn from_index(
-        git: &Git,
-        git_dir: &Path,
-        index: &Path,
-        known: &HashSet<Vec<u8>>,
-    ) -> Result<Self, WorkspaceError> {
-        let Some(copy) = PrivateIndex::copy_of(index, git, git_dir)? else { return Ok(Self::default()) };
-        let listing = match copy.git().command("ls-files").args(["-t", "--cached", "-z"]).run() {
-            Ok(listing) => listing,
-            Err(WorkspaceError::Git { .. }) => return Ok(Self::default()),
-            Err(error) => return Err(error),
-        };
-        let mut hints = Self::default();
+/// The entries of an index, as git lists them.
+#[derive(Debug)]
+pub(crate) struct Listing(Option<Vec<u8>>);
+
+impl Listing {
+    /// Lists the index of the repository at the top of `git`'s working tree. A missing or damaged one says nothing.
+    pub(crate) fn of(git: &Git, git_dir: &Path, index: &Path) -> Result<Self, WorkspaceError> {
+        let Some(copy) = PrivateIndex::copy_of(index, git, git_dir)? else { return Ok(Self(None)) };
+        match copy.git().command("ls-files").args(["-t", "--cached", "-z"]).run() {
+            Ok(listing) => Ok(Self(Some(listing))),
+            Err(WorkspaceError::Git { .. }) => Ok(Self(None)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What it says about the files in `directory`, of which these are known.
+    pub(crate) fn hints(&self, directory: &Path, known: &HashSet<Vec<u8>>) -> Hints {
+        let Some(listing) = &self.0 else { return Hints::default() };
+        let mut hints = Hints::default();
         let mut listed = HashSet::new();
-        for line in records(&listing).filter(|line| line.len() > 2) {
+        for line in records(listing).filter(|line| line.len() > 2) {
             let (tag, name) = (line[0], &line[2..]);
             listed.insert(name);
             if tag == b'M' {
@@ -49,14 +53,14 @@ impl Hints {
             if tag != b'S' && known.contains(name) {
                 continue;
             }
-            match whereabouts(git.directory(), name) {
+            match whereabouts(directory, name) {
                 Whereabouts::File => hints.tracked.insert(name.to_vec()),
                 Whereabouts::Gone if tag == b'S' => hints.left_out.insert(name.to_vec()),
                 _ => false,
             };
         }
         hints.untracked = known.iter().filter(|name| !listed.contains(name.as_slice())).cloned().collect();
-        Ok(hints)
+        hints
     }
 }
 

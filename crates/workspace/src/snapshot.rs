@@ -13,11 +13,12 @@ use towline_core::Commit;
 use crate::agent_head::Head;
 use crate::embedded::{self, Nested, Untracked};
 use crate::git::{Git, records, shown};
-use crate::hints::Hints;
+use crate::hints::{Hints, Listing};
 use crate::paths::{from_bytes, parents};
 use crate::private_index::{PrivateIndex, joined};
 use crate::raw_diff::Entry;
 use crate::submodules::Submodule;
+use crate::threads::finish;
 use crate::walk::{self, Special};
 use crate::{WorkspaceError, words};
 
@@ -53,7 +54,7 @@ pub(crate) struct Source<'a> {
     /// What to do about special files in places that git reads.
     pub(crate) special: Special,
     /// What is in it when no index says so. It is rarely asked for.
-    pub(crate) head: &'a dyn Fn() -> Result<Commit, WorkspaceError>,
+    pub(crate) head: &'a (dyn Fn() -> Result<Commit, WorkspaceError> + Sync),
     pub(crate) base: &'a Commit,
     pub(crate) nested: Nested,
 }
@@ -103,8 +104,14 @@ impl Source<'_> {
         manner: Manner,
     ) -> Result<Snapshot, WorkspaceError> {
         index.forget(special.iter().map(Vec::as_slice))?;
-        let mut entries = Entries::of(&index)?;
-        let Hints { tracked, untracked, left_out, unmerged } = self.hints(&entries)?;
+        let (entries, listing) = std::thread::scope(|scope| {
+            let listing =
+                scope.spawn(|| self.hints.as_ref().map(|of| Listing::of(self.git, self.git_dir, of)));
+            (Entries::of(&index), finish(listing).transpose())
+        });
+        let mut entries = entries?;
+        let hints = listing?.map(|listing| listing.hints(self.git.directory(), &entries.tracked));
+        let Hints { tracked, untracked, left_out, unmerged } = hints.unwrap_or_default();
         let mut dropped = embedded::ignored(self.git, untracked.iter().map(Vec::as_slice))?;
         dropped.extend(untracked.intersection(&entries.gitlinks).cloned());
         if !dropped.is_empty() {
@@ -159,14 +166,6 @@ impl Source<'_> {
         }
         index.insert(links.iter().map(|(path, entry)| (path.as_slice(), entry)))?;
         Ok(dirty)
-    }
-
-    /// What whoever works there says about files that the entries do not have.
-    fn hints(&self, entries: &Entries) -> Result<Hints, WorkspaceError> {
-        match &self.hints {
-            Some(index) => Hints::from_index(self.git, self.git_dir, index, &entries.tracked),
-            None => Ok(Hints::default()),
-        }
     }
 
     /// Entries can be flagged so that git does not look at their files. We always look, except at files that
