@@ -2,6 +2,7 @@
 //! react (record it, then act).
 
 mod executors;
+mod looks;
 mod transition;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::error::EngineError;
 use crate::news::{Batch, Newsline, StopLevel, own};
 use crate::publish;
 use crate::secrecy::{add_token, hide_in};
-use crate::watch::{Certainty, GoalWatch, LOOK_EVERY};
+use crate::watch::{Certainty, GoalWatch, Observed};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
@@ -78,8 +79,12 @@ pub(crate) struct Driver {
     seq: Seq,
     lease: Lease,
     renew_at: Instant,
-    look_at: Instant,
     watch: GoalWatch,
+    /// Changes when something was removed somewhere.
+    removals: watch::Receiver<()>,
+    /// When to look whether what was missing is back.
+    look_at: Option<Instant>,
+    attempts: Option<Observed>,
     slot: Option<OwnedSemaphorePermit>,
     orders: mpsc::Receiver<Order>,
     news: mpsc::Receiver<Batch>,
@@ -105,6 +110,7 @@ impl Driver {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_until = watch::Sender::new(lease.until);
         let mask = mask_of(&shared, &record.goal, record.state.attempts.iter().map(|attempt| attempt.id));
+        let removals = shared.watch.removals();
         Self {
             shared,
             goal: record.goal,
@@ -112,8 +118,10 @@ impl Driver {
             seq: record.last_seq,
             lease,
             renew_at: Instant::now() + LEASE / 3,
-            look_at: Instant::now() + LOOK_EVERY,
             watch: GoalWatch::default(),
+            removals,
+            look_at: None,
+            attempts: None,
             slot: None,
             orders,
             news,
@@ -247,10 +255,7 @@ impl Driver {
                     self.take_in(vec![own(stamp, Event::ClockRanOut { clock })]).await?;
                 }
                 Beat::Timer | Beat::WallOver | Beat::ExecutorDone => {}
-                Beat::Look => {
-                    self.look_at = Instant::now() + LOOK_EVERY;
-                    self.look(Certainty::Twice)?;
-                }
+                Beat::Look => self.look_again()?,
                 Beat::Renewal => self.renew().await?,
                 Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
             }
@@ -288,7 +293,8 @@ impl Driver {
             Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
             () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
             () = tokio::time::sleep_until(wall.unwrap_or(self.renew_at)), if wall.is_some() => Beat::WallOver,
-            () = tokio::time::sleep_until(self.look_at), if !self.work.is_empty() => Beat::Look,
+            Ok(()) = self.removals.changed(), if self.look_at.is_none() => Beat::Look,
+            () = tokio::time::sleep_until(self.look_at.unwrap_or(self.renew_at)), if self.look_at.is_some() => Beat::Look,
             () = tokio::time::sleep_until(self.renew_at) => Beat::Renewal,
             Some(ended) = self.work.join_next(), if !self.work.is_empty() => match ended {
                 Ok(()) => Beat::ExecutorDone,
@@ -407,29 +413,6 @@ impl Driver {
             *current = level.max(*current);
             raised
         });
-    }
-
-    /// An attempt that has begun has a directory.
-    fn expect_attempt_of(&mut self, incoming: &[Incoming]) {
-        let has_begun = |news: &&Incoming| matches!(news.event, Event::AttemptStarted | Event::Agent { .. });
-        let mut attempts = incoming.iter().filter(has_begun).filter_map(|news| news.stamp.attempt);
-        if let Some(attempt) = attempts.next_back() {
-            self.watch.expect(self.shared.home.attempt(self.goal.id, attempt));
-        }
-    }
-
-    /// Fails when what is recorded could not be found any more, or what is about to begin has lost its place. A directory of
-    /// the user's is theirs to remove.
-    fn look(&mut self, certainty: Certainty) -> Result<(), EngineError> {
-        self.shared.watch.check()?;
-        let home = &self.shared.home;
-        let attempt = self.state.phase.living_attempt();
-        let attempt = attempt.map(|attempt| home.attempt(self.goal.id, attempt));
-        let workspace = (!self.goal.workspace.mode.is_in_place()).then(|| home.workspace(self.goal.id));
-        match self.watch.gone(attempt.into_iter().chain(workspace), certainty) {
-            Some(path) => Err(EngineError::GoalFilesGone { goal: self.goal.id, path }),
-            None => Ok(()),
-        }
     }
 
     async fn renew(&mut self) -> Result<(), EngineError> {

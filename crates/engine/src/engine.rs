@@ -130,6 +130,8 @@ impl Engine {
             Presence::announce(&directory, new_name()?)
         };
         let presence = announce().map_err(failed("announce the engine in", directory.clone()))?;
+        let workspaces = settings.home.workspaces();
+        settings.home.make(&workspaces).map_err(failed("make", workspaces.clone()))?;
         let watch = StateWatch::new(&settings.home, presence.lock_path());
         let path = settings.home.secret();
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;

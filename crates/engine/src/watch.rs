@@ -1,23 +1,32 @@
 //! Notices that the state directory was removed or replaced under a running engine.
 //!
 //! SQLite and open logs go on in files that nobody can find any more, so nothing else would notice: a goal would run to its
-//! end, and what became of it would be lost.
+//! end, and what became of it would be lost. Where the system does not tell of removals, they are noticed before the next record.
 
 use std::fs;
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use towline_files::{RemovalWatch, Watched};
 
 use crate::error::EngineError;
 use crate::home::Home;
 
-/// How often it is looked whether the state directory is still there.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long something may be missing that is perhaps just being replaced.
+pub(crate) const REPLACED_WITHIN: Duration = Duration::from_millis(500);
 
 /// What has to stay where it is as long as an engine runs.
 #[derive(Debug)]
 pub(crate) struct StateWatch {
     files: Vec<(PathBuf, Identity)>,
+    removals: Removals,
 }
 
 /// What tells a file from another by the same name.
@@ -37,9 +46,17 @@ impl Identity {
 impl StateWatch {
     /// Watches the state directory, its database and this engine's lock.
     pub(crate) fn new(home: &Home, lock: PathBuf) -> Self {
+        let removals = Removals::new();
+        // A directory above that is moved takes the state directory with it.
+        for directory in home.root().ancestors().skip(1) {
+            removals.add(directory, RemovalWatch::add_itself);
+        }
+        for directory in [home.root().to_owned(), home.workspaces(), home.engines()] {
+            removals.add(&directory, RemovalWatch::add);
+        }
         let files = [home.root().to_owned(), home.database(), lock];
         let files = files.into_iter().filter_map(|path| Some((path.clone(), Identity::of(&path)?)));
-        Self { files: files.collect() }
+        Self { files: files.collect(), removals }
     }
 
     /// Fails when one of them is gone.
@@ -52,10 +69,84 @@ impl StateWatch {
 
     /// Waits until one of them is gone.
     pub(crate) async fn gone(&self) {
+        let mut removals = self.removals();
         while self.check().is_ok() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            if removals.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
+
+    /// Changes when something was removed or moved: time to look.
+    pub(crate) fn removals(&self) -> watch::Receiver<()> {
+        self.removals.told.subscribe()
+    }
+
+    /// Watches one more directory, as long as the result lives.
+    pub(crate) fn observe(&self, directory: &Path) -> Option<Observed> {
+        let watched = self.removals.add(directory, RemovalWatch::add)?;
+        Some(Observed { watch: self.removals.watch.clone()?, watched })
+    }
+}
+
+/// A directory that is watched.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    watch: Arc<RemovalWatch>,
+    watched: Watched,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.watch.forget(self.watched);
+    }
+}
+
+/// Tells whoever waits that something was removed from a directory.
+#[derive(Debug)]
+struct Removals {
+    told: watch::Sender<()>,
+    /// None where the system does not tell.
+    watch: Option<Arc<RemovalWatch>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Removals {
+    fn new() -> Self {
+        let told = watch::Sender::new(());
+        let watch = RemovalWatch::new().map(Arc::new).ok();
+        let mut tasks = JoinSet::new();
+        let readable = |watch: &Arc<RemovalWatch>| {
+            // Whatever can be waited for and read is as good as a pipe.
+            Receiver::from_owned_fd_unchecked(watch.as_fd().try_clone_to_owned()?)
+        };
+        if let Some(Ok(events)) = watch.as_ref().map(readable) {
+            // One that fails tells no more, and removals are noticed before the next record.
+            let told = told.clone();
+            tasks.spawn(async move { while relay(&events, &told).await.is_ok() {} });
+        }
+        Self { told, watch, _tasks: tasks }
+    }
+
+    fn add(
+        &self,
+        directory: &Path,
+        how: impl Fn(&RemovalWatch, &Path) -> io::Result<Watched>,
+    ) -> Option<Watched> {
+        how(self.watch.as_ref()?, directory).ok()
+    }
+}
+
+async fn relay(events: &Receiver, told: &watch::Sender<()>) -> io::Result<()> {
+    events.readable().await?;
+    let mut buffer = [0; 4096];
+    match events.try_read(&mut buffer) {
+        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+        _ => {}
+    }
+    told.send_replace(());
+    Ok(())
 }
 
 /// What belongs to one goal and has to stay once it was there.
@@ -76,11 +167,18 @@ pub(crate) enum Certainty {
 }
 
 impl GoalWatch {
-    /// Counts a directory as seen: something that was reported can only have come from there.
-    pub(crate) fn expect(&mut self, directory: PathBuf) {
-        if !self.seen.contains(&directory) {
+    /// Counts a directory as seen: something that was reported can only have come from there. Whether that is new.
+    pub(crate) fn expect(&mut self, directory: PathBuf) -> bool {
+        let is_new = !self.seen.contains(&directory);
+        if is_new {
             self.seen.push(directory);
         }
+        is_new
+    }
+
+    /// Whether one was missing at the last look.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.missing.is_some()
     }
 
     /// One of these directories that was there before and is gone.
@@ -108,8 +206,54 @@ impl GoalWatch {
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_removed_or_replaced_part_is_named() {
+    #[tokio::test]
+    async fn a_removal_is_told_without_looking() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("above/state")).expect("a state directory");
+        fs::create_dir_all(home.engines()).expect("a directory");
+        let lock = home.engines().join("lock");
+        let away = dir.path().join("away");
+        for part in [dir.path().join("above"), home.root().to_owned(), home.database(), lock.clone()] {
+            fs::write(home.database(), "").expect("written");
+            fs::write(&lock, "").expect("written");
+            let watch = StateWatch::new(&home, lock.clone());
+            let still_there = tokio::time::timeout(Duration::from_millis(20), watch.gone()).await;
+            still_there.expect_err("nothing has happened");
+            fs::rename(&part, &away).expect("moved away");
+            let told = tokio::time::timeout(Duration::from_secs(20), watch.gone()).await;
+            told.unwrap_or_else(|_| panic!("nobody told of {}", part.display()));
+            fs::rename(&away, &part).expect("moved back");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_directory_is_observed_until_nobody_needs_it() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("state")).expect("a state directory");
+        let watch = StateWatch::new(&home, home.root().join("lock"));
+        let goal = dir.path().join("goal");
+        let mut removals = watch.removals();
+        for is_observed in [true, false] {
+            fs::create_dir_all(goal.join("1")).expect("made");
+            let observed = watch.observe(&goal).expect("it can be observed");
+            let observed = Some(observed).filter(|_| is_observed);
+            if !is_observed {
+                // Its end is told as well.
+                removals.changed().await.expect("told");
+            }
+            fs::remove_dir(goal.join("1")).expect("removed");
+            let wait = if is_observed { Duration::from_secs(20) } else { Duration::from_millis(50) };
+            let told = tokio::time::timeout(wait, removals.changed()).await;
+            assert_eq!(told.is_ok(), is_observed);
+            if observed.is_some() {
+                drop(observed);
+                removals.changed().await.expect("told");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn each_removed_or_replaced_part_is_named() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("state")).expect("a state directory");
         let lock = home.root().join("lock");

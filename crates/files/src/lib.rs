@@ -6,6 +6,7 @@
 //! files.
 
 mod lock;
+mod removals;
 mod tree;
 
 use std::fs::{self, DirBuilder, File, FileType, Metadata};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{Mode, OFlags};
 
 pub use lock::lock_holder;
+pub use removals::{RemovalWatch, Watched};
 pub use tree::{create_dir_below, must_lead_through_directories, remove_below, remove_tree};
 
 /// Opened without waiting and without following a symlink.

@@ -169,12 +169,12 @@ pub fn verification(
 ) -> Result<Verification, WorkspaceError> {
     let path = place_of(path);
     let files = CopyPlan::new(from, copy)?;
+    own.require(candidate)?;
     make_free(own, &path)?;
     let made = fill(own, &path, candidate, &files);
     if made.is_err() {
         // What cannot be removed now is removed by the next call.
         let _ = remove_tree(&path);
-        own.require(candidate)?;
     }
     let (comparison, warnings) = made?;
     Ok(Verification { path, commit: candidate.clone(), comparison, own: own.clone(), warnings })
