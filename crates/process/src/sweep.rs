@@ -15,6 +15,7 @@ use crate::platform::{self, Delivery, ProcessId, Signal, Strays};
 const FREEZE_ROUNDS: usize = 8;
 /// How often in a row nothing must be found: a process may fork and end while it is looked for.
 const EMPTY_LOOKS: u32 = 2;
+/// What was killed takes a moment to be gone.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 /// How many characters of a command line are shown.
 const COMMAND_SHOWN: usize = 80;
@@ -46,8 +47,8 @@ pub fn end_processes(
         if empty_looks == 0 {
             // Whoever could not be found or signalled is looked for again.
             let _ = freeze_and_kill(&mut find, |_, _| ());
+            std::thread::sleep(LOOK_PAUSE);
         }
-        std::thread::sleep(LOOK_PAUSE);
     }
 }
 
