@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use towline_agent::{Action, Steer};
 use towline_core::{
@@ -25,6 +24,7 @@ use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
+use crate::executors::ExecutorControl;
 use crate::link::{self, GOAL_VARIABLE, Link, Trail};
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::opening::Opening;
@@ -63,17 +63,10 @@ pub(crate) struct Job {
     pub(crate) launch: Launch,
 }
 
-/// How the attempt is steered by its driver.
-pub(crate) struct Reins {
-    pub(crate) stop: watch::Receiver<StopLevel>,
-    pub(crate) lease_until: watch::Receiver<Timestamp>,
-    pub(crate) deliveries: mpsc::UnboundedReceiver<Delivery>,
-}
-
 /// Runs the attempt to its classified end and reports that.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, reins: Reins) {
+pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: ExecutorControl) {
     // A driver that is gone has left the attempt to whoever takes the goal up next.
-    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, reins).await {
+    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
             // What was started before, under other settings, must not live on unseen.
@@ -94,7 +87,7 @@ struct Conversation<'a> {
     reading: Reading,
     clocks: Clocks,
     link: Link,
-    reins: Reins,
+    control: ExecutorControl,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
     past: Past,
@@ -159,7 +152,7 @@ impl<'a> Conversation<'a> {
         shared: &'a Shared,
         job: &Job,
         line: &'a Newsline,
-        reins: Reins,
+        control: ExecutorControl,
     ) -> Result<Self, LaunchProblem> {
         let name = &job.launch.agent;
         let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
@@ -177,7 +170,7 @@ impl<'a> Conversation<'a> {
             (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
         ]);
         let context = opening.context(&shared.environment, &towline);
-        let deadline = deadline(*reins.lease_until.borrow());
+        let deadline = deadline(*control.lease_until.borrow());
         let past = Past::of(&dir, job.answered.clone());
         let link = match Link::find(&dir, job.trail).await {
             Some(link) => link,
@@ -202,7 +195,7 @@ impl<'a> Conversation<'a> {
             clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
             stop_grace: opening.settings.stop_grace,
             link,
-            reins,
+            control,
             recorded_to: job.read_to,
             past,
             sent,
@@ -273,7 +266,7 @@ impl<'a> Conversation<'a> {
         tokio::select! {
             // In this order: what ends the process comes before what it says.
             biased;
-            Ok(()) = self.reins.stop.changed() => self.on_stop().await?,
+            Ok(()) = self.control.stop.changed() => self.on_stop().await?,
             () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
                 self.signal().await;
             }
@@ -285,11 +278,11 @@ impl<'a> Conversation<'a> {
                     self.line.tell_own(Event::ClockRanOut { clock }).await?;
                 }
             }
-            Some(delivery) = self.reins.deliveries.recv(), if output == Output::Drained => {
+            Some(delivery) = self.control.deliveries.recv(), if output == Output::Drained => {
                 self.deliver(delivery).await?;
             }
-            Ok(()) = self.reins.lease_until.changed() => {
-                let until = deadline(*self.reins.lease_until.borrow_and_update());
+            Ok(()) = self.control.lease_until.changed() => {
+                let until = deadline(*self.control.lease_until.borrow_and_update());
                 // A shim that does not answer is about to say why.
                 let _ = shim.extend(until).await;
             }
@@ -321,7 +314,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn on_stop(&mut self) -> Result<(), DriverGone> {
-        let level = *self.reins.stop.borrow_and_update();
+        let level = *self.control.stop.borrow_and_update();
         match (level, self.stopping) {
             (StopLevel::Run, _) => {}
             (StopLevel::Stop, Stopping::No | Stopping::Overdue) => {

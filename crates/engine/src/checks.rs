@@ -19,16 +19,19 @@ use crate::prepare::{stoppable, stopped};
 /// How much of a list of changes is handed over.
 const LONGEST_CHANGES: usize = 4 * 1024;
 
+/// What is to be checked.
+pub(crate) struct Job {
+    pub(crate) goal: Goal,
+    pub(crate) workspace: Option<WorkspaceBinding>,
+    /// The attempt whose work it is.
+    pub(crate) attempt: AttemptNo,
+    /// Where to look for what the goal's attempts left.
+    pub(crate) trail: Trail,
+}
+
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
-pub(crate) async fn run(
-    shared: Arc<Shared>,
-    goal: Goal,
-    workspace: Option<WorkspaceBinding>,
-    attempt: AttemptNo,
-    trail: Trail,
-    line: Newsline,
-    stop: watch::Receiver<StopLevel>,
-) {
+pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
+    let Job { goal, workspace, attempt, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         // Nothing of the agent may be alive while its work is judged.

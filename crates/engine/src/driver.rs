@@ -23,8 +23,7 @@ use self::transition::Transition;
 use crate::copied::copied_secrets;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
-use crate::news::{Batch, Newsline, StopLevel, own};
-use crate::publish;
+use crate::news::{Batch, StopLevel, own};
 use crate::secrecy::{add_token, hide_in};
 use crate::watch::{Certainty, GoalWatch, Observed};
 
@@ -206,23 +205,26 @@ impl Driver {
             if published.replace(ended) == Some(ended) {
                 return Ok(());
             }
-            self.stop = watch::Sender::new(StopLevel::Run);
-            let (line, stop) = (self.line(None), self.stop.subscribe());
-            let home = self.shared.home.clone();
-            self.work.spawn(publish::run(home, self.goal.clone(), self.state.clone(), line, stop));
+            self.publish();
         }
     }
 
     /// Publishes the work of a goal whose engine was killed after it had ended. Whether something was recorded.
     pub(crate) async fn publish_left_work(&mut self) -> Result<bool, EngineError> {
-        let home = self.shared.home.clone();
-        let (goal, state) = (self.goal.clone(), self.state.clone());
-        let Some(event) = publish::publish(home, goal, state, self.stop.subscribe()).await else {
-            return Ok(false);
-        };
-        self.record_claim(None).await?;
-        self.take_in(vec![self.own(event)]).await?;
-        Ok(true)
+        self.publish();
+        let mut is_claimed = false;
+        while !self.work.is_empty() {
+            tokio::select! {
+                Some(batch) = self.news.recv() => {
+                    if !std::mem::replace(&mut is_claimed, true) {
+                        self.record_claim(None).await?;
+                    }
+                    self.take_in_batch(batch).await?;
+                }
+                _ = self.work.join_next() => {}
+            }
+        }
+        Ok(is_claimed)
     }
 
     /// Gives the goal back.
@@ -236,11 +238,7 @@ impl Driver {
             match self.select().await {
                 Beat::News(batch) => {
                     self.expect_attempt_of(&batch.incoming);
-                    self.take_in(batch.incoming).await?;
-                    if let Some(recorded) = batch.recorded {
-                        // Whoever waited may be gone by now.
-                        let _ = recorded.send(());
-                    }
+                    self.take_in_batch(batch).await?;
                 }
                 Beat::Order(order) => self.follow(*order).await?,
                 Beat::Slot(permit) => {
@@ -325,6 +323,15 @@ impl Driver {
         Ok(Ok(()))
     }
 
+    async fn take_in_batch(&mut self, batch: Batch) -> Result<(), EngineError> {
+        self.take_in(batch.incoming).await?;
+        if let Some(recorded) = batch.recorded {
+            // Whoever waited may be gone by now.
+            let _ = recorded.send(());
+        }
+        Ok(())
+    }
+
     /// Second and third beat: lets the core decide, records it, acts.
     async fn take_in(&mut self, incoming: Vec<Incoming>) -> Result<(), EngineError> {
         let mut transition = Transition::from(self.state.clone());
@@ -401,10 +408,6 @@ impl Driver {
         self.seq = appended.last_seq;
         self.last_seq.send_replace(self.seq);
         Ok(transition.effects)
-    }
-
-    fn line(&self, attempt: Option<towline_core::AttemptNo>) -> Newsline {
-        Newsline::new(self.newsline.clone(), self.lease.generation, attempt)
     }
 
     fn raise_stop(&self, level: StopLevel) {

@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::driver::{Driver, Order};
 use crate::error::EngineError;
+use crate::executors::{Executors, Real};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
@@ -74,6 +75,7 @@ pub(crate) struct Shared {
     /// What must not be shown, but for the tokens of attempts.
     pub(crate) secrets: Secrets,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) executors: Box<dyn Executors>,
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the drivers, so that none outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
@@ -123,6 +125,14 @@ impl Engine {
     /// Starts an engine on a state directory; several may share one. What earlier ones left there for nobody is cleared
     /// away meanwhile.
     pub fn open(settings: EngineSettings) -> Result<Self, EngineError> {
+        Self::open_with(settings, Box::new(Real))
+    }
+
+    /// Starts an engine whose goals are worked on by these executors.
+    pub(crate) fn open_with(
+        settings: EngineSettings,
+        executors: Box<dyn Executors>,
+    ) -> Result<Self, EngineError> {
         let directory = settings.home.engines();
         let failed = |action, path| move |source| EngineError::Home { action, path, source };
         let announce = || {
@@ -147,6 +157,7 @@ impl Engine {
             tools: settings.tools,
             secret,
             slots: Arc::new(Semaphore::new(settings.slots)),
+            executors,
             driven: Mutex::default(),
             tasks: TaskTracker::new(),
             watch,

@@ -14,6 +14,7 @@ mod custody;
 mod driver;
 mod engine;
 mod error;
+mod executors;
 mod gc;
 mod handle;
 mod home;

@@ -24,7 +24,7 @@ pub(crate) async fn run(
 }
 
 /// Sets the goal's branch to its last candidate, if it has work. Gives what is to be recorded, if that is news.
-pub(crate) async fn publish(
+async fn publish(
     home: Home,
     goal: Goal,
     state: GoalState,

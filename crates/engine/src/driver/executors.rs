@@ -6,44 +6,48 @@ use tokio::sync::{mpsc, watch};
 use towline_core::{Closed, Effect, Launch, MicroUsd, SessionPlan, Telling, Usage};
 
 use super::{Driver, mask_of};
+use crate::executors::{ExecutorControl, Job};
 use crate::link::Trail;
-use crate::news::StopLevel;
-use crate::{attempt, checks, prepare};
+use crate::news::{Newsline, StopLevel};
+use crate::{attempt, checks};
 
 impl Driver {
-    /// Starts the executor of an effect.
+    /// Carries out an effect, most of them by an executor.
     pub(super) fn perform(&mut self, effect: Effect) {
-        if !matches!(effect, Effect::Stop { .. } | Effect::Deliver(_)) {
-            self.stop = watch::Sender::new(StopLevel::Run);
-        }
-        let shared = Arc::clone(&self.shared);
-        let stop = self.stop.subscribe();
-        match effect {
-            Effect::Prepare { .. } => {
-                let line = self.line(None);
-                self.work.spawn(prepare::run(shared, self.goal.clone(), line, stop));
-            }
-            Effect::Launch(launch) => {
-                let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
-                self.mask = mask_of(&shared, &self.goal, attempts);
-                let line = self.line(Some(launch.attempt));
-                let (sender, deliveries) = mpsc::unbounded_channel();
-                self.deliveries = sender;
-                let reins = attempt::Reins { stop, lease_until: self.lease_until.subscribe(), deliveries };
-                self.work.spawn(attempt::run(shared, self.job(launch), line, reins));
-            }
+        let job = match effect {
+            Effect::Stop { .. } => return self.raise_stop(StopLevel::Stop),
             Effect::Deliver(delivery) => {
                 // An agent that is gone has its end told, and the words are kept for the next one.
                 let _ = self.deliveries.send(delivery);
+                return;
+            }
+            Effect::Prepare { .. } => Job::Prepare(Box::new(self.goal.clone())),
+            Effect::Launch(launch) => {
+                let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
+                self.mask = mask_of(&self.shared, &self.goal, attempts);
+                Job::Attempt(Box::new(self.job(launch)))
             }
             Effect::RunChecks { attempt } => {
-                let line = self.line(Some(attempt));
-                let workspace = self.state.workspace.clone();
-                let (goal, trail) = (self.goal.clone(), self.trail());
-                self.work.spawn(checks::run(shared, goal, workspace, attempt, trail, line, stop));
+                let (goal, workspace) = (self.goal.clone(), self.state.workspace.clone());
+                Job::Check(Box::new(checks::Job { goal, workspace, attempt, trail: self.trail() }))
             }
-            Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
-        }
+        };
+        self.start(job);
+    }
+
+    /// Publishes the work of a goal that has ended.
+    pub(super) fn publish(&mut self) {
+        self.start(Job::Publish(Box::new((self.goal.clone(), self.state.clone()))));
+    }
+
+    fn start(&mut self, job: Job) {
+        self.stop = watch::Sender::new(StopLevel::Run);
+        let (sender, deliveries) = mpsc::unbounded_channel();
+        self.deliveries = sender;
+        let line = Newsline::new(self.newsline.clone(), self.lease.generation, job.attempt());
+        let (stop, lease_until) = (self.stop.subscribe(), self.lease_until.subscribe());
+        let control = ExecutorControl { stop, lease_until, deliveries };
+        self.work.spawn(self.shared.executors.run(Arc::clone(&self.shared), job, line, control));
     }
 
     /// Where to look for what the goal's attempts left.

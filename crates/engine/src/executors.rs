@@ -1,0 +1,83 @@
+//! What carries out the driver's decisions: makes the workspace, runs an attempt, runs the checks, publishes the work.
+//!
+//! The driver knows executors by [`Executors`] alone, so a test can drive a goal with scripted ones: no process, no git.
+//! [`Real`] starts agents and runs git.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use towline_core::{AttemptNo, Delivery, Goal, GoalState};
+
+use crate::engine::Shared;
+use crate::news::{Newsline, StopLevel};
+use crate::{attempt, checks, prepare, publish};
+
+/// Work for an executor.
+pub(crate) enum Job {
+    /// Make the workspace and run the setup in it.
+    Prepare(Box<Goal>),
+    /// Run an attempt to its end, or adopt the one that is running.
+    Attempt(Box<attempt::Job>),
+    /// Make the candidate and run the checks on it.
+    Check(Box<checks::Job>),
+    /// Give the work of a goal that has ended its branch.
+    Publish(Box<(Goal, GoalState)>),
+}
+
+impl Job {
+    /// The attempt that the work belongs to.
+    pub(crate) fn attempt(&self) -> Option<AttemptNo> {
+        match self {
+            Self::Attempt(job) => Some(job.launch.attempt),
+            Self::Check(job) => Some(job.attempt),
+            Self::Prepare(_) | Self::Publish(_) => None,
+        }
+    }
+}
+
+/// How the driver reaches an executor at work.
+pub(crate) struct ExecutorControl {
+    pub(crate) stop: watch::Receiver<StopLevel>,
+    /// The end of the driver's lease, which bounds the life of an agent without an engine.
+    pub(crate) lease_until: watch::Receiver<Timestamp>,
+    /// Answers and messages for a running agent.
+    pub(crate) deliveries: mpsc::UnboundedReceiver<Delivery>,
+}
+
+/// Carries out jobs. An executor reports everything that happens on its line and returns when the job is over.
+pub(crate) trait Executors: Send + Sync {
+    /// Carries out one job.
+    fn run(
+        &self,
+        shared: Arc<Shared>,
+        job: Job,
+        line: Newsline,
+        control: ExecutorControl,
+    ) -> BoxFuture<'static, ()>;
+}
+
+/// The executors that start processes and run git.
+pub(crate) struct Real;
+
+impl Executors for Real {
+    fn run(
+        &self,
+        shared: Arc<Shared>,
+        job: Job,
+        line: Newsline,
+        control: ExecutorControl,
+    ) -> BoxFuture<'static, ()> {
+        match job {
+            Job::Prepare(goal) => prepare::run(shared, *goal, line, control.stop).boxed(),
+            Job::Attempt(job) => attempt::run(shared, *job, line, control).boxed(),
+            Job::Check(job) => checks::run(shared, *job, line, control.stop).boxed(),
+            Job::Publish(ended) => {
+                let (goal, state) = *ended;
+                publish::run(shared.home.clone(), goal, state, line, control.stop).boxed()
+            }
+        }
+    }
+}
