@@ -8,6 +8,7 @@ use towline_core::BudgetChange;
 
 pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;
+pub(crate) use crate::commands::push::Push;
 pub(crate) use crate::commands::restore::Restore;
 pub(crate) use crate::commands::rm::Rm;
 pub(crate) use crate::commands::verify::Verify;
@@ -102,6 +103,11 @@ pub(crate) enum Command {
     /// branch has moved on, by a merge commit, on which the checks are run first. Nothing is ever left half done: what
     /// cannot be merged is refused, with what to do about it.
     Merge(Merge),
+    /// Push a goal's verified commit to a remote
+    ///
+    /// The commit that was proven becomes the goal's branch there, without a merge. What the remote answers is printed: most
+    /// hosts answer with the link that opens a pull request.
+    Push(Push),
     /// Run a goal's checks again on what it stands for, and compare
     ///
     /// The checks are those that the goal was created with, on the very commit that the recorded verdict speaks about, in a

@@ -16,6 +16,7 @@ pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod push;
 pub(crate) mod questions;
 mod recheck;
 pub(crate) mod replay;

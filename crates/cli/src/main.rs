@@ -95,6 +95,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
             Command::Restore(restore) => commands::restore::run(&context, restore).await,
+            Command::Push(push) => commands::push::run(&context, push).await,
             Command::Merge(merge) => commands::merge::run(&context, merge).await,
             Command::Verify(verify) => commands::verify::run(&context, verify).await,
             Command::Rm(rm) => commands::rm::run(&context, rm).await,

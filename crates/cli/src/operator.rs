@@ -39,6 +39,7 @@ fn changing(command: &Command) -> Option<&'static str> {
         Command::Retry(_) => Some("retry"),
         Command::Restore(_) => Some("restore"),
         Command::Merge(_) => Some("merge"),
+        Command::Push(_) => Some("push"),
         Command::Verify(_) => Some("verify"),
         Command::Rm(_) => Some("rm"),
         Command::Gc(gc) => (!gc.dry_run).then_some("gc"),

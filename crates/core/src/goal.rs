@@ -201,6 +201,18 @@ pub struct GitSettings {
     pub attributes: String,
     /// The patterns of a sparse checkout.
     pub sparse: Option<String>,
+    /// The author of commits with the goal's work; Towline where git does not know who the user is.
+    #[serde(default)]
+    pub author: Option<Author>,
+}
+
+/// The author of a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The full name.
+    pub name: String,
+    /// The address.
+    pub email: String,
 }
 
 /// Whether the agent has a directory of its own.

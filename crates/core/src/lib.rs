@@ -6,6 +6,7 @@
 mod agent_event;
 mod budget;
 mod clock;
+mod commit_message;
 mod duration;
 mod effect;
 mod end;
@@ -36,7 +37,9 @@ pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Work};
-pub use goal::{Check, CheckKind, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec};
+pub use goal::{
+    Author, Check, CheckKind, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
+};
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;

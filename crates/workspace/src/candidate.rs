@@ -89,7 +89,7 @@ impl Workspace {
         } else if let Some(made_before) = same_commit(repo, &reference, &tree, &head)? {
             made_before
         } else {
-            repo.commit_tree(&tree, &head, &format!("towline: candidate {n}\n\nGoal: {}", self.goal()))?
+            repo.commit_tree(&tree, &head, &self.message(n))?
         };
         if !is_head {
             repo.store(&commit, &head)?;

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 pub(crate) use self::command::GitCommand;
 pub use self::waiting::Stop;
+use towline_core::Author;
+
 use crate::WorkspaceError;
 
 /// Settings that hold for every command, over any configuration file. The stat settings undo ones that would
@@ -84,8 +86,8 @@ pub const LOCATION_VARIABLES: [&str; 15] = [
 const IDENTITY_VARIABLES: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// Who we are in commits, in the order of those variables.
-const OUR_IDENTITY: [&str; 4] = ["Towline", "towline@localhost", "Towline", "towline@localhost"];
+/// Who we are in commits: name and address.
+const OUR_IDENTITY: [&str; 2] = ["Towline", "towline@localhost"];
 
 /// Variables that only say where the user's configuration and git's own programs are: the same repository must
 /// mean the same to us as to the user.
@@ -110,6 +112,8 @@ pub(crate) struct Git {
     acts_for: ActsFor,
     /// Settings for these commands, over all others.
     settings: &'static [&'static str],
+    /// Who makes commits instead of Towline.
+    author: Option<Author>,
     time_limit: Duration,
 }
 
@@ -136,6 +140,7 @@ impl Git {
             stop: None,
             acts_for: ActsFor::Towline,
             settings: &[],
+            author: None,
             time_limit: TIME_LIMIT,
         }
     }
@@ -183,6 +188,11 @@ impl Git {
         Self { acts_for: ActsFor::TowlineAlone, ..self.clone() }
     }
 
+    /// The same place, where commits have this author and committer.
+    pub(crate) fn with_author(&self, author: Option<&Author>) -> Self {
+        Self { author: author.cloned(), ..self.clone() }
+    }
+
     /// The same place, in the user's name: with their hooks and as the author that they are.
     pub(crate) fn for_user(&self) -> Self {
         Self { acts_for: ActsFor::User, ..self.clone() }
@@ -196,6 +206,27 @@ impl Git {
     /// Starts to put a command together.
     pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
         GitCommand::new(self, name)
+    }
+
+    /// Runs the user's editor on a file, and waits until it is closed.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this module is the owner of programs that git would start"
+    )]
+    pub(crate) fn edit(&self, editor: &str, file: &Path) -> Result<(), WorkspaceError> {
+        let mut program = Command::new("/bin/sh");
+        // As git does it: the setting may have arguments, and the file is one more.
+        program.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(file).current_dir(&self.directory);
+        let ended = program.status().map_err(|source| self.not_started(source))?;
+        if ended.success() {
+            return Ok(());
+        }
+        Err(WorkspaceError::Git {
+            command: "commit".to_owned(),
+            directory: self.directory.clone(),
+            detail: format!("the editor `{editor}` ended with {ended}"),
+            hint: "set another one: git config core.editor".to_owned(),
+        })
     }
 
     fn not_started(&self, source: io::Error) -> WorkspaceError {
@@ -241,7 +272,8 @@ impl Git {
             ActsFor::TowlineAlone => (&SETTINGS, &OWN_SETTINGS),
         };
         if self.acts_for != ActsFor::User {
-            program.envs(IDENTITY_VARIABLES.into_iter().zip(OUR_IDENTITY));
+            let who = self.author.as_ref().map_or(OUR_IDENTITY, |author| [&author.name, &author.email]);
+            program.envs(IDENTITY_VARIABLES.into_iter().zip(who.into_iter().cycle()));
             program.envs(search_path().map(|path| ("PATH", path)));
             // A filter like `python3 -m nbstripout` would take the module from the directory that git is in.
             program.env("PYTHONSAFEPATH", "1");

@@ -14,6 +14,7 @@ use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::in_use::{InUse, in_use};
+use crate::merge_commit::{Hooks, Join};
 use crate::paths::{from_bytes, settle};
 use crate::worktrees::checkout_of;
 use crate::{Consent, MergeError, Repository, UncommittedFrom, WorkspaceError};
@@ -40,8 +41,24 @@ pub struct MergeRequest<'a> {
     pub base: &'a Commit,
     /// The branch that it goes into; what is checked out where the repository is, if none is named.
     pub into: Option<&'a str>,
-    /// What a merge commit says, where one is needed.
+    /// The message of the commit, where one is made.
     pub message: &'a str,
+    /// Which commit the branch gets.
+    pub style: MergeStyle,
+}
+
+/// Which commit a branch gets. Each of them has the same files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MergeStyle {
+    /// The candidate itself where the branch has not moved on, otherwise a merge commit.
+    #[default]
+    FastForward,
+    /// A merge commit in any case.
+    MergeCommit,
+    /// One commit on top of the branch with all of the work.
+    Squash,
+    /// The candidate with another message where the branch has not moved on, otherwise a merge commit.
+    Reword,
 }
 
 /// How a branch gets the work.
@@ -53,6 +70,10 @@ pub enum MergeWay {
     FastForward,
     /// A merge commit joins the two.
     MergeCommit,
+    /// One commit on top of it has all of the work.
+    Squash,
+    /// It moves on to a commit that has the candidate's files and parents, and another message.
+    Reworded,
 }
 
 /// What the branch will hold.
@@ -84,15 +105,6 @@ pub struct MergePlan {
     /// Where the branch is checked out, if it is.
     checkout: Option<Repository>,
     join: Join,
-}
-
-/// What a merge commit is made of.
-#[derive(Debug, Clone)]
-struct Join {
-    /// All the files, as a tree or a commit that has them.
-    tree: String,
-    candidate: Commit,
-    message: String,
 }
 
 /// A branch that can be moved.
@@ -163,10 +175,14 @@ impl Repository {
                 checkout: checkout.clone(),
                 join: Join {
                     tree: tree.to_owned(),
-                    candidate: candidate.clone(),
+                    parents: self.parents(way, &before, candidate)?,
                     message: request.message.to_owned(),
                 },
             })
+        };
+        let commit_way = match request.style {
+            MergeStyle::Squash => MergeWay::Squash,
+            _ => MergeWay::MergeCommit,
         };
         let there = |files| plan(MergeWay::AlreadyThere, before.as_str(), Some(&before), files);
         if before == *candidate {
@@ -183,7 +199,14 @@ impl Repository {
         }
         if self.is_on_top(candidate, &before)? {
             let files = MergedFiles::AsInCandidate;
-            return plan(MergeWay::FastForward, candidate.as_str(), Some(candidate), files);
+            let tree = self.tree_of(candidate)?;
+            return match request.style {
+                MergeStyle::FastForward => {
+                    plan(MergeWay::FastForward, candidate.as_str(), Some(candidate), files)
+                }
+                MergeStyle::Reword => plan(MergeWay::Reworded, &tree, None, files),
+                MergeStyle::MergeCommit | MergeStyle::Squash => plan(commit_way, &tree, None, files),
+            };
         }
         let tree = match self.join(&before, candidate, base, &committed_base)? {
             Joined::Clean(tree) => tree,
@@ -196,7 +219,26 @@ impl Repository {
             true => MergedFiles::AsInCandidate,
             false => MergedFiles::Mixed,
         };
-        plan(MergeWay::MergeCommit, &tree, None, files)
+        plan(commit_way, &tree, None, files)
+    }
+
+    /// The parents of the commit that is made.
+    fn parents(
+        &self,
+        way: MergeWay,
+        before: &Commit,
+        candidate: &Commit,
+    ) -> Result<Vec<Commit>, WorkspaceError> {
+        match way {
+            MergeWay::AlreadyThere | MergeWay::FastForward => Ok(Vec::new()),
+            MergeWay::MergeCommit => Ok(vec![before.clone(), candidate.clone()]),
+            MergeWay::Squash => Ok(vec![before.clone()]),
+            MergeWay::Reworded => {
+                let parents =
+                    self.git().command("rev-list").args(["--parents", "-1", candidate.as_str()]).line()?;
+                Ok(parents.split(' ').skip(1).map(Commit::new).collect())
+            }
+        }
     }
 
     /// The tree of both together. Where the base is a snapshot of uncommitted changes that the branch has by now, in
@@ -226,21 +268,6 @@ impl Repository {
         let mut listing = records(&listing).map(shown);
         let tree = listing.next().unwrap_or_default();
         Ok(if is_clean { Joined::Clean(tree) } else { Joined::Conflicts(listing.collect()) })
-    }
-
-    /// The merge commit, made by the user as far as they have said who they are, and signed if they sign.
-    fn commit_merge(&self, join: &Join, ours: &Commit) -> Result<Commit, WorkspaceError> {
-        let Join { tree, candidate: theirs, message } = join;
-        let users = self.users_git();
-        let is_known = users.command("var").arg("GIT_AUTHOR_IDENT").run().is_ok();
-        let git = if is_known { users } else { self.git() };
-        let signs = git.command("config").args(["--type=bool", "--get", "commit.gpgSign"]).query()?;
-        let sign = signs.is_some_and(|answer| answer.trim_ascii() == b"true");
-        git.command("commit-tree")
-            .args(sign.then_some("-S"))
-            .args([tree.as_str(), "-p", ours.as_str(), "-p", theirs.as_str(), "-m", message])
-            .line()
-            .map(Commit::new)
     }
 
     /// The user's branches that have this commit.
@@ -280,13 +307,19 @@ impl MergePlan {
         self.checkout.as_ref().map(Repository::root)
     }
 
+    /// Gives the commit another message, unless it is made already.
+    pub fn set_message(&mut self, message: String) {
+        self.join.message = message;
+    }
+
     /// The commit that the branch will be at. A merge commit is made now if it is not yet, which may ask the user for the
     /// key that they sign with; nothing else changes.
     pub fn commit(&mut self) -> Result<Commit, MergeError> {
         if let Some(made) = &self.after {
             return Ok(made.clone());
         }
-        let made = self.repository.commit_merge(&self.join, &self.before)?;
+        let hooks = if self.changed_hooks()?.is_empty() { Hooks::Run } else { Hooks::Skip };
+        let made = self.repository.commit_merge(&self.join, hooks)?;
         self.after = Some(made.clone());
         Ok(made)
     }

@@ -86,6 +86,14 @@ pub enum MergeError {
         /// Where they come from.
         origin: UncommittedFrom,
     },
+    /// A hook of the user's does not want the commit.
+    #[error("the hook `{hook}` refused the commit: {detail}")]
+    RefusedByHook {
+        /// The hook.
+        hook: &'static str,
+        /// What it printed.
+        detail: String,
+    },
     /// The branch is not where it was when the merge was worked out.
     #[error(
         "`{into}` was at {before} and has moved meanwhile, or a checkout came to it or left it; try again"

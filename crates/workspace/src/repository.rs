@@ -350,8 +350,10 @@ impl Repository {
         message: &str,
     ) -> Result<Commit, WorkspaceError> {
         self.plain_git()
+            .with_author(self.settings.author.as_ref())
             .command("commit-tree")
-            .args([tree, "-p", parent.as_str(), "-m", message])
+            .args([tree, "-p", parent.as_str()])
+            .input(message.as_bytes().to_vec())
             .line()
             .map(Commit::new)
     }

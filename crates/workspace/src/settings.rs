@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use towline_core::{Commit, GitSettings};
+use towline_core::{Author, Commit, GitSettings};
 
 use crate::git::{Git, records};
 use crate::{Repository, WorkspaceError};
@@ -129,6 +129,18 @@ impl Configuration {
                 .map(|remote| ("extensions.partialclone".to_owned(), remote.to_owned())),
         );
         settings
+    }
+
+    /// Who the user is in commits: by their environment first, as git has it.
+    fn author(&self) -> Option<Author> {
+        let value = |variable: &str, key: &str| {
+            let from_config = || self.get(&format!("author.{key}")).or(self.get(&format!("user.{key}")));
+            std::env::var(variable).ok().or_else(|| from_config().map(str::to_owned))
+        };
+        // Git takes angle brackets and line ends out of both.
+        let cleaned = |text: String| text.replace(['<', '>', '\n'], "").trim().to_owned();
+        let name = value("GIT_AUTHOR_NAME", "name").map(cleaned).filter(|name| !name.is_empty())?;
+        Some(Author { name, email: value("GIT_AUTHOR_EMAIL", "email").map(cleaned)? })
     }
 
     /// What decides how files are written and read, filters included.
@@ -276,6 +288,7 @@ impl Repository {
                 &common.join("info/attributes"),
             ),
             sparse: sparse.then(|| patterns(self.git_dir())),
+            author: configuration.author(),
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Workspace {
     base: Commit,
     path: PathBuf,
     warnings: Vec<String>,
+    /// The message of candidates.
+    message: Option<String>,
 }
 
 impl Workspace {
@@ -72,7 +74,19 @@ impl Workspace {
             base: base.clone(),
             path,
             warnings,
+            message: None,
         }
+    }
+
+    /// The same, whose candidates have this commit message.
+    pub fn with_message(self, message: String) -> Self {
+        Self { message: Some(message), ..self }
+    }
+
+    /// The message of a candidate.
+    pub(crate) fn message(&self, n: u32) -> String {
+        let plain = || format!("Work of goal {}, attempt {n}\n", self.goal);
+        self.message.clone().unwrap_or_else(plain)
     }
 
     /// The same, whose work with git ends when somebody wants it.

@@ -9,7 +9,7 @@ use towline_core::{Commit, Event, Phase, Verdict};
 use towline_engine::{Custody, Home, Recheck, must_be_alone, workspace_of};
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{
-    MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, Repository, Stop,
+    MergeError, MergePlan, MergeRequest, MergeStyle, MergeWay, MergedFiles, Protect, Repository, Stop,
 };
 
 use crate::commands::STOPPED;
@@ -30,6 +30,7 @@ Examples:
   towline merge 1a2b3c4d --dry-run         say what would happen
   towline merge 1a2b3c4d                   into the branch that is checked out
   towline merge 1a2b3c4d --into release    into another branch
+  towline merge 1a2b3c4d --squash --edit   as one commit, with a message of yours
 
 Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 your checkout \
 or a conflict is in the way · 130 stopped")]
@@ -39,6 +40,18 @@ pub(crate) struct Merge {
     /// The branch that gets the work [default: the one that is checked out]
     #[arg(long, value_name = "BRANCH")]
     into: Option<String>,
+    /// The message of the commit; its files are the verified ones
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+    /// Edit the message of the commit
+    #[arg(long, conflicts_with = "dry_run")]
+    edit: bool,
+    /// Make one commit of all of the work
+    #[arg(long, conflicts_with = "no_ff")]
+    squash: bool,
+    /// Make a merge commit also where the branch has not moved on
+    #[arg(long)]
+    no_ff: bool,
     /// Merge the work of a goal without checks, which nobody has proven
     #[arg(long)]
     unproven: bool,
@@ -70,13 +83,12 @@ struct MergeReport {
 }
 
 /// What is to be merged.
-struct Work {
+pub(super) struct Work {
     /// Towline's own repository of the goal.
     own: Repository,
     /// The user's, in which the work is seen.
-    repository: Repository,
-    candidate: Commit,
-    message: String,
+    pub(super) repository: Repository,
+    pub(super) candidate: Commit,
 }
 
 /// What tells who else is at work, and where.
@@ -101,7 +113,7 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Fail
     refuse_unfinished(&found.record, args.unproven)?;
     if args.dry_run {
         let work = Work::of(&found.state.home, &found.record)?;
-        let plan = work.plan(&found.record, args.into.as_deref())?;
+        let plan = work.plan(&found.record, &args)?;
         tell(context, &args, &found.record, &work, &plan, None);
         return Ok(ExitCode::SUCCESS);
     }
@@ -130,9 +142,12 @@ async fn merge(
     let record = custody.record.clone();
     refuse_unfinished(&record, args.unproven)?;
     let work = &Work::of(&place.home, &record)?;
-    let mut plan = work.plan(&record, args.into.as_deref())?;
+    let mut plan = work.plan(&record, args)?;
     place.must_be_alone(&record, &plan).await?;
     work.publish(&record)?;
+    if plan.after.is_none() {
+        plan.set_message(work.message(&record, args, plan.way)?);
+    }
     let commit = plan.commit().map_err(|error| explained(error, &record, work))?;
     let mut verdict = None;
     if needs_checks(args, &record, &plan) {
@@ -162,31 +177,61 @@ async fn merge(
 }
 
 impl Work {
-    fn of(home: &Home, record: &GoalRecord) -> Result<Self, Failure> {
+    pub(super) fn of(home: &Home, record: &GoalRecord) -> Result<Self, Failure> {
         let own = find::repository(home, record)?;
         let repository = own.lender().unwrap_or(&own).seeing(&own);
         let candidate = match (&record.state.phase, &record.state.candidate) {
             (Phase::Done, Some(candidate)) => candidate.clone(),
             _ => unproven_candidate(home, record)?,
         };
-        let message = message(record, &candidate);
-        Ok(Self { own, repository, candidate, message })
+        Ok(Self { own, repository, candidate })
     }
 
     /// Brings the work into the user's repository, where no branch has it yet.
-    fn publish(&self, record: &GoalRecord) -> Result<(), Failure> {
+    pub(super) fn publish(&self, record: &GoalRecord) -> Result<(), Failure> {
         Ok(self.own.publish(&self.candidate, &format!("refs/towline/{}/published", record.goal.id))?)
     }
 
-    fn plan(&self, record: &GoalRecord, into: Option<&str>) -> Result<MergePlan, Failure> {
+    fn plan(&self, record: &GoalRecord, args: &Merge) -> Result<MergePlan, Failure> {
+        let into = args.into.as_deref();
         let own = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.as_deref());
         if into.is_some() && into == own {
             return Err(Failure::usage("this is the branch that the goal itself ends as")
                 .hint("name a branch of yours: --into BRANCH"));
         }
         let base = &record.goal.workspace.base;
-        let request = MergeRequest { candidate: &self.candidate, base, into, message: &self.message };
+        let request =
+            MergeRequest { candidate: &self.candidate, base, into, message: "", style: args.style() };
         self.repository.plan_merge(&request).map_err(|error| explained(error, record, self))
+    }
+
+    /// The message of the commit that is made, as the user wants it.
+    fn message(&self, record: &GoalRecord, args: &Merge, way: MergeWay) -> Result<String, Failure> {
+        let goal = &record.goal;
+        let text = match (&args.message, way) {
+            (Some(text), _) => text.clone(),
+            (None, MergeWay::MergeCommit) => format!("Merge: {}", goal.subject()),
+            (None, _) => {
+                let summary = record.state.last_attempt().map_or("", |attempt| attempt.text.as_str());
+                format!("{}\n\n{summary}", goal.subject())
+            }
+        };
+        let text = if args.edit { self.repository.edit_message(&text)? } else { Some(text) };
+        let text = text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
+            Failure::usage("nothing was merged: the message is empty").hint("write one: --message TEXT")
+        })?;
+        Ok(goal.merge_message(&text, self.candidate.as_str()))
+    }
+}
+
+impl Merge {
+    const fn style(&self) -> MergeStyle {
+        match (self.squash, self.no_ff) {
+            (true, _) => MergeStyle::Squash,
+            (false, true) => MergeStyle::MergeCommit,
+            (false, false) if self.message.is_some() || self.edit => MergeStyle::Reword,
+            (false, false) => MergeStyle::FastForward,
+        }
     }
 }
 
@@ -200,24 +245,8 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failur
     Ok(workspace.candidate(last, &protect)?.commit)
 }
 
-/// What a merge commit says.
-fn message(record: &GoalRecord, candidate: &Commit) -> String {
-    let goal = &record.goal;
-    let checks: Vec<String> = goal.checks.iter().map(|check| output::printable(&check.name)).collect();
-    let proof = match checks.as_slice() {
-        [] => "No checks: the work is not proven.".to_owned(),
-        names => format!("Checks passed on the candidate: {}", names.join(", ")),
-    };
-    let title = output::printable(goal.title.trim());
-    format!(
-        "Merge goal {}: {title}\n\n{proof}\n\nGoal: {}\nCandidate: {candidate}\n",
-        goal.id.short(),
-        goal.id
-    )
-}
-
 /// Refuses a goal that has nothing to merge, or nothing that anybody should.
-fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Failure> {
+pub(super) fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Failure> {
     let id = record.goal.id.short();
     if record.goal.workspace.mode.is_in_place() {
         let folder = &record.goal.workspace.repository;
@@ -254,7 +283,7 @@ fn warn_of_hooks(plan: &MergePlan, record: &GoalRecord, work: &Work) -> Result<(
 
 /// Whether the branch would get something that no check has seen.
 fn needs_checks(args: &Merge, record: &GoalRecord, plan: &MergePlan) -> bool {
-    plan.way == MergeWay::MergeCommit
+    plan.way != MergeWay::AlreadyThere
         && plan.files == MergedFiles::Mixed
         && record.state.phase == Phase::Done
         && !args.no_verify
@@ -297,7 +326,8 @@ fn explained(error: MergeError, record: &GoalRecord, work: &Work) -> Failure {
         MergeError::InTheWay { .. }
         | MergeError::Detached { .. }
         | MergeError::Unfinished { .. }
-        | MergeError::InUse { .. } => {
+        | MergeError::InUse { .. }
+        | MergeError::RefusedByHook { .. } => {
             Some(format!("nothing was changed; then: towline merge {}", record.goal.id.short()))
         }
         _ => None,
@@ -332,6 +362,8 @@ fn tell(
                 MergeWay::AlreadyThere => "already_there",
                 MergeWay::FastForward => "fast_forward",
                 MergeWay::MergeCommit => "merge_commit",
+                MergeWay::Squash => "squash",
+                MergeWay::Reworded => "reworded",
             },
             before: plan.before.to_string(),
             commit: plan.after.as_ref().map(ToString::to_string),
@@ -358,9 +390,13 @@ fn tell(
         MergeWay::MergeCommit if args.dry_run => {
             format!("{candidate} into `{into}` by a merge commit without conflicts ({files})")
         }
-        MergeWay::MergeCommit => {
+        MergeWay::Squash | MergeWay::Reworded if args.dry_run => {
+            format!("{candidate} into `{into}` as one new commit ({files})")
+        }
+        made => {
             let commit = plan.after.as_ref().map(Commit::short).unwrap_or_default();
-            format!("{candidate} into `{into}` by the merge commit {commit} ({files})")
+            let kind = if made == MergeWay::MergeCommit { "by the merge commit" } else { "as the commit" };
+            format!("{candidate} into `{into}` {kind} {commit} ({files})")
         }
     };
     if !args.dry_run {

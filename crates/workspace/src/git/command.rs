@@ -58,6 +58,15 @@ impl<'a> GitCommand<'a> {
         self.run().map(|out| String::from_utf8_lossy(&out).trim_end_matches('\n').to_owned())
     }
 
+    /// Runs it for what it reports beside its output.
+    pub(crate) fn report(self) -> Result<String, WorkspaceError> {
+        let output = self.output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        Err(self.failure(&output))
+    }
+
     /// Runs it for the one path that it prints.
     pub(crate) fn path(self) -> Result<PathBuf, WorkspaceError> {
         let mut out = self.run()?;

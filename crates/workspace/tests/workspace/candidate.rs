@@ -19,6 +19,9 @@ fn candidate(workspace: &Workspace) -> Candidate {
 #[test]
 fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing() {
     let project = Project::new();
+    for (key, value) in [("user.name", "A User"), ("user.email", "user@example.org")] {
+        git(&project.root, ["config", key, value]);
+    }
     let users = State::of(&project.root);
     let workspace = project.workspace();
     let path = workspace.path();
@@ -61,7 +64,7 @@ fn it_holds_committed_staged_unstaged_untracked_and_deleted_and_touches_nothing(
             made.commit.as_str()
         ]))
         .unwrap(),
-        format!("{head} Towline <towline@localhost> {}\n", made.tree)
+        format!("{head} A User <user@example.org> {}\n", made.tree)
     );
     assert_eq!((made.restored, made.warnings), (strings(&[]), strings(&[])));
     let uncommitted =

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use towline_workspace::{
-    Commit, MergeRequest, Protect, Verification, Workspace, WorkspacePlan, create, verification,
+    Commit, MergeRequest, MergeStyle, Protect, Verification, Workspace, WorkspacePlan, create, verification,
 };
 
 use crate::private_clone::collect_garbage;
@@ -76,7 +76,8 @@ fn merge(project: &Project, base: &Commit, candidate: &Commit) {
     assert!(project.own().publish_branch(GOAL, BRANCH, candidate).unwrap());
     collect_garbage(&project.root);
     let users = project.repository();
-    let request = MergeRequest { candidate, base, into: None, message: "merge" };
+    let request =
+        MergeRequest { candidate, base, into: None, message: "merge", style: MergeStyle::FastForward };
     users.plan_merge(&request).unwrap().carry_out().unwrap();
     assert_eq!(project.head(), *candidate);
     assert_eq!(git(&project.root, ["status", "--porcelain"]), "");

@@ -17,6 +17,7 @@ mod in_place;
 mod kinds;
 mod large_files;
 mod merge;
+mod merge_styles;
 mod nested;
 mod private_clone;
 mod protect;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use towline_workspace::{
-    Commit, Consent, MergeError, MergePlan, MergeRequest, MergeWay, MergedFiles, Protect, UncommittedFrom,
-    WorkspaceError, WorkspacePlan, create,
+    Commit, Consent, MergeError, MergePlan, MergeRequest, MergeStyle, MergeWay, MergedFiles, Protect,
+    UncommittedFrom, WorkspaceError, WorkspacePlan, create,
 };
 
 use crate::support::{GOAL, Project, State, commit_all, git, git_fails, strings, write};
@@ -40,7 +40,13 @@ impl Scene {
 
     fn plan(&self, into: Option<&str>) -> Result<MergePlan, MergeError> {
         let (candidate, base) = (&self.candidate, &self.base);
-        self.project.repository().plan_merge(&MergeRequest { candidate, base, into, message: MESSAGE })
+        self.project.repository().plan_merge(&MergeRequest {
+            candidate,
+            base,
+            into,
+            message: MESSAGE,
+            style: MergeStyle::FastForward,
+        })
     }
 
     /// The user commits another file.
@@ -313,7 +319,13 @@ fn work_that_the_branch_has_is_found_there_however_it_got_there() {
 fn a_candidate_that_is_gone_is_named() {
     let scene = Scene::new();
     let gone = Commit::new("1".repeat(40));
-    let request = MergeRequest { candidate: &gone, base: &scene.base, into: None, message: MESSAGE };
+    let request = MergeRequest {
+        candidate: &gone,
+        base: &scene.base,
+        into: None,
+        message: MESSAGE,
+        style: MergeStyle::FastForward,
+    };
     match scene.project.repository().plan_merge(&request) {
         Err(MergeError::Workspace(WorkspaceError::CommitGone { commit, .. })) => {
             assert_eq!(commit, gone.to_string());
