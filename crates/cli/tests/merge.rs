@@ -292,3 +292,49 @@ fn a_repository_that_is_gone_or_bare_is_named() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("has no working tree"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_proven_files_are_merged_as_another_commit_when_the_user_wants_one() {
+    let desk = desk();
+    let message = |revision: &str| desk.project.git(["log", "-1", "--format=%B", revision]);
+    for (args, way, subject) in [
+        (&["--message", "Repair it\n\nCloses #7"][..], "reworded", "Repair it"),
+        (&["--no-ff"], "merge_commit", "Merge: fix it"),
+        (&["--squash"], "squash", "fix it"),
+    ] {
+        let goal = run_a_goal(&desk, &["--check", &format!("{CHECK} && echo {way}")]);
+        let candidate = desk.show(&goal)["candidate"].as_str().expect("a candidate").to_owned();
+        let of_candidate = message(&candidate);
+        assert!(of_candidate.starts_with("fix it\n"), "{of_candidate}");
+        assert!(of_candidate.contains(&format!("Towline-Goal: {goal}\n")), "{of_candidate}");
+        let merged = merge(&desk, &goal, &[args, &["--json"]].concat()).json();
+        assert_eq!((&merged["way"], &merged["proven"]), (&json!(way), &json!(true)), "{merged}");
+        let made = message("HEAD");
+        assert!(made.starts_with(&format!("{subject}\n")), "{made}");
+        assert!(made.contains(&format!("Towline-Candidate: {candidate}")), "{made}");
+        assert_eq!(desk.project.git(["diff", "--name-only", &candidate, "HEAD"]), "");
+        assert_eq!(merge(&desk, &goal, &["--json"]).json()["way"], "already_there");
+        desk.project.git(["reset", "--quiet", "--hard", merged["before"].as_str().expect("a commit")]);
+    }
+}
+
+#[test]
+fn a_verified_commit_is_pushed_as_the_branch_of_its_goal() {
+    let desk = desk();
+    let goal = proven(&desk);
+    let none = desk.towline(["push", &goal]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("git remote add origin"), "{}", none.stderr);
+    let remote = desk.home.path().join("remote.git").display().to_string();
+    desk.project.git(["init", "--quiet", "--bare", &remote]);
+    desk.project.git(["remote", "add", "origin", &remote]);
+    let report = desk.show(&goal);
+    let branch = report["branch"].as_str().expect("a branch");
+    let pushed = desk.towline(["push", &goal]);
+    assert_eq!(pushed.code, Some(0), "{pushed:?}");
+    assert!(pushed.stdout.contains(branch) && pushed.stdout.contains("✓ pushed"), "{}", pushed.stdout);
+    let there = desk.project.git(["ls-remote", "origin", &format!("refs/heads/{branch}")]);
+    assert!(there.starts_with(report["candidate"].as_str().expect("a candidate")), "{there}");
+    let refused = desk.towline(["push", &goal, "nowhere"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+}

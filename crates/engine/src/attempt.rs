@@ -233,7 +233,7 @@ impl<'a> Conversation<'a> {
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
-                left_work(&self.shared.home, goal, workspace.clone(), job.launch.attempt, checked).await
+                left_work(&self.shared.home, goal, workspace.clone(), checked).await
             }
             _ => Work::Nothing,
         };

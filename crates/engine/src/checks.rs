@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{AttemptNo, Event, Goal, Verdict, Work, WorkspaceBinding};
-use towline_workspace::{Candidate, Protect, Repository, Stop, WorkspaceError};
+use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, Stop, WorkspaceError};
 
 use crate::engine::Shared;
 use crate::home::Home;
@@ -25,20 +25,23 @@ pub(crate) struct Job {
     pub(crate) workspace: Option<WorkspaceBinding>,
     /// The attempt whose work it is.
     pub(crate) attempt: AttemptNo,
+    /// The agent's last message.
+    pub(crate) summary: String,
     /// Where to look for what the goal's attempts left.
     pub(crate) trail: Trail,
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let Job { goal, workspace, attempt, trail } = job;
+    let Job { goal, workspace, attempt, summary, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         // Nothing of the agent may be alive while its work is judged.
         link::sweep(trail).await?;
         let setup_changes = workspace.setup_changes.clone();
+        let commit = CandidateCommit { n: attempt.get(), message: goal.commit_message(&summary) };
         let (repository, candidate) =
-            candidate(&shared.home, goal.clone(), workspace, attempt, stop.clone()).await?;
+            candidate(&shared.home, goal.clone(), workspace, commit, stop.clone()).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
@@ -112,11 +115,11 @@ pub(crate) async fn left_work(
     home: &Home,
     goal: Goal,
     workspace: WorkspaceBinding,
-    attempt: AttemptNo,
     checked: Option<String>,
 ) -> Work {
     let never = watch::Sender::new(StopLevel::Run).subscribe();
-    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, attempt, never).await else {
+    let commit = CandidateCommit { n: AS_IT_IS_NOW, message: goal.commit_message("") };
+    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, commit, never).await else {
         return Work::Nothing;
     };
     let base = goal.workspace.base;
@@ -144,18 +147,25 @@ pub(crate) async fn changes(home: &Home, goal: Goal, binding: WorkspaceBinding) 
     }
 }
 
+/// The commit that a candidate becomes.
+struct CandidateCommit {
+    /// The attempt, or [`AS_IT_IS_NOW`].
+    n: u32,
+    message: String,
+}
+
 async fn candidate(
     home: &Home,
     goal: Goal,
     binding: WorkspaceBinding,
-    attempt: AttemptNo,
+    commit: CandidateCommit,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<(Repository, Candidate), CheckError> {
     let home = home.clone();
     let made = stoppable(stop, move |halt| -> Result<_, WorkspaceError> {
         let (repository, workspace) = workspace_of(&home, &goal, &binding, halt)?;
         let protect = Protect::of_candidate(&goal)?;
-        let candidate = workspace.candidate(attempt.get(), &protect)?;
+        let candidate = workspace.with_message(commit.message).candidate(commit.n, &protect)?;
         Ok((repository, candidate))
     });
     match made.await {

@@ -77,6 +77,7 @@ fn work_of(
         (Some(candidate), ..) => candidate.clone(),
         (None, Phase::Unproven, Some(last)) => {
             let (_, workspace) = workspace_of(home, goal, binding, halt)?;
+            let workspace = workspace.with_message(goal.commit_message(&last.text));
             workspace.candidate(last.n.get(), &Protect::of_candidate(goal)?)?.commit
         }
         _ => return Ok(None),

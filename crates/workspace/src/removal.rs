@@ -17,8 +17,8 @@ use crate::private_index::joined;
 use crate::worktrees::{self, checkout_of};
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
-/// The number under which what is in a workspace now is kept as a candidate: attempts count from 1.
-const AS_IT_IS_NOW: u32 = 0;
+/// The number of a candidate that belongs to no attempt: what is in a workspace now.
+pub const AS_IT_IS_NOW: u32 = 0;
 
 /// Where the branches of goals are.
 const OUR_BRANCHES: &str = "refs/heads/towline/";

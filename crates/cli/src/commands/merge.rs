@@ -239,10 +239,11 @@ impl Merge {
 fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Failure> {
     let nothing = || Failure::usage(format!("goal {} has no work to merge", record.goal.id.short()));
     let binding = record.state.workspace.as_ref().ok_or_else(nothing)?;
-    let last = record.state.last_attempt().ok_or_else(nothing)?.n.get();
+    let last = record.state.last_attempt().ok_or_else(nothing)?;
     let (_, workspace) = workspace_of(home, &record.goal, binding, &Stop::default())?;
     let protect = Protect::of_candidate(&record.goal)?;
-    Ok(workspace.candidate(last, &protect)?.commit)
+    let workspace = workspace.with_message(record.goal.commit_message(&last.text));
+    Ok(workspace.candidate(last.n.get(), &protect)?.commit)
 }
 
 /// Refuses a goal that has nothing to merge, or nothing that anybody should.

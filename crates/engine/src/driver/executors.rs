@@ -29,7 +29,9 @@ impl Driver {
             }
             Effect::RunChecks { attempt } => {
                 let (goal, workspace) = (self.goal.clone(), self.state.workspace.clone());
-                Job::Check(Box::new(checks::Job { goal, workspace, attempt, trail: self.trail() }))
+                let summary = self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone());
+                let trail = self.trail();
+                Job::Check(Box::new(checks::Job { goal, workspace, attempt, summary, trail }))
             }
         };
         self.start(job);
