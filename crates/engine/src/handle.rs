@@ -64,6 +64,14 @@ impl Handle {
         let goal = self.id;
         self.task.await.unwrap_or(Err(EngineError::DriverLost { goal }))
     }
+
+    /// Ends the driver as the death of its process would: nothing more is recorded, nothing is stopped.
+    #[cfg(test)]
+    pub(crate) async fn crash(self) {
+        self.task.abort();
+        let ended = self.task.await;
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "the driver had ended by itself");
+    }
 }
 
 /// A way to steer a goal.

@@ -32,6 +32,8 @@ pub mod replay;
 mod secrecy;
 mod sent;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod token;
 mod watch;
 

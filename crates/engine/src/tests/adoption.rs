@@ -1,0 +1,76 @@
+//! A goal whose engine died goes on in the next one.
+
+use towline_core::{AttemptNo, End, Event, Phase, RawRef};
+
+use super::harness::{World, attempt_of};
+use super::values::{ended, goal, notice, verdict};
+use crate::executors::Job;
+
+#[tokio::test(start_paused = true)]
+async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let work = engine.first_attempt().await;
+    work.say_at(notice("one"), RawRef { offset: 0, length: 10 }).await;
+    engine.crash(handle).await;
+
+    let mut engine = world.engine();
+    let handle = engine.take_up(goal(1).id).await;
+    let adopted = engine.next().await;
+    let job = attempt_of(&adopted);
+    assert_eq!(Some(job.launch.attempt), AttemptNo::new(1));
+    assert_eq!((job.read_to, job.turns), (10, 1));
+    adopted.finish(ended(End::Completed)).await;
+    engine.checks().await.finish(verdict("t1", true)).await;
+    engine.publish().await;
+    let record = handle.result().await.expect("a result");
+    assert_eq!(record.state.phase, Phase::Done);
+    assert_eq!(record.state.attempts.len(), 1);
+    assert!(
+        work.try_to_report(ended(End::Completed)).await.is_err(),
+        "nobody listens to the first engine's work"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preparation_and_checks_without_an_outcome_are_repeated() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    assert!(matches!(engine.next().await.job, Job::Prepare(_)));
+    engine.crash(handle).await;
+
+    let mut engine = world.engine();
+    let handle = engine.take_up(goal(1).id).await;
+    engine.first_attempt().await.finish(ended(End::Completed)).await;
+    let checks = engine.checks().await;
+    checks.report(Event::CheckStarted { name: "tests".into() }).await;
+    engine.crash(handle).await;
+
+    let mut engine = world.engine();
+    let handle = engine.take_up(goal(1).id).await;
+    engine.checks().await.finish(verdict("t1", true)).await;
+    engine.publish().await;
+    let record = handle.result().await.expect("a result");
+    assert_eq!((record.state.phase, record.state.preparations), (Phase::Done, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let _work = engine.first_attempt().await;
+    handle.cancel().await;
+    engine.crash(handle).await;
+
+    let mut engine = world.engine();
+    let handle = engine.take_up(goal(1).id).await;
+    let mut adopted = engine.next().await;
+    adopted.stopped().await;
+    adopted.finish(ended(End::Completed)).await;
+    engine.publish().await;
+    let record = handle.result().await.expect("a result");
+    assert_eq!(record.state.phase, Phase::Cancelled);
+}

@@ -1,0 +1,128 @@
+//! A store that fails when a test wants it to.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
+use towline_store::{
+    Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
+};
+
+/// A call to the store, as far as tests tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Append,
+    Renew,
+    Other,
+}
+
+type Fault = Box<dyn FnMut(Call) -> Option<StoreError> + Send>;
+
+/// Another store, and faults.
+///
+/// Paused time goes on while a task waits for a thread of SQLite, but not while one waits for a thread of the runtime:
+/// all calls are made on such a thread.
+pub(super) struct FaultyStore {
+    inner: Arc<dyn Store>,
+    fault: Mutex<Option<Fault>>,
+}
+
+impl FaultyStore {
+    pub(super) fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, fault: Mutex::default() }
+    }
+
+    /// From now on, calls fail for which this gives an error.
+    pub(super) fn fail(&self, fault: impl FnMut(Call) -> Option<StoreError> + Send + 'static) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(fault));
+    }
+
+    /// From now on, no call fails.
+    pub(super) fn heal(&self) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        call: Call,
+        work: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let fault =
+            self.fault.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|fault| fault(call));
+        if let Some(error) = fault {
+            return Err(error);
+        }
+        let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
+        tokio::task::spawn_blocking(move || runtime.block_on(work(inner))).await.expect("the store answers")
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn create(
+        &self,
+        goal: &Goal,
+        state: &GoalState,
+        created: NewEvent,
+    ) -> Result<GoalRecord, StoreError> {
+        let (goal, state) = (goal.clone(), state.clone());
+        self.call(Call::Other, move |store| {
+            Box::pin(async move { store.create(&goal, &state, created).await })
+        })
+        .await
+    }
+
+    async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.load(goal).await })).await
+    }
+
+    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.list().await })).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        self.call(Call::Append, move |store| Box::pin(async move { store.append(append).await })).await
+    }
+
+    async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.events(goal, after, limit).await }))
+            .await
+    }
+
+    async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.pending(goal).await })).await
+    }
+
+    async fn claim(
+        &self,
+        goal: GoalId,
+        worker: &WorkerName,
+        now: Timestamp,
+        until: Timestamp,
+        proven_dead: Option<&WorkerName>,
+    ) -> Result<Lease, StoreError> {
+        let (worker, dead) = (worker.clone(), proven_dead.cloned());
+        let claim = move |store: Arc<dyn Store>| -> BoxFuture<'static, _> {
+            Box::pin(async move { store.claim(goal, &worker, now, until, dead.as_ref()).await })
+        };
+        self.call(Call::Other, claim).await
+    }
+
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError> {
+        let lease = lease.clone();
+        self.call(Call::Renew, move |store| Box::pin(async move { store.renew(&lease, until).await })).await
+    }
+
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.call(Call::Other, move |store| Box::pin(async move { store.remove(&lease).await })).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.call(Call::Other, move |store| Box::pin(async move { store.release(&lease).await })).await
+    }
+}

@@ -1,0 +1,258 @@
+//! Engines whose executors are played by the test.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+use towline_core::{AgentEvent, Delivery, Event, Goal, GoalId, Incoming, RawRef, Seq, Source};
+use towline_process::ShimProgram;
+use towline_store::{GoalRecord, SqliteStore, Store};
+
+use super::faulty_store::FaultyStore;
+use super::values::{beginning, prepared, session};
+use crate::attempt;
+use crate::clock::Clock;
+use crate::engine::{Engine, EngineSettings, Shared};
+use crate::executors::{ExecutorControl, Executors, Job};
+use crate::handle::Handle;
+use crate::home::Home;
+use crate::news::{DriverGone, Newsline, StopLevel, own};
+
+/// How long a test waits for anything, in its own time.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// Wall time that follows the paused time of the runtime.
+struct PausedClock {
+    since: Instant,
+}
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        beginning().checked_add(self.since.elapsed()).expect("in range")
+    }
+}
+
+/// A state directory that engines share.
+pub(super) struct World {
+    pub(super) home: Home,
+    pub(super) store: Arc<FaultyStore>,
+    clock: Arc<PausedClock>,
+    _dir: TempDir,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("state")).expect("a state directory");
+        let store = SqliteStore::open(&home.database()).expect("a store");
+        let clock = Arc::new(PausedClock { since: Instant::now() });
+        Self { home, store: Arc::new(FaultyStore::new(Arc::new(store))), clock, _dir: dir }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// An engine with as many slots as a test can need.
+    pub(super) fn engine(&self) -> PlayedEngine {
+        self.engine_with_slots(8)
+    }
+
+    pub(super) fn engine_with_slots(&self, slots: usize) -> PlayedEngine {
+        // Cannot grow: one entry for each effect of the test's goals.
+        let (begun, work) = mpsc::unbounded_channel();
+        let engine = Engine::open_with(self.settings(slots), Box::new(Played { begun })).expect("an engine");
+        PlayedEngine { engine, work, home: self.home.clone() }
+    }
+
+    pub(super) fn settings(&self, slots: usize) -> EngineSettings {
+        EngineSettings {
+            home: self.home.clone(),
+            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            agents: BTreeMap::new(),
+            shim: ShimProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
+            environment: BTreeMap::new(),
+            tools: Vec::new(),
+            slots,
+        }
+    }
+
+    pub(super) async fn record(&self, goal: GoalId) -> GoalRecord {
+        self.store.load(goal).await.expect("the goal")
+    }
+
+    /// Everything that is recorded about the goal.
+    pub(super) async fn log(&self, goal: GoalId) -> Vec<Event> {
+        let log = self.store.events(goal, Seq(0), usize::MAX >> 1).await.expect("the log");
+        log.into_iter().map(|envelope| envelope.event).collect()
+    }
+}
+
+/// An engine that hands its jobs to the test.
+pub(super) struct PlayedEngine {
+    pub(super) engine: Engine,
+    work: mpsc::UnboundedReceiver<Work>,
+    home: Home,
+}
+
+impl PlayedEngine {
+    pub(super) async fn start(&self, goal: Goal) -> Handle {
+        self.engine.start(goal).await.expect("the goal starts")
+    }
+
+    /// Resumes a goal that no engine drives.
+    pub(super) async fn take_up(&self, goal: GoalId) -> Handle {
+        self.engine.take_up(goal, None).await.expect("the goal goes on")
+    }
+
+    /// Ends the engine as the death of its process would.
+    pub(super) async fn crash(self, handle: Handle) {
+        handle.crash().await;
+    }
+
+    /// The next job.
+    pub(super) async fn next(&mut self) -> Work {
+        let work = timeout(PATIENCE, self.work.recv()).await.expect("a job in time").expect("an engine");
+        if let Job::Attempt(job) = &work.job {
+            // An attempt that has begun has a directory.
+            let dir = self.home.attempt(job.goal.id, job.launch.attempt);
+            self.home.make(&dir).expect("the attempt's directory");
+        }
+        work
+    }
+
+    /// Whether there is a job now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.work.is_empty()
+    }
+
+    /// The workspace is made.
+    pub(super) async fn prepare(&mut self) {
+        let work = self.next().await;
+        assert!(matches!(work.job, Job::Prepare(_)), "not a preparation");
+        work.finish(prepared()).await;
+    }
+
+    /// The next attempt, in which an agent has begun to work.
+    pub(super) async fn attempt(&mut self) -> Work {
+        let work = self.next().await;
+        assert!(matches!(work.job, Job::Attempt(_)), "not an attempt");
+        work.report(Event::AttemptStarted).await;
+        work.say(session()).await;
+        work.say(AgentEvent::TurnStarted).await;
+        work
+    }
+
+    /// The first attempt of a goal that has just been started.
+    pub(super) async fn first_attempt(&mut self) -> Work {
+        self.prepare().await;
+        self.attempt().await
+    }
+
+    /// The checks, as soon as they are to run.
+    pub(super) async fn checks(&mut self) -> Work {
+        let work = self.next().await;
+        assert!(matches!(work.job, Job::Check(_)), "not checks");
+        work
+    }
+
+    /// The goal has ended, and its work gets no branch.
+    pub(super) async fn publish(&mut self) {
+        let work = self.next().await;
+        assert!(matches!(work.job, Job::Publish(_)), "not the end of a goal");
+    }
+}
+
+/// What an attempt is to do.
+pub(super) fn attempt_of(work: &Work) -> &attempt::Job {
+    let Job::Attempt(job) = &work.job else { panic!("not an attempt") };
+    job
+}
+
+/// A job that the test does.
+pub(super) struct Work {
+    pub(super) job: Job,
+    pub(super) control: ExecutorControl,
+    line: Newsline,
+    /// The executor returns when this is dropped.
+    _over: oneshot::Sender<()>,
+}
+
+impl Work {
+    /// Reports something that Towline did; it is recorded when this returns.
+    pub(super) async fn report(&self, event: Event) {
+        self.try_to_report(event).await.expect("a driver");
+    }
+
+    pub(super) async fn try_to_report(&self, event: Event) -> Result<(), DriverGone> {
+        self.line.tell_and_wait(vec![own(self.line.stamp(), event)]).await
+    }
+
+    /// Reports what the agent says.
+    pub(super) async fn say(&self, event: AgentEvent) {
+        self.line.tell_and_wait(vec![self.incoming(event, None)]).await.expect("a driver");
+    }
+
+    /// Hands over what the agent says, without waiting until it is recorded.
+    pub(super) async fn send(&self, event: AgentEvent) {
+        self.line.tell(vec![self.incoming(event, None)]).await.expect("a driver");
+    }
+
+    /// Reports what the agent says at this place of its output.
+    pub(super) async fn say_at(&self, event: AgentEvent, raw: RawRef) {
+        self.line.tell_and_wait(vec![self.incoming(event, Some(raw))]).await.expect("a driver");
+    }
+
+    fn incoming(&self, event: AgentEvent, raw: Option<RawRef>) -> Incoming {
+        let event = Event::Agent { event };
+        Incoming { source: Source::Agent, raw, ..own(self.line.stamp(), event) }
+    }
+
+    /// Reports the last thing and returns.
+    pub(super) async fn finish(self, event: Event) {
+        self.report(event).await;
+    }
+
+    /// Waits until the job is to stop.
+    pub(super) async fn stopped(&mut self) -> StopLevel {
+        let stop = self.control.stop.wait_for(|level| *level > StopLevel::Run);
+        *timeout(PATIENCE, stop).await.expect("a stop in time").expect("a driver")
+    }
+
+    /// The next answer or message for the agent.
+    pub(super) async fn delivery(&mut self) -> Delivery {
+        timeout(PATIENCE, self.control.deliveries.recv()).await.expect("in time").expect("a driver")
+    }
+}
+
+/// Executors that hand every job to the test.
+struct Played {
+    begun: mpsc::UnboundedSender<Work>,
+}
+
+impl Executors for Played {
+    fn run(
+        &self,
+        _: Arc<Shared>,
+        job: Job,
+        line: Newsline,
+        control: ExecutorControl,
+    ) -> BoxFuture<'static, ()> {
+        let (over, is_over) = oneshot::channel();
+        let begun = self.begun.send(Work { job, control, line, _over: over });
+        async move {
+            if begun.is_ok() {
+                // An error means that the test is done with it.
+                let _ = is_over.await;
+            }
+        }
+        .boxed()
+    }
+}

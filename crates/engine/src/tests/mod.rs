@@ -1,0 +1,13 @@
+//! Goals driven in process: the store is real, time is paused, and the test does the work of the executors.
+
+mod adoption;
+mod budgets;
+mod driving;
+mod faulty_store;
+mod harness;
+mod leases;
+mod questions;
+mod slots;
+mod stops;
+mod store_errors;
+mod values;

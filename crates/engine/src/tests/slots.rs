@@ -1,0 +1,67 @@
+//! Only so many goals work at the same time.
+
+use std::time::Duration;
+
+use towline_core::{AgentEvent, Budget, End, Phase};
+
+use super::harness::World;
+use super::values::{crashed, ended, goal, goal_with, prepared, question, verdict};
+use crate::executors::Job;
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_goal_starts_when_the_one_before_it_has_ended() {
+    let world = World::new();
+    let mut engine = world.engine_with_slots(1);
+    let first = engine.start(goal(1)).await;
+    let work = engine.first_attempt().await;
+    let second = engine.start(goal(2)).await;
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert_eq!(world.record(goal(2).id).await.state.phase, Phase::Queued);
+    assert!(engine.is_idle());
+
+    work.finish(ended(End::Completed)).await;
+    engine.checks().await.finish(verdict("t1", true)).await;
+    // The end of the first and the start of the second, in whichever order.
+    for _ in 0..2 {
+        let work = engine.next().await;
+        if let Job::Prepare(of) = &work.job {
+            assert_eq!(of.id, goal(2).id);
+            work.finish(prepared()).await;
+        }
+    }
+    assert_eq!(first.result().await.expect("a result").state.phase, Phase::Done);
+    engine.attempt().await.finish(ended(End::Completed)).await;
+    engine.checks().await.finish(verdict("t2", true)).await;
+    engine.publish().await;
+    assert_eq!(second.result().await.expect("a result").state.phase, Phase::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goal_that_sleeps_leaves_its_slot_to_another_and_waits_for_the_next() {
+    let world = World::new();
+    let mut engine = world.engine_with_slots(1);
+    let _first = engine.start(goal_with(Budget { errors: Some(3), ..Budget::default() })).await;
+    engine.first_attempt().await.finish(crashed()).await;
+    let phase = world.record(goal(1).id).await.state.phase;
+    assert!(matches!(phase, Phase::Sleeping { .. }), "{phase:?}");
+
+    let _second = engine.start(goal(2)).await;
+    let work = engine.first_attempt().await;
+    // Longer than any pause after an error.
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    assert_eq!(world.record(goal(1).id).await.state.phase, Phase::Queued);
+    work.finish(crashed()).await;
+    let attempt = engine.attempt().await;
+    assert!(matches!(&attempt.job, Job::Attempt(job) if job.goal.id == goal(1).id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goal_that_waits_for_an_answer_leaves_its_slot_to_another() {
+    let world = World::new();
+    let mut engine = world.engine_with_slots(1);
+    let _first = engine.start(goal(1)).await;
+    let work = engine.first_attempt().await;
+    work.say(AgentEvent::Asked(question())).await;
+    let _second = engine.start(goal(2)).await;
+    assert!(matches!(engine.next().await.job, Job::Prepare(of) if of.id == goal(2).id));
+}
