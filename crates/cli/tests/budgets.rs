@@ -50,15 +50,33 @@ fn tokens_that_are_spent_end_the_turn_and_are_counted() {
 fn money_that_is_spent_ends_what_still_runs_after_the_turn() {
     let body = "await_prompt\ninit\nresult false null 'Done, but busy.'\nlinger\n";
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "spends", body));
-    let report = assert_spent(&desk, &run(&desk, "true", "usd=0.001"), "usd", &["over-budget"]);
+    let report = assert_spent(&desk, &run(&desk, "false", "usd=0.001"), "usd", &["completed"]);
     assert_eq!(report["usage"]["cost_usd"], 0.001);
+    assert_eq!(report["attempts"][0]["verdict"]["met"], false, "{report}");
+}
+
+#[test]
+fn a_turn_that_finished_over_budget_is_done_when_its_work_passes() {
+    let desk = Desk::with_script(busy);
+    let ran = run(&desk, "test -s work.txt", "usd=0.001");
+    assert_eq!((ran.code, &ran.json()["phase"]), (Some(0), &json!("done")), "{ran:?}");
+}
+
+#[test]
+fn work_of_a_turn_that_was_stopped_over_budget_is_done_when_it_passes() {
+    let body = "await_prompt\ninit\necho x > work.txt\nassistant 'Working.'\nlinger\n";
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "spends", body));
+    let ran = run(&desk, "test -s work.txt", "tokens=15");
+    let report = ran.json();
+    assert_eq!((ran.code, &report["phase"]), (Some(0), &json!("done")), "{ran:?}");
+    assert_eq!(of_attempts(&report, "end"), ["over-budget"]);
 }
 
 #[test]
 fn money_adds_up_over_the_attempts() {
     let desk = Desk::with_script(busy);
     let ran = run(&desk, "false", "usd=0.0015");
-    assert_spent(&desk, &ran, "usd", &["completed", "over-budget"]);
+    assert_spent(&desk, &ran, "usd", &["completed", "completed"]);
 }
 
 #[test]
@@ -92,6 +110,26 @@ fn time_that_is_up_between_turns_keeps_the_next_from_starting() {
     let desk = Desk::with_script(busy);
     assert_spent(&desk, &run(&desk, "sleep 3; false", "wall=3s"), "wall", &["completed"]);
     assert_eq!(prompts(&desk), 1);
+}
+
+#[test]
+fn time_that_is_up_ends_the_checks_and_a_retry_runs_them_first() {
+    let desk = Desk::with_script(busy);
+    let quick = desk.home.path().join("quick");
+    let slow = format!("test -e '{}' || sleep 600", quick.display());
+    let report = assert_spent(&desk, &run(&desk, &slow, "wall=4s"), "wall", &["completed"]);
+    std::fs::write(quick, "").expect("the check passes from now on");
+    let goal = report["id"].as_str().expect("an id");
+    let retried = desk.towline(["retry", goal, "--budget", "wall=+1h", "--json"]);
+    assert_eq!((retried.code, &retried.json()["phase"]), (Some(0), &json!("done")), "{retried:?}");
+    assert_eq!(prompts(&desk), 1);
+}
+
+#[test]
+fn time_that_is_up_ends_the_setup() {
+    let desk = Desk::with_script(busy);
+    desk.agent_settings("[workspace]\nsetup = [\"sleep 600\"]");
+    assert_spent(&desk, &run(&desk, "true", "wall=2s"), "wall", &[]);
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub enum Effect {
     RunChecks {
         /// The attempt.
         attempt: AttemptNo,
+        /// Counts from 1: checks that were stopped can run again.
+        #[serde(default = "first_round")]
+        round: u32,
     },
     /// Bring an answer or a message to the living agent.
     Deliver(Delivery),
@@ -36,7 +39,7 @@ impl Effect {
         match self {
             Self::Prepare { round } => prepare_key(*round),
             Self::Launch(launch) => launch_key(launch.attempt),
-            Self::RunChecks { attempt } => checks_key(*attempt),
+            Self::RunChecks { attempt, round } => checks_key(*attempt, *round),
             Self::Deliver(delivery) => delivery.key(),
             Self::Stop { work } => stop_key(work),
         }
@@ -100,8 +103,16 @@ pub(crate) fn launch_key(attempt: AttemptNo) -> String {
     format!("launch/{attempt}")
 }
 
-pub(crate) fn checks_key(attempt: AttemptNo) -> String {
-    format!("checks/{attempt}")
+/// The first round has the key of versions that knew no rounds.
+pub(crate) fn checks_key(attempt: AttemptNo, round: u32) -> String {
+    match round {
+        0 | 1 => format!("checks/{attempt}"),
+        round => format!("checks/{attempt}/{round}"),
+    }
+}
+
+const fn first_round() -> u32 {
+    1
 }
 
 pub(crate) fn stop_key(work: &str) -> String {

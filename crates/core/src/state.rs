@@ -299,6 +299,12 @@ pub struct Attempt {
     pub misunderstood: Option<String>,
     /// What Towline found when it checked the work.
     pub verdict: Option<Verdict>,
+    /// How often its work was to be checked. Earlier versions did not count, and checked at most once.
+    #[serde(default = "once")]
+    pub check_rounds: u32,
+    /// The budget that was spent before its work had a verdict: a red one ends the goal.
+    #[serde(default)]
+    pub over_budget: Option<Axis>,
     /// What was changed in the workspace when it ended, in short; only where another agent may have to know.
     #[serde(default)]
     pub changes: String,
@@ -308,6 +314,10 @@ pub struct Attempt {
     pub counts: bool,
     /// How much of its output has been turned into events: where reading goes on after a restart.
     pub read_to: u64,
+}
+
+const fn once() -> u32 {
+    1
 }
 
 impl Attempt {
@@ -340,6 +350,8 @@ impl Attempt {
             decisions: Vec::new(),
             misunderstood: None,
             verdict: None,
+            check_rounds: 0,
+            over_budget: None,
             changes: String::new(),
             unrecognised: 0,
             counts: true,

@@ -2,22 +2,26 @@
 //!
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
-//! `observe`, what follows an attempt's end in `aftermath`, and what people and agents say to each other in `talk`.
+//! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, spent budgets in `spent`, and what
+//! people and agents say to each other in `talk`.
 
 mod aftermath;
 mod handover;
 mod observe;
+mod spent;
+mod stopping;
 mod talk;
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 
+use self::stopping::{Runs, why_of};
 use crate::clock::later;
-use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
+use crate::effect::{launch_key, prepare_key};
 use crate::{
     AttemptNo, Axis, BudgetChange, Clock, Effect, End, EscalationReason, Event, FailureReason, Goal,
-    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Stopping,
+    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy,
 };
 
 /// The state after a step, and what came of it.
@@ -134,25 +138,6 @@ fn attempt_lives(state: &GoalState) -> bool {
     state.last_attempt().is_some_and(|attempt| attempt.end.is_none())
 }
 
-/// What runs for a goal: at most one thing at a time.
-#[derive(Debug, Clone, Copy)]
-enum Runs {
-    Setup { round: u32 },
-    Agent(AttemptNo),
-    Checks(AttemptNo),
-}
-
-impl Runs {
-    /// The key of the effect that began it.
-    fn key(self) -> String {
-        match self {
-            Self::Setup { round } => prepare_key(round),
-            Self::Agent(attempt) => launch_key(attempt),
-            Self::Checks(attempt) => checks_key(attempt),
-        }
-    }
-}
-
 /// A step under way. Methods change the state only once they know that the event is legal.
 struct Stepper<'a> {
     goal: &'a Goal,
@@ -201,13 +186,21 @@ impl Stepper<'_> {
             }
             (Phase::Checking { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
             (Phase::Checking { attempt }, Event::VerdictReached { verdict }) => {
-                self.settle(checks_key(attempt));
+                self.settle(self.checks_of(attempt).key());
                 self.after_verdict(attempt, verdict);
                 Ok(())
             }
             (Phase::Checking { attempt }, Event::ChecksFailed { error }) => {
-                self.settle(checks_key(attempt));
+                self.settle(self.checks_of(attempt).key());
                 self.escalate(EscalationReason::ChecksFailed { error: error.clone() });
+                Ok(())
+            }
+            (Phase::Preparing, Event::ClockRanOut { clock: clock @ Clock::Wall }) => {
+                self.stop(Runs::Setup { round: self.state.preparations }, why_of(*clock));
+                Ok(())
+            }
+            (Phase::Checking { attempt }, Event::ClockRanOut { clock: clock @ Clock::Wall }) => {
+                self.stop(self.checks_of(attempt), why_of(*clock));
                 Ok(())
             }
             (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
@@ -268,59 +261,6 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    /// While something is being ended, only news of it counts; nothing else may start.
-    fn apply_while_stopping(
-        &mut self,
-        stopping: &Stopping,
-        event: &Event,
-        incoming: &Incoming,
-    ) -> Result<(), Illegal> {
-        let work = self.work_of(stopping);
-        match (work, event) {
-            (_, Event::CancelRequested) => {
-                let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
-                self.state.phase = Phase::Stopping(stopping);
-            }
-            (Runs::Setup { .. }, Event::Prepared { workspace, .. }) => {
-                self.state.workspace = Some(workspace.clone());
-                self.after_stop(work, &stopping.why);
-            }
-            (Runs::Setup { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
-            (
-                Runs::Setup { .. },
-                Event::PrepareFailed { .. } | Event::RepositoryGone { .. } | Event::Stopped,
-            ) => self.after_stop(work, &stopping.why),
-            (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
-            (_, Event::Told { text }) => return self.tell(text),
-            (Runs::Agent(_), Event::AnswerDelivered { question }) => return self.answer_delivered(*question),
-            (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
-            // What a dying agent still used is paid for, too.
-            (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
-            (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
-                // What came to its end in the moment in which we ended it may have asked all the same.
-                let end = self.name_end(&end_of(&stopping.why, end), *left);
-                self.record_end(end.clone(), exit, *left, changes);
-                self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
-                self.after_stop(work, &stopping.why);
-            }
-            (Runs::Checks(_), Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
-            (Runs::Checks(_), Event::VerdictReached { .. } | Event::ChecksFailed { .. } | Event::Stopped) => {
-                self.after_stop(work, &stopping.why);
-            }
-            (_, event) => return Err(self.wrong_phase(event)),
-        }
-        Ok(())
-    }
-
-    /// What is being ended.
-    fn work_of(&self, stopping: &Stopping) -> Runs {
-        match stopping.attempt {
-            None => Runs::Setup { round: self.state.preparations },
-            Some(attempt) if attempt_lives(&self.state) => Runs::Agent(attempt),
-            Some(attempt) => Runs::Checks(attempt),
-        }
-    }
-
     fn dispatch(&mut self) {
         self.state.taken_up_at.get_or_insert(self.now);
         if self.state.workspace.is_some() {
@@ -343,7 +283,7 @@ impl Stepper<'_> {
             Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
                 self.stop(Runs::Agent(*attempt), StopWhy::Cancel);
             }
-            Phase::Checking { attempt } => self.stop(Runs::Checks(*attempt), StopWhy::Cancel),
+            Phase::Checking { attempt } => self.stop(self.checks_of(*attempt), StopWhy::Cancel),
             _ => return Err(self.wrong_phase(&Event::CancelRequested)),
         }
         Ok(())
@@ -395,15 +335,6 @@ impl Stepper<'_> {
         Some(later(taken_up_at, waited))
     }
 
-    fn stop(&mut self, work: Runs, why: StopWhy) {
-        let attempt = match work {
-            Runs::Setup { .. } => None,
-            Runs::Agent(attempt) | Runs::Checks(attempt) => Some(attempt),
-        };
-        self.state.phase = Phase::Stopping(Stopping { attempt, why });
-        self.moved.effects.push(Effect::Stop { work: work.key() });
-    }
-
     fn record_end(&mut self, end: End, exit: &crate::Exit, work: crate::Work, changes: &str) {
         let now = self.now;
         if let Some(attempt) = self.state.attempts.last_mut() {
@@ -419,12 +350,6 @@ impl Stepper<'_> {
 
     fn settle(&mut self, key: String) {
         self.moved.settled.push(key);
-    }
-
-    fn settle_stop(&mut self, work: Runs) {
-        let key = work.key();
-        self.settle(stop_key(&key));
-        self.settle(key);
     }
 
     fn wrong_phase(&self, event: &Event) -> Illegal {
@@ -453,26 +378,4 @@ fn with_end(event: &Event, end: &End) -> Event {
         found.clone_from(end);
     }
     event
-}
-
-/// Why a tree is ended when this clock runs out.
-fn why_of(clock: Clock) -> StopWhy {
-    match clock {
-        Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
-        Clock::Answer => StopWhy::Asked,
-        clock => StopWhy::Clock { clock },
-    }
-}
-
-/// How an attempt ended that we ended: by our reason, whatever its last words were.
-fn end_of(why: &StopWhy, found: &End) -> End {
-    match why {
-        StopWhy::Cancel => End::Cancelled,
-        StopWhy::Auth { message } => End::Auth { message: message.clone() },
-        StopWhy::Budget { .. } => End::OverBudget,
-        StopWhy::Asked => End::Asked,
-        // It may have finished in the moment in which the clock ran out: then that is what happened.
-        StopWhy::Clock { .. } if *found == End::Completed => End::Completed,
-        StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
-    }
 }

@@ -454,9 +454,11 @@ impl Driver {
         self.state.wakes_at(self.goal.id).is_some_and(|wakes_at| self.shared.clock.now() >= wakes_at)
     }
 
-    /// When the goal's time is up, as long as an agent works and nobody is waited for.
+    /// When the goal's time is up, as long as something runs for it and nobody is waited for.
     fn wall_ends(&self) -> Option<Timestamp> {
-        self.state.wall_ends().filter(|_| matches!(self.state.phase, Phase::Running { .. }))
+        let is_watched =
+            matches!(self.state.phase, Phase::Preparing | Phase::Running { .. } | Phase::Checking { .. });
+        self.state.wall_ends().filter(|_| is_watched)
     }
 
     fn is_wall_over(&self) -> bool {

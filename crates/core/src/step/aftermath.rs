@@ -1,19 +1,22 @@
 //! What follows when an attempt, a verdict or a stop is over.
 
+use super::Stepper;
 use super::handover::Choice;
-use super::{Runs, Stepper};
 use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
     Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
-    LaunchProblem, Phase, Policy, Prompt, SessionPlan, StopWhy, Verdict, Work,
+    LaunchProblem, Phase, Policy, Prompt, SessionPlan, Verdict, Work,
 };
 
 impl Stepper<'_> {
     /// Starts the next attempt, unless a budget is spent.
     pub(super) fn begin_attempt(&mut self) {
         if let Some(axis) = self.state.spent_axis(self.now) {
-            return self.fail(FailureReason::Budget { axis });
+            return self.end_spent(axis);
+        }
+        if let Some(attempt) = self.take_overdue_verdict() {
+            return self.check(attempt);
         }
         let agent = match self.choose_agent() {
             Choice::Agent(agent) => agent,
@@ -105,10 +108,10 @@ impl Stepper<'_> {
     /// What follows an attempt's end once there is nothing of it left to check.
     fn go_on_after(&mut self, attempt: AttemptNo, end: &End) {
         let had_session = self.state.last_attempt().is_some_and(|attempt| attempt.session.is_some());
+        let has_verdict = self.state.last_attempt().is_some_and(|attempt| attempt.verdict.is_some());
         match end {
             End::Completed => {
-                self.state.errors_in_row = 0;
-                self.state.context.overflows_in_row = 0;
+                self.forget_errors();
                 self.check_or_leave_unproven(attempt);
             }
             // Answered before the tree was gone.
@@ -185,39 +188,23 @@ impl Stepper<'_> {
             End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => {
                 self.pause_after_error(end)
             }
+            // Its work was checked after the budget was raised.
+            End::OverBudget if has_verdict => self.begin_attempt(),
             // Both are ends that only we bring about, in the phase `stopping`; met here, they are no success.
             End::Cancelled | End::OverBudget => self.pause_after_error(end),
         }
     }
 
-    /// What follows when a tree that we ended is gone.
-    pub(super) fn after_stop(&mut self, work: Runs, why: &StopWhy) {
-        self.settle_stop(work);
-        match why {
-            StopWhy::Cancel => self.state.phase = Phase::Cancelled,
-            StopWhy::Auth { message } => self.after_refused_login(message),
-            StopWhy::Budget { axis } => self.fail(FailureReason::Budget { axis: *axis }),
-            StopWhy::Clock { .. } | StopWhy::Asked => {
-                let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
-                if let Some((attempt, Some(end))) = last {
-                    self.after_end(attempt, &end);
-                }
-            }
-        }
-    }
-
     /// What follows a verdict.
     pub(super) fn after_verdict(&mut self, attempt: AttemptNo, verdict: &Verdict) {
-        let same = self.state.last_verdict().is_some_and(|last| last.same_failure(verdict));
-        self.state.same_failure_in_row = if same { self.state.same_failure_in_row + 1 } else { 1 };
-        self.state.candidate = Some(verdict.candidate.clone());
-        if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
-            attempt.verdict = Some(verdict.clone());
-        }
+        self.record_verdict(attempt, verdict);
         let end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone());
+        let over_budget = self.state.attempt(attempt).and_then(|attempt| attempt.over_budget);
         if verdict.met() {
             self.say_what_was_not_heard();
             self.state.phase = Phase::Done;
+        } else if let Some(axis) = over_budget {
+            self.fail(FailureReason::Budget { axis });
         } else if let Some(End::PermissionDenied { tool, rule }) = end {
             self.escalate(EscalationReason::PermissionDenied { tool, rule });
         } else if let Some(end) = end.filter(End::is_bad) {
@@ -231,7 +218,22 @@ impl Stepper<'_> {
         }
     }
 
-    fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
+    pub(super) fn record_verdict(&mut self, attempt: AttemptNo, verdict: &Verdict) {
+        let same = self.state.last_verdict().is_some_and(|last| last.same_failure(verdict));
+        self.state.same_failure_in_row = if same { self.state.same_failure_in_row + 1 } else { 1 };
+        self.state.candidate = Some(verdict.candidate.clone());
+        if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
+            attempt.verdict = Some(verdict.clone());
+        }
+    }
+
+    /// The agent ended its turn as it should.
+    pub(super) fn forget_errors(&mut self) {
+        self.state.errors_in_row = 0;
+        self.state.context.overflows_in_row = 0;
+    }
+
+    pub(super) fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
         if self.goal.checks.is_empty() {
             self.say_what_was_not_heard();
             self.state.phase = Phase::Unproven;
@@ -248,9 +250,12 @@ impl Stepper<'_> {
         }
     }
 
-    fn check(&mut self, attempt: AttemptNo) {
+    pub(super) fn check(&mut self, attempt: AttemptNo) {
+        let Some(checked) = self.state.attempts.get_mut(attempt.index()) else { return };
+        checked.check_rounds += 1;
+        let round = checked.check_rounds;
         self.state.phase = Phase::Checking { attempt };
-        self.moved.effects.push(Effect::RunChecks { attempt });
+        self.moved.effects.push(Effect::RunChecks { attempt, round });
     }
 
     fn after_failed_start(&mut self, message: &str, end: &End) {
@@ -269,7 +274,7 @@ impl Stepper<'_> {
     fn pause_after_error(&mut self, end: &End) {
         self.state.errors_in_row += 1;
         if let Some(axis) = self.state.spent_axis(self.now) {
-            return self.fail(FailureReason::Budget { axis });
+            return self.end_spent(axis);
         }
         if self.hand_over_after_errors(end) {
             return;
@@ -279,7 +284,7 @@ impl Stepper<'_> {
         self.state.phase = Phase::Sleeping { until, reason };
     }
 
-    fn after_refused_login(&mut self, message: &str) {
+    pub(super) fn after_refused_login(&mut self, message: &str) {
         self.spend_no_attempt();
         let message = message.to_owned();
         if !self.give_up_on_agent(&End::Auth { message: message.clone() }, None, false) {

@@ -1,6 +1,7 @@
 //! What a living attempt's own words change: usage, session, decisions, and reasons to stop it.
 
-use super::{Runs, Stepper};
+use super::Stepper;
+use super::stopping::Runs;
 use crate::{
     AgentEvent, AttemptNo, Incoming, LimitStatus, Outcome, Phase, Policy, SessionBinding, SessionStarted,
     StopWhy, TurnStop,

@@ -1,6 +1,7 @@
 //! Questions, answers and the operator's words: kept first, then brought to whoever works on the goal.
 
-use super::{Illegal, Runs, Stepper};
+use super::stopping::Runs;
+use super::{Illegal, Stepper};
 use crate::clock::later;
 use crate::effect::{answer_key, message_key};
 use crate::{

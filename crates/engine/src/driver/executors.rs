@@ -27,7 +27,7 @@ impl Driver {
                 self.mask = mask_of(&self.shared, &self.goal, attempts);
                 Job::Attempt(Box::new(self.job(launch)))
             }
-            Effect::RunChecks { attempt } => {
+            Effect::RunChecks { attempt, .. } => {
                 let (goal, workspace) = (self.goal.clone(), self.state.workspace.clone());
                 let summary = self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone());
                 let trail = self.trail();

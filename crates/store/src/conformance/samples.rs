@@ -97,7 +97,7 @@ pub(crate) fn launch(goal: GoalId, number: u32, prompt: &str) -> Effect {
 
 /// Another one, by another key.
 pub(crate) fn checks(number: u32) -> Effect {
-    Effect::RunChecks { attempt: AttemptNo::new(number).expect("no attempt 0") }
+    Effect::RunChecks { attempt: AttemptNo::new(number).expect("no attempt 0"), round: 1 }
 }
 
 pub(crate) fn pending(effect: Effect) -> PendingEffect {

@@ -281,7 +281,7 @@ fn why_stopping(stopping: &Stopping) -> String {
     match &stopping.why {
         StopWhy::Cancel => "cancelled: ends everything that runs; Ctrl-C again ends it at once".to_owned(),
         StopWhy::Auth { .. } => "the credentials are refused: ends the agent".to_owned(),
-        StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends the agent"),
+        StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends what runs"),
         StopWhy::Asked => "waits for an answer that may take long: ends the agent until then".to_owned(),
         StopWhy::Clock { clock } => format!("the {clock} clock ran out: ends the agent"),
     }

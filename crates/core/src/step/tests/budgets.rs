@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Clock, Effect, End, Event, FailureReason, MicroUsd, Moved, Outcome, Phase, StopWhy,
-    Stopping, Tokens,
+    Axis, Budget, Clock, Effect, End, Event, FailureReason, Goal, MicroUsd, Moved, Outcome, Phase, Stamp,
+    StepOutcome, StopWhy, Stopping, Tokens,
 };
 
 fn failed(axis: Axis) -> Phase {
@@ -155,4 +155,169 @@ fn a_spent_budget_is_the_reason_even_when_there_was_no_progress_either() {
     }
     story.tell(ended(End::Completed));
     assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(Axis::Attempts), &["checks/3"]));
+}
+
+/// A budget that is spent in the middle of a turn, and the news that spends it.
+fn spent_while_working() -> [(Axis, Budget, Vec<Event>); 3] {
+    [
+        (Axis::Tokens, Budget { tokens: Some(Tokens(40)), ..Budget::default() }, vec![usage(1)]),
+        (Axis::Usd, Budget { usd: Some(MicroUsd(10_000)), ..Budget::default() }, vec![usage(1)]),
+        (Axis::Denials, Budget::default(), vec![decided(Outcome::Deny); 5]),
+    ]
+}
+
+fn checking(story: &Story) -> Phase {
+    Phase::Checking { attempt: story.last().n }
+}
+
+#[test]
+fn a_turn_that_finished_over_budget_gets_its_verdict() {
+    for (axis, budget, news) in spent_while_working() {
+        let mut story = Story::working(goal_with(budget)).after(&news);
+        story.tell(turn_ended("done"));
+        let moved = story.tell(ended_with_work(End::Completed));
+        assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }], "{axis}");
+        assert_eq!((story.last().end.clone(), &story.state.phase), (Some(End::Completed), &checking(&story)));
+        assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+        assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(axis), &["checks/1"]));
+        assert_eq!(story.last().verdict, Some(verdict("t1", vec![red("tests", "1 failed")])));
+    }
+}
+
+#[test]
+fn work_of_an_attempt_that_was_stopped_over_budget_gets_its_verdict() {
+    for (axis, budget, news) in spent_while_working() {
+        let mut story = Story::working(goal_with(budget)).after(&news);
+        // What it does while it is being ended does not give the budget back.
+        story.tell(decided(Outcome::Allow));
+        story.tell(ended_with_work(crashed()));
+        assert_eq!(
+            (story.last().end.clone(), &story.state.phase),
+            (Some(End::OverBudget), &checking(&story))
+        );
+        assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+        assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(axis), &["checks/1"]));
+    }
+}
+
+#[test]
+fn work_of_a_last_attempt_that_ended_badly_gets_its_verdict() {
+    for (axis, budget) in [
+        (Axis::Turns, Budget { turns: Some(1), ..Budget::default() }),
+        (Axis::Attempts, Budget { attempts: Some(1), ..Budget::default() }),
+        (Axis::Errors, Budget { errors: Some(1), ..Budget::default() }),
+    ] {
+        let mut story = Story::working(goal_with(budget)).after(&[ended_with_work(crashed())]);
+        assert_eq!(story.state.phase, checking(&story), "{axis}");
+        assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+        assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(axis), &["checks/1"]));
+    }
+}
+
+#[test]
+fn work_of_a_turn_that_ended_to_wait_is_checked_when_nothing_is_left_for_another() {
+    let mut story = Story::working(goal_with(Budget { turns: Some(1), ..Budget::default() }));
+    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
+    story.tell(ended(End::Completed));
+    story.wait(60);
+    story.tell(Event::Woken);
+    story.tell(Event::Dispatched);
+    assert_eq!(story.state.phase, checking(&story));
+    assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(Axis::Turns), &["checks/1"]));
+}
+
+#[test]
+fn a_turn_that_finished_over_budget_without_checks_is_unproven() {
+    let budget = Budget { tokens: Some(Tokens(40)), ..Budget::default() };
+    let goal = Goal { budget, ..goal_without_checks() };
+    let mut story = Story::working(goal).after(&[usage(1), ended(End::Completed)]);
+    assert_eq!(story.state.phase, Phase::Unproven);
+    story = Story::working(story.goal).after(&[usage(1), ended_with_work(crashed())]);
+    assert_eq!(story.state.phase, failed(Axis::Tokens));
+}
+
+#[test]
+fn a_prompt_after_a_finished_turn_over_budget_does_not_claim_an_interruption() {
+    let budget = Budget { tokens: Some(Tokens(40)), ..Budget::default() };
+    let mut story = Story::working(goal_with(budget));
+    for event in [usage(1), ended(End::Completed), red_verdict("t1"), retry(&["tokens=+100"])] {
+        story.tell(event);
+    }
+    let prompt = story.go_on().prompt;
+    assert!(prompt.starts_with("# Checks that failed on your work"), "{prompt}");
+}
+
+fn with_an_hour() -> Goal {
+    goal_with(Budget { wall: Some(Duration::from_secs(3_600)), ..Budget::default() })
+}
+
+/// The goal's time is up, as its driver reports it.
+fn time_is_up(story: &mut Story) -> Moved {
+    story.now = story.state.wall_ends().expect("an end of time");
+    let stamp = Stamp { attempt: None, ..story.stamp(&Event::Woken) };
+    match story.send(&incoming(stamp, ran_out(Clock::Wall))) {
+        StepOutcome::Moved(moved) => moved,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn time_that_is_up_ends_the_setup() {
+    let mut story = Story::preparing(with_an_hour());
+    let moved = time_is_up(&mut story);
+    assert_eq!(moved.effects, [Effect::Stop { work: "prepare/1".into() }]);
+    assert_eq!(story.tell(Event::Stopped), moved_to(failed(Axis::Wall), &["stop/prepare/1", "prepare/1"]));
+    story.tell(retry(&["wall=+1h"]));
+    assert_eq!(story.tell(Event::Dispatched).effects, [Effect::Prepare { round: 2 }]);
+}
+
+#[test]
+fn time_that_is_up_ends_the_checks_and_a_retry_runs_them_first() {
+    let mut story = Story::working(with_an_hour()).after(&[ended(End::Completed)]);
+    let moved = time_is_up(&mut story);
+    assert_eq!(moved.effects, [Effect::Stop { work: "checks/1".into() }]);
+    assert_eq!(story.tell(Event::Stopped), moved_to(failed(Axis::Wall), &["stop/checks/1", "checks/1"]));
+    story.tell(retry(&["wall=+1h"]));
+    let moved = story.tell(Event::Dispatched);
+    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+    assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1/2"]));
+    let launch = launch_of(story.tell(red_verdict("t1")));
+    assert!(launch.prompt.starts_with("# Checks that failed on your work"), "{}", launch.prompt);
+}
+
+#[test]
+fn a_verdict_that_is_reached_as_time_runs_out_counts() {
+    let mut story = Story::working(with_an_hour()).after(&[ended(End::Completed)]);
+    time_is_up(&mut story);
+    let settled = &["stop/checks/1", "checks/1"];
+    assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, settled));
+    assert_eq!(story.tell(red_verdict("t1")), moved_to(failed(Axis::Wall), settled));
+    story.tell(retry(&["wall=+1h"]));
+    assert_eq!(story.go_on().attempt, no(2));
+}
+
+#[test]
+fn work_of_an_agent_that_ran_out_of_time_is_checked_first_on_retry() {
+    for end in [End::Completed, crashed()] {
+        let mut story = Story::working(with_an_hour());
+        time_is_up(&mut story);
+        story.tell(ended_with_work(end));
+        assert_eq!(story.state.phase, failed(Axis::Wall));
+        story.tell(retry(&["wall=+1h"]));
+        let moved = story.tell(Event::Dispatched);
+        assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }]);
+        assert_eq!(launch_of(story.tell(red_verdict("t1"))).attempt, no(2));
+    }
+}
+
+#[test]
+fn checks_of_a_spent_budget_that_were_cancelled_run_first_on_retry() {
+    let budget = Budget { tokens: Some(Tokens(40)), ..Budget::default() };
+    let mut story = Story::working(goal_with(budget)).after(&[usage(1), ended(End::Completed)]);
+    for event in [Event::CancelRequested, Event::Stopped, retry(&["tokens=+100"])] {
+        story.tell(event);
+    }
+    let moved = story.tell(Event::Dispatched);
+    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+    assert_eq!(launch_of(story.tell(red_verdict("t1"))).attempt, no(2));
 }

@@ -336,7 +336,7 @@ fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_he
 fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
     let mut story = Story::working(goal());
     let checking = Moved {
-        effects: vec![Effect::RunChecks { attempt: no(1) }],
+        effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
         ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"])
     };
     assert_eq!(story.tell(ended_with_work(crashed())), checking);
@@ -359,7 +359,8 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
 
 #[test]
 fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
-    for end in ends().into_iter().filter(End::is_bad) {
+    // An end over budget is Towline's own, and its work may be checked after the budget was raised.
+    for end in ends().into_iter().filter(|end| end.is_bad() && *end != End::OverBudget) {
         for before in [Story::working(goal()), Story::launched(goal())] {
             let mut story = before.clone();
             story.tell(ended_with_work(end.clone()));

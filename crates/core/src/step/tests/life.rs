@@ -110,7 +110,7 @@ fn a_finished_turn_is_checked() {
     let checking = Phase::Checking { attempt: no(1) };
     let expected = Moved {
         events: vec![now_in(checking.clone())],
-        effects: vec![Effect::RunChecks { attempt: no(1) }],
+        effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
         settled: keys(&["launch/1"]),
         ..Moved::default()
     };
@@ -120,6 +120,7 @@ fn a_finished_turn_is_checked() {
         end: Some(End::Completed),
         exit: Some(exit()),
         text: "It works.".into(),
+        check_rounds: 1,
         ..before.attempts[0].clone()
     };
     assert_eq!(story.state, GoalState { phase: checking, attempts: vec![attempt], ..before });

@@ -104,7 +104,11 @@ fn holds(verdict: &Verdict) -> bool {
 /// waits for what nobody does.
 fn work_of(state: &GoalState) -> BTreeSet<String> {
     let running = |attempt: &AttemptNo| format!("launch/{attempt}");
-    let checking = |attempt: &AttemptNo| format!("checks/{attempt}");
+    let checking =
+        |attempt: &AttemptNo| match state.attempt(*attempt).map_or(0, |attempt| attempt.check_rounds) {
+            1 => format!("checks/{attempt}"),
+            round => format!("checks/{attempt}/{round}"),
+        };
     let preparing = format!("prepare/{}", state.preparations);
     let work = match &state.phase {
         Phase::Preparing => vec![preparing],

@@ -60,7 +60,7 @@ fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
     story.tell(ran_out(Clock::Turn));
     let moved = story.tell(ended(End::Completed));
     let expected = Moved {
-        effects: vec![Effect::RunChecks { attempt: no(1) }],
+        effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
         ..moved_after_stop(Phase::Checking { attempt: no(1) }, 1, End::Completed)
     };
     assert_eq!(moved, expected);

@@ -400,6 +400,7 @@ fn an_agent_that_answers_itself_by_default_spends_its_attempts() {
         }
     }
     story.tell(Event::Dispatched);
+    story.tell(red_verdict("t1"));
     let reason = crate::FailureReason::Budget { axis: crate::Axis::Attempts };
     assert_eq!(story.state.phase, Phase::Failed { reason });
 }

@@ -1,0 +1,61 @@
+//! What follows when a budget is spent: work that exists gets its verdict before the goal ends.
+
+use super::Stepper;
+use crate::{AttemptNo, Axis, End, FailureReason, Phase, Verdict, Work};
+
+impl Stepper<'_> {
+    /// Ends the goal for a spent budget. Unchecked work is checked first, unless time is what was spent: then it is
+    /// checked when the goal is opened again.
+    pub(super) fn end_spent(&mut self, axis: Axis) {
+        let unchecked = self.unchecked();
+        if unchecked.is_some()
+            && let Some(last) = self.state.attempts.last_mut()
+        {
+            last.over_budget = Some(axis);
+        }
+        match unchecked {
+            Some(attempt) if axis != Axis::Wall => self.check(attempt),
+            _ => self.fail(FailureReason::Budget { axis }),
+        }
+    }
+
+    /// What follows an agent that was stopped for a spent budget, once its tree is gone.
+    pub(super) fn after_spent_turn(&mut self, attempt: AttemptNo, axis: Axis) {
+        let completed = self.state.last_attempt().is_some_and(|last| last.end == Some(End::Completed));
+        if completed {
+            self.forget_errors();
+        }
+        if completed && self.goal.checks.is_empty() {
+            self.check_or_leave_unproven(attempt);
+        } else {
+            self.end_spent(axis);
+        }
+    }
+
+    /// A verdict that was reached while its checks were being stopped because time is up.
+    pub(super) fn after_late_verdict(&mut self, attempt: AttemptNo, verdict: &Verdict, axis: Axis) {
+        self.record_verdict(attempt, verdict);
+        if verdict.met() {
+            self.say_what_was_not_heard();
+            self.state.phase = Phase::Done;
+        } else {
+            self.fail(FailureReason::Budget { axis });
+        }
+    }
+
+    /// The work that a spent budget kept from its verdict; it is due now that the goal goes on.
+    pub(super) fn take_overdue_verdict(&mut self) -> Option<AttemptNo> {
+        let unchecked = self.unchecked();
+        let was_kept = self.state.attempts.last_mut()?.over_budget.take().is_some();
+        unchecked.filter(|_| was_kept)
+    }
+
+    /// The last attempt, if it left work that has no verdict. Whether an agent that was not cut off changed something is
+    /// not known, so its work counts.
+    fn unchecked(&self) -> Option<AttemptNo> {
+        let last = self.state.last_attempt().filter(|_| !self.goal.checks.is_empty())?;
+        let end = last.end.as_ref()?;
+        let left_work = last.work == Work::Unchecked || !end.is_bad();
+        (left_work && last.verdict.is_none()).then_some(last.n)
+    }
+}

@@ -1,0 +1,148 @@
+//! Ending what runs for a goal: an agent, checks or the setup, and what follows once nothing of it is left.
+
+use super::{Illegal, Stepper, attempt_lives, with_end};
+use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
+use crate::{AttemptNo, Axis, Clock, Effect, End, Event, Incoming, Phase, StopWhy, Stopping};
+
+/// What runs for a goal: at most one thing at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Runs {
+    Setup { round: u32 },
+    Agent(AttemptNo),
+    Checks { attempt: AttemptNo, round: u32 },
+}
+
+impl Runs {
+    /// The key of the effect that began it.
+    pub(super) fn key(self) -> String {
+        match self {
+            Self::Setup { round } => prepare_key(round),
+            Self::Agent(attempt) => launch_key(attempt),
+            Self::Checks { attempt, round } => checks_key(attempt, round),
+        }
+    }
+}
+
+impl Stepper<'_> {
+    /// While something is being ended, only news of it counts; nothing else may start.
+    pub(super) fn apply_while_stopping(
+        &mut self,
+        stopping: &Stopping,
+        event: &Event,
+        incoming: &Incoming,
+    ) -> Result<(), Illegal> {
+        let work = self.work_of(stopping);
+        match (work, event) {
+            (_, Event::CancelRequested) => {
+                let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
+                self.state.phase = Phase::Stopping(stopping);
+            }
+            (Runs::Setup { .. }, Event::Prepared { workspace, .. }) => {
+                self.state.workspace = Some(workspace.clone());
+                self.after_stop(work, &stopping.why);
+            }
+            (Runs::Setup { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (
+                Runs::Setup { .. },
+                Event::PrepareFailed { .. } | Event::RepositoryGone { .. } | Event::Stopped,
+            ) => self.after_stop(work, &stopping.why),
+            (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
+            (_, Event::Told { text }) => return self.tell(text),
+            (Runs::Agent(_), Event::AnswerDelivered { question }) => return self.answer_delivered(*question),
+            (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
+            // What a dying agent still used is paid for, too.
+            (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
+            (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
+                // What came to its end in the moment in which we ended it may have asked all the same.
+                let end = self.name_end(&end_of(&stopping.why, end), *left);
+                self.record_end(end.clone(), exit, *left, changes);
+                self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
+                self.after_stop(work, &stopping.why);
+            }
+            (Runs::Checks { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Runs::Checks { attempt, .. }, Event::VerdictReached { verdict }) => match &stopping.why {
+                StopWhy::Budget { axis } => {
+                    self.settle_stop(work);
+                    self.after_late_verdict(attempt, verdict, *axis);
+                }
+                why => self.after_stop(work, why),
+            },
+            (Runs::Checks { .. }, Event::ChecksFailed { .. } | Event::Stopped) => {
+                self.after_stop(work, &stopping.why);
+            }
+            (_, event) => return Err(self.wrong_phase(event)),
+        }
+        Ok(())
+    }
+
+    /// What is being ended.
+    fn work_of(&self, stopping: &Stopping) -> Runs {
+        match stopping.attempt {
+            None => Runs::Setup { round: self.state.preparations },
+            Some(attempt) if attempt_lives(&self.state) => Runs::Agent(attempt),
+            Some(attempt) => self.checks_of(attempt),
+        }
+    }
+
+    /// The checks that run on an attempt's work.
+    pub(super) fn checks_of(&self, attempt: AttemptNo) -> Runs {
+        let round = self.state.attempt(attempt).map_or(0, |attempt| attempt.check_rounds);
+        Runs::Checks { attempt, round }
+    }
+
+    pub(super) fn stop(&mut self, work: Runs, why: StopWhy) {
+        let attempt = match work {
+            Runs::Setup { .. } => None,
+            Runs::Agent(attempt) | Runs::Checks { attempt, .. } => Some(attempt),
+        };
+        self.state.phase = Phase::Stopping(Stopping { attempt, why });
+        self.moved.effects.push(Effect::Stop { work: work.key() });
+    }
+
+    fn settle_stop(&mut self, work: Runs) {
+        let key = work.key();
+        self.settle(stop_key(&key));
+        self.settle(key);
+    }
+
+    /// What follows when a tree that we ended is gone.
+    pub(super) fn after_stop(&mut self, work: Runs, why: &StopWhy) {
+        self.settle_stop(work);
+        match why {
+            StopWhy::Cancel => self.state.phase = Phase::Cancelled,
+            StopWhy::Auth { message } => self.after_refused_login(message),
+            StopWhy::Budget { axis } => match work {
+                Runs::Agent(attempt) => self.after_spent_turn(attempt, *axis),
+                Runs::Setup { .. } | Runs::Checks { .. } => self.end_spent(*axis),
+            },
+            StopWhy::Clock { .. } | StopWhy::Asked => {
+                let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
+                if let Some((attempt, Some(end))) = last {
+                    self.after_end(attempt, &end);
+                }
+            }
+        }
+    }
+}
+
+/// Why a tree is ended when this clock runs out.
+pub(super) fn why_of(clock: Clock) -> StopWhy {
+    match clock {
+        Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
+        Clock::Answer => StopWhy::Asked,
+        clock => StopWhy::Clock { clock },
+    }
+}
+
+/// How an attempt ended that we ended: by our reason, whatever its last words were.
+fn end_of(why: &StopWhy, found: &End) -> End {
+    match why {
+        StopWhy::Cancel => End::Cancelled,
+        StopWhy::Auth { message } => End::Auth { message: message.clone() },
+        StopWhy::Asked => End::Asked,
+        // It may have finished its turn by then: then that is what happened.
+        StopWhy::Budget { .. } | StopWhy::Clock { .. } if *found == End::Completed => End::Completed,
+        StopWhy::Budget { .. } => End::OverBudget,
+        StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
+    }
+}
