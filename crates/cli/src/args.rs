@@ -1,5 +1,6 @@
 //! The command line, as `--help` teaches it.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -237,6 +238,9 @@ pub(crate) struct Show {
 /// List goals.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
+    /// List the N newest goals; without it, all of them
+    #[arg(short = 'n', value_name = "N")]
+    pub(crate) limit: Option<NonZeroUsize>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -9,6 +9,8 @@ use towline_engine::EngineError;
 use towline_store::StoreError;
 use towline_workspace::{MergeError, WorkspaceError};
 
+use crate::find::how_to_mend;
+
 /// Why the program ends without having done what was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -121,6 +123,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(_) => Self::not_found(error.to_string()),
+            StoreError::Unreadable { goal, .. } => Self::internal(error.to_string()).hint(how_to_mend(goal)),
             error => Self::internal(error.to_string()),
         }
     }

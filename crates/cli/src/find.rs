@@ -1,12 +1,13 @@
 //! Finding things by what people type: goals by a part of their id, programs by their name.
 
+use std::cmp::Reverse;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
-use towline_core::AttemptNo;
+use towline_core::{AttemptNo, GoalId};
 use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, Listed, Listing, load_all};
 use towline_workspace::{Repository, WorkspaceError};
 
 use crate::context::{Context, State};
@@ -26,33 +27,59 @@ pub(crate) struct Found {
 
 /// The one goal that `given` names.
 pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failure> {
+    let (state, id) = goal_id(context, given).await?;
+    let record = state.store.load(id).await?;
+    context.know_secrets_of(Path::new(&record.goal.workspace.repository));
+    output::know(&attempt_tokens(&state.home, &record.state));
+    output::know(&copied_secrets(&record.goal).secrets);
+    Ok(Found { state, record })
+}
+
+/// The id of the one goal that `given` names, also when nothing else of it can be read.
+pub(crate) async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), Failure> {
     let missing =
         || Failure::not_found(format!("there is no goal `{given}`")).hint("`towline ls` lists them");
     let state = context.existing_state()?.ok_or_else(missing)?;
-    let mut matching: Vec<GoalRecord> =
-        state.store.list().await?.into_iter().filter(|record| record.goal.id.matches(given)).collect();
-    match matching.len() {
-        0 => Err(missing()),
-        1 => {
-            let record = matching.remove(0);
-            context.know_secrets_of(Path::new(&record.goal.workspace.repository));
-            output::know(&attempt_tokens(&state.home, &record.state));
-            output::know(&copied_secrets(&record.goal).secrets);
-            Ok(Found { state, record })
+    let matching = state.store.find(given, NAMED + 1).await?;
+    match matching.as_slice() {
+        [] => Err(missing()),
+        [only] => {
+            let id = only.id();
+            Ok((state, id))
         }
-        _ => {
-            let mut lines: Vec<String> = matching
-                .iter()
-                .take(NAMED)
-                .map(|record| format!("{}  {}", record.goal.id.short(), record.goal.title))
-                .collect();
-            if let more @ 1.. = matching.len().saturating_sub(NAMED) {
-                lines.push(format!("and {more} more: towline ls"));
-            }
-            Err(Failure::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
-                .hint("give the id as it stands here"))
-        }
+        several => Err(ambiguous(given, several)),
     }
+}
+
+/// Goals that may have questions which can be answered, the newest first.
+pub(crate) async fn with_questions(state: &State) -> Result<Vec<GoalRecord>, Failure> {
+    let unsettled = Listing { settled: Some(false), ..Listing::all() };
+    let escalated = Listing { phases: vec!["escalated"], ..Listing::all() };
+    let mut records = load_all(state.store.as_ref(), unsettled).await?.records;
+    records.extend(load_all(state.store.as_ref(), escalated).await?.records);
+    records.retain(|record| record.state.phase.takes_answers());
+    records.sort_by_key(|record| Reverse((record.goal.created_at, record.goal.id)));
+    // A goal that is moved between the two lists is in both.
+    records.dedup_by_key(|record| record.goal.id);
+    Ok(records)
+}
+
+fn ambiguous(given: &str, several: &[Listed]) -> Failure {
+    let line = |listed: &Listed| match listed {
+        Listed::Goal(goal) => format!("{}  {}", goal.id.short(), goal.title),
+        Listed::Unreadable(goal) => format!("{}  (cannot be read)", goal.id.short()),
+    };
+    let mut lines: Vec<String> = several.iter().take(NAMED).map(line).collect();
+    if several.len() > NAMED {
+        lines.push("and more: towline ls".to_owned());
+    }
+    Failure::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
+        .hint("give the id as it stands here")
+}
+
+/// What to do about a goal that cannot be read.
+pub(crate) fn how_to_mend(goal: GoalId) -> String {
+    format!("restore towline.db from a backup, or give the goal up: towline rm --force {}", goal.short())
 }
 
 /// The attempt by this number, if the goal has had it.

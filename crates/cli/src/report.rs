@@ -7,10 +7,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use towline_core::{About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, Question, Usage, Verdict};
 use towline_engine::Home;
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, GoalSummary, Listed, UnreadableGoal};
 
 /// Without a sandbox, verdicts are protected from what an agent does to files, git's data and Towline's files.
 pub(crate) const TRUST_LEVEL: u8 = 1;
+
+/// Instead of a phase, for a goal that cannot be read.
+pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// `show --json`, and what `run --json` prints at the end.
 #[derive(Serialize)]
@@ -192,7 +195,7 @@ impl GoalReport {
             reason: state.phase.reason(),
             until: state.phase.until(),
             question: state.open_question().filter(|_| state.phase.takes_answers()).map(QuestionReport::of),
-            agent: agent_of(record),
+            agent: GoalSummary::of(record).agent.map(|agent| agent.to_string()),
             origin: OriginReport {
                 channel: goal.origin.channel.clone(),
                 thread: goal.origin.thread.clone(),
@@ -280,28 +283,44 @@ impl PartReport {
 
 impl GoalLine {
     /// A goal in short.
-    pub(crate) fn of(record: &GoalRecord) -> Self {
-        let GoalRecord { goal, state, .. } = record;
+    pub(crate) fn of(listed: &Listed) -> Self {
+        match listed {
+            Listed::Goal(goal) => Self::of_summary(goal),
+            Listed::Unreadable(goal) => Self::of_unreadable(goal),
+        }
+    }
+
+    fn of_summary(goal: &GoalSummary) -> Self {
         Self {
             id: goal.id.to_string(),
             title: goal.title.clone(),
-            phase: state.phase.name(),
-            reason: state.phase.reason(),
-            until: state.phase.until(),
-            agent: agent_of(record),
-            merged: state.merged.as_ref().map(MergedReport::of),
-            attempts: state.attempts.len(),
-            usage: state.usage().into(),
+            phase: goal.phase.name(),
+            reason: goal.phase.reason(),
+            until: goal.phase.until(),
+            agent: goal.agent.as_ref().map(ToString::to_string),
+            merged: goal.merged.as_ref().map(MergedReport::of),
+            attempts: goal.attempts,
+            usage: goal.usage.into(),
             created_at: goal.created_at,
-            updated_at: record.updated_at,
+            updated_at: goal.updated_at,
         }
     }
-}
 
-/// The agent that works on it, or would first.
-pub(crate) fn agent_of(record: &GoalRecord) -> Option<String> {
-    let working = record.state.last_attempt().map(|attempt| &attempt.agent);
-    working.or_else(|| record.goal.agents.first()).map(ToString::to_string)
+    fn of_unreadable(goal: &UnreadableGoal) -> Self {
+        Self {
+            id: goal.id.to_string(),
+            title: String::new(),
+            phase: UNREADABLE,
+            reason: Some(goal.why.clone()),
+            until: None,
+            agent: None,
+            merged: None,
+            attempts: 0,
+            usage: Usage::default().into(),
+            created_at: goal.created_at,
+            updated_at: goal.created_at,
+        }
+    }
 }
 
 impl AttemptReport {

@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use towline_core::{AgentEvent, Answerer, Ask, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
-use towline_store::{GoalRecord, Store, StoreError, WorkerName};
+use towline_store::{GoalRecord, Lease, Store, StoreError, WorkerName};
 
 use crate::authority;
 use crate::driver::Order;
@@ -371,9 +371,9 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
 }
 
-/// Whether a living engine holds the goal.
-pub fn is_driven(home: &Home, record: &GoalRecord) -> bool {
-    record.lease.as_ref().is_some_and(|lease| !is_dead(&home.engines(), &lease.worker))
+/// Whether a living engine holds the goal that has this lease.
+pub fn is_driven(home: &Home, lease: Option<&Lease>) -> bool {
+    lease.is_some_and(|lease| !is_dead(&home.engines(), &lease.worker))
 }
 
 /// A goal's log as it grows in another process, until nobody drives it any more.

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use tokio::task::spawn_blocking;
 use towline_core::{FailureReason, GoalId, Phase};
-use towline_store::{GoalRecord, Store, StoreError};
+use towline_store::{GoalRecord, Listing, Loaded, Store, StoreError, UnreadableGoal, load_all};
 
 use crate::control::is_driven;
 use crate::engine::Engine;
@@ -107,16 +107,22 @@ pub async fn look(
         move || Directories::of(&home)
     })
     .await;
-    let records = store.list().await?;
+    let Loaded { records, unreadable } = load_all(store.as_ref(), Listing::all()).await?;
     Ok(blocking(move || {
         let mut findings = Findings { ended_before: limit, ..Findings::default() };
         engine_files(&home, &mut findings);
         for record in &records {
             look_at_goal(&home, record, limit, &mut findings);
         }
-        orphans(&home, &found, &records, &mut findings);
-        histories(&found, &records, &mut findings);
-        sessions(&found, &records, limit, &mut findings);
+        let ids = records.iter().map(|record| record.goal.id);
+        let known = ids.chain(unreadable.iter().map(|goal| goal.id)).collect();
+        orphans(&home, &found, &known, &mut findings);
+        histories(&found, &known, &mut findings);
+        // Any of the conversations may be one of theirs.
+        if unreadable.is_empty() {
+            sessions(&found, &records, limit, &mut findings);
+        }
+        findings.spared.extend(unreadable.into_iter().map(|goal| spare_unreadable(&home, goal)));
         findings
     })
     .await)
@@ -167,7 +173,9 @@ fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
 fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &mut Findings) {
     let goal = record.goal.id;
     let settled_at = record.state.settled_at.filter(|_| record.state.phase.is_settled());
-    let Some(settled_at) = settled_at.filter(|_| !is_driven(home, record) && !is_alive(home, goal)) else {
+    let Some(settled_at) =
+        settled_at.filter(|_| !is_driven(home, record.lease.as_ref()) && !is_alive(home, goal))
+    else {
         return;
     };
     let checkout = home.verification(goal);
@@ -214,8 +222,17 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     }
 }
 
-fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
-    let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
+/// Nobody can tell what is needed of a goal that cannot be read.
+fn spare_unreadable(home: &Home, goal: UnreadableGoal) -> Spared {
+    let UnreadableGoal { id, why, .. } = goal;
+    Spared {
+        path: home.workspace(id),
+        goal: Some(id),
+        why: format!("{why}; give it up: towline rm --force {}", id.short()),
+    }
+}
+
+fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findings) {
     for (goal, path) in found.logs.iter().chain(&found.checkouts) {
         if !known.contains(goal) && !is_alive(home, *goal) {
             findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
@@ -235,8 +252,7 @@ fn orphans(home: &Home, found: &Directories, records: &[GoalRecord], findings: &
 
 /// Repositories of goals that do not exist any more. A removal leaves one where nothing else has what is in it (a folder
 /// without git, a workspace that was left), or when it was killed before its last step.
-fn histories(found: &Directories, records: &[GoalRecord], findings: &mut Findings) {
-    let known: BTreeSet<GoalId> = records.iter().map(|record| record.goal.id).collect();
+fn histories(found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findings) {
     for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {
         let why = format!(
             "base and candidates of a goal that was removed, which may be nowhere else; if you need none of them: rm -r '{}'",

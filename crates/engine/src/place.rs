@@ -8,14 +8,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use towline_core::{GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
+use towline_core::{AttemptNo, GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
 use towline_process::shim_process;
-use towline_store::{GoalRecord, Store};
+use towline_store::{GoalSummary, Listed, Listing, Store, list_all};
 use towline_workspace::{Repository, Stop, Workspace, WorkspaceError};
 
+use crate::control::is_driven;
 use crate::error::EngineError;
 use crate::home::Home;
-use crate::presence::is_dead;
 
 /// How often, and with what pause, a turn is asked for that somebody else has. Nobody needs it for longer than a moment.
 const TURN_TRIES: u32 = 200;
@@ -111,29 +111,31 @@ pub async fn must_be_alone(
     goal: GoalId,
     here: &Path,
 ) -> Result<(), EngineError> {
-    let others = store.list().await?;
-    let other = others.iter().filter(|other| other.goal.id != goal).find(|other| {
-        let there = Path::new(&other.goal.workspace.repository);
-        other.goal.workspace.mode.is_in_place()
-            && (here.starts_with(there) || there.starts_with(here))
-            && is_at_work(home, other)
-    });
-    match other {
-        Some(other) => Err(EngineError::PlaceTaken {
-            folder: other.goal.workspace.repository.clone(),
-            goal: other.goal.id.short(),
-        }),
-        None => Ok(()),
+    // A goal is held while a command works on it, also when it has ended.
+    let unsettled = Listing { settled: Some(false), ..Listing::all() };
+    let held = Listing { held: true, ..Listing::all() };
+    for listing in [held, unsettled] {
+        let others = list_all(store, listing).await?.into_iter().filter_map(Listed::readable);
+        let near = others.filter(|other| {
+            let there = Path::new(&other.repository);
+            other.id != goal && other.in_place && (here.starts_with(there) || there.starts_with(here))
+        });
+        for other in near {
+            if is_at_work(home, &other) {
+                return Err(EngineError::PlaceTaken { folder: other.repository, goal: other.id.short() });
+            }
+        }
     }
+    Ok(())
 }
 
 /// Whether somebody drives the goal, or its agent runs on without them.
-pub fn is_at_work(home: &Home, record: &GoalRecord) -> bool {
-    let engines = home.engines();
-    if record.lease.as_ref().is_some_and(|lease| !is_dead(&engines, &lease.worker)) {
+pub fn is_at_work(home: &Home, goal: &GoalSummary) -> bool {
+    if is_driven(home, goal.lease.as_ref()) {
         return true;
     }
-    record.state.last_attempt().is_some_and(|attempt| {
-        shim_process(&home.attempt(record.goal.id, attempt.n)).is_ok_and(|supervisor| supervisor.is_some())
+    let last_attempt = u32::try_from(goal.attempts).ok().and_then(AttemptNo::new);
+    last_attempt.is_some_and(|attempt| {
+        shim_process(&home.attempt(goal.id, attempt)).is_ok_and(|supervisor| supervisor.is_some())
     })
 }

@@ -94,7 +94,7 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 
 /// Whether this engine or another living one drives the goal.
 fn is_driven(shared: &Shared, record: &GoalRecord) -> bool {
-    shared.driven(record.goal.id).is_some() || control::is_driven(&shared.home, record)
+    shared.driven(record.goal.id).is_some() || control::is_driven(&shared.home, record.lease.as_ref())
 }
 
 /// Whether somebody may go on with this attempt.

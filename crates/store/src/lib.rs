@@ -6,6 +6,7 @@
 
 mod sqlite;
 mod store;
+mod summary;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -14,3 +15,4 @@ pub use sqlite::SqliteStore;
 pub use store::{
     Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
 };
+pub use summary::{Cursor, GoalSummary, Listed, Listing, Loaded, Order, UnreadableGoal, list_all, load_all};

@@ -7,6 +7,8 @@ use towline_core::{
     AttemptNo, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq, Source,
 };
 
+use crate::{Listed, Listing};
+
 /// The name of a process that can hold leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -149,6 +151,14 @@ pub enum StoreError {
         /// The database.
         path: String,
     },
+    /// What is stored of this goal cannot be read; other goals can.
+    #[error("{why}; was it written by another version of Towline?")]
+    Unreadable {
+        /// The goal.
+        goal: GoalId,
+        /// What cannot be read, and why.
+        why: String,
+    },
     /// Anything else the database said.
     #[error("{path}: {message}")]
     Database {
@@ -176,8 +186,11 @@ pub trait Store: Send + Sync {
     /// The goal by its id.
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError>;
 
-    /// All goals, the newest first; by id among those of one moment.
-    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError>;
+    /// Goals that a person may mean by `given` (see [`GoalId::matches`]), at most `limit`, in the order of their ids.
+    async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError>;
+
+    /// Goals in short, in the order of their creation, and by id among those of one moment.
+    async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError>;
 
     /// Records one transition, all of it or, when it is refused, nothing. A state in which two attempts run is
     /// refused.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use towline_agent::{Ability, AgentSettings, agent};
 use towline_config::Inspection;
+use towline_store::{Listing, load_all};
 
 use crate::args::{Agents, AgentsCommand};
 use crate::context::Context;
@@ -63,7 +64,8 @@ pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Fai
 
 async fn stored(context: &Context) -> Result<Stored, Failure> {
     let Some(state) = context.existing_state()? else { return Ok(Stored::default()) };
-    Ok(Stored { records: state.store.list().await?, store: Some(state.store) })
+    let records = load_all(state.store.as_ref(), Listing::all()).await?.records;
+    Ok(Stored { records, store: Some(state.store) })
 }
 
 fn list(context: &Context, inspection: &Inspection, frames: &[FrameFacts], json: bool) {

@@ -193,7 +193,7 @@ fn conclude(
     }
     let paint = Paint::for_stdout(context);
     let mut lines = ending(paint, record);
-    let steps = next_steps(record, is_driven(home, record), first);
+    let steps = next_steps(record, is_driven(home, record.lease.as_ref()), first);
     lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
     lines.extend(note_unprotected(&record.goal).map(str::to_owned));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);

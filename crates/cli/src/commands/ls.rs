@@ -4,59 +4,82 @@ use std::process::ExitCode;
 
 use towline_core::MicroUsd;
 use towline_engine::is_driven;
-use towline_store::GoalRecord;
+use towline_store::{GoalSummary, Listed, Listing, list_all};
 
 use crate::args::Ls;
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::failure::Failure;
+use crate::find::how_to_mend;
 use crate::output::{self, Layout};
-use crate::report::{GoalLine, agent_of};
+use crate::report::{GoalLine, UNREADABLE};
+
+/// Instead of a value that there is not.
+const NOTHING: &str = "–";
 
 /// Lists goals.
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
-    let state = context.existing_state()?;
-    let records = match &state {
-        Some(state) => state.store.list().await?,
-        None => Vec::new(),
+    let Some(state) = context.existing_state()? else {
+        print(&args, None, &[]);
+        return Ok(ExitCode::SUCCESS);
     };
-    let left = |record: &&GoalRecord| {
-        let home = state.as_ref().map(|state| &state.home);
-        !record.state.phase.is_settled() && home.is_some_and(|home| !is_driven(home, record))
+    let listed = match args.limit {
+        Some(limit) => state.store.list(&Listing::first(limit.get())).await?,
+        None => list_all(state.store.as_ref(), Listing::all()).await?,
     };
+    print(&args, Some(&state), &listed);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &Ls, state: Option<&State>, listed: &[Listed]) {
     if args.json {
-        output::tell_json(Layout::Pretty, &records.iter().map(GoalLine::of).collect::<Vec<_>>());
-    } else if records.is_empty() {
+        output::tell_json(Layout::Pretty, &listed.iter().map(GoalLine::of).collect::<Vec<_>>());
+    } else if listed.is_empty() {
         output::say(format_args!(
             "no goals yet; begin with: towline run \"what is to be done\" --check \"a command\""
         ));
     } else {
-        table(&records).iter().for_each(output::tell);
-        for record in records.iter().filter(left) {
-            let id = record.goal.id.short();
-            output::tell(format_args!("nobody drives {id}; go on: towline run --goal {id}"));
-        }
+        table(listed).iter().for_each(output::tell);
+        listed.iter().filter_map(|listed| next_step(state?, listed)).for_each(output::tell);
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn table(records: &[GoalRecord]) -> Vec<String> {
+/// What the operator may have to do about a goal.
+fn next_step(state: &State, listed: &Listed) -> Option<String> {
+    let id = listed.id().short();
+    match listed {
+        Listed::Unreadable(goal) => Some(format!("{id} cannot be read; {}", how_to_mend(goal.id))),
+        Listed::Goal(goal) => {
+            let is_left = !goal.phase.is_settled() && !is_driven(&state.home, goal.lease.as_ref());
+            is_left.then(|| format!("nobody drives {id}; go on: towline run --goal {id}"))
+        }
+    }
+}
+
+fn table(listed: &[Listed]) -> Vec<String> {
     let mut rows = vec![["ID", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"].map(str::to_owned).to_vec()];
-    rows.extend(records.iter().map(|record| {
-        let state = &record.state;
-        vec![
-            record.goal.id.short(),
-            match &state.merged {
-                Some(_) => format!("{}, merged", state.phase.name()),
-                None => state.phase.name().to_owned(),
-            },
-            agent_of(record).unwrap_or_default(),
-            state.attempts.len().to_string(),
-            match state.usage().cost {
-                MicroUsd(0) => "–".to_owned(),
-                cost => cost.to_string(),
-            },
-            output::brief(&record.goal.title),
-        ]
+    rows.extend(listed.iter().map(|listed| match listed {
+        Listed::Goal(goal) => cells(goal),
+        Listed::Unreadable(goal) => {
+            let [nothing, attempts, cost] = [NOTHING; 3].map(str::to_owned);
+            vec![goal.id.short(), UNREADABLE.to_owned(), nothing, attempts, cost, output::brief(&goal.why)]
+        }
     }));
     output::table(&rows, &["ATTEMPTS", "AGENT"])
+}
+
+fn cells(goal: &GoalSummary) -> Vec<String> {
+    vec![
+        goal.id.short(),
+        match &goal.merged {
+            Some(_) => format!("{}, merged", goal.phase.name()),
+            None => goal.phase.name().to_owned(),
+        },
+        goal.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+        goal.attempts.to_string(),
+        match goal.usage.cost {
+            MicroUsd(0) => NOTHING.to_owned(),
+            cost => cost.to_string(),
+        },
+        output::brief(&goal.title),
+    ]
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use crate::args::Questions;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::find;
 use crate::output::{self, Layout};
 use crate::report::QuestionLine;
 use crate::view::{how_to_answer, question_lines};
@@ -12,10 +13,9 @@ use crate::view::{how_to_answer, question_lines};
 /// Lists open questions, of the newest goal first.
 pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
     let records = match context.existing_state()? {
-        Some(state) => state.store.list().await?,
+        Some(state) => find::with_questions(&state).await?,
         None => Vec::new(),
     };
-    let records: Vec<_> = records.iter().filter(|record| record.state.phase.takes_answers()).collect();
     let open = records.iter().flat_map(|record| {
         let open = record.state.questions.iter().filter(|question| question.is_open());
         open.map(move |question| (&record.goal, question))

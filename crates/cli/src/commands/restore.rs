@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use towline_core::{Commit, Event, WorkspaceBinding};
 use towline_engine::{Home, is_at_work, workspace_of};
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, GoalSummary};
 use towline_workspace::{Stop, WorkspaceError};
 
 use crate::context::Context;
@@ -40,7 +40,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
         Failure::usage(format!("goal {id} is at work on these files"))
             .hint(format!("end it first: towline cancel {id}"))
     };
-    if is_at_work(home, record) {
+    if is_at_work(home, &GoalSummary::of(record)) {
         return Err(at_work());
     }
     let home = home.clone();

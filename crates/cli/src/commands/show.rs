@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
     let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
-    for (what, command) in next_steps(record, is_driven(&found.state.home, record), first) {
+    for (what, command) in next_steps(record, is_driven(&found.state.home, record.lease.as_ref()), first) {
         tell(&format!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use std::path::Path;
 use towline_core::{Attempt, Seq};
 use towline_engine::Home;
 use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Wording};
-use towline_store::{GoalRecord, SqliteStore, Store};
+use towline_store::{GoalRecord, Listing, SqliteStore, Store, load_all};
 
 /// Replays every attempt in this state directory whose process has ended.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn replay_all(state: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let store = SqliteStore::open(&home.database()).expect("the state can be read");
-        for record in store.list().await.expect("the goals") {
+        for record in load_all(&store, Listing::all()).await.expect("the goals").records {
             for attempt in &record.state.attempts {
                 replay(&home, &store, &record, attempt).await;
             }

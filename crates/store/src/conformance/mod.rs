@@ -6,6 +6,7 @@
 
 mod appends;
 mod leases;
+mod listing;
 mod outbox;
 mod reading;
 mod removal;
@@ -19,6 +20,7 @@ use async_trait::async_trait;
 
 pub use appends::*;
 pub use leases::*;
+pub use listing::*;
 pub use outbox::*;
 pub use reading::*;
 pub use removal::*;
@@ -73,7 +75,13 @@ macro_rules! conformance_tests {
             an_effect_is_taken_once_whether_it_waits_or_is_over
             settling_ends_exactly_what_it_names
             a_log_is_read_page_by_page
-            goals_are_listed_newest_first
+            goals_are_listed_in_the_order_of_their_creation
+            a_list_is_read_page_by_page
+            a_list_has_what_its_filters_name
+            a_summary_is_that_of_the_stored_goal
+            queued_goals_and_goals_whose_wait_is_over_are_found_oldest_first
+            a_goal_is_found_by_what_a_person_types
+            finding_is_bounded
             a_reader_never_sees_half_a_transition
             a_removed_goal_leaves_nothing_and_the_others_stay
             a_goal_that_was_claimed_again_is_not_removed

@@ -1,12 +1,12 @@
-//! Reading: by cursor, newest first, whole transitions only.
+//! Reading: by cursor, whole transitions only.
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use towline_core::{Event, Goal, GoalState, Seq};
+use towline_core::Seq;
 
 use super::Place;
-use super::samples::{append, at, claimed, everything, goal, happened, marked, notice, places, worker};
+use super::samples::{append, claimed, everything, marked, notice, places};
 use crate::Append;
 
 /// Pages joined are the log; past its end there is nothing.
@@ -31,27 +31,6 @@ pub async fn a_log_is_read_page_by_page(place: &dyn Place) {
     for (after, limit) in [(Seq(0), 0), (Seq(24), 7), (Seq(1_000), 7), (Seq(u64::MAX), usize::MAX)] {
         let page = store.events(goal.id, after, limit).await.expect("its log is there");
         assert_eq!(page, vec![], "after {after}, at most {limit}");
-    }
-}
-
-/// The order is by creation, and by id among goals of the same moment; moving a goal does not move it in the list.
-pub async fn goals_are_listed_newest_first(place: &dyn Place) {
-    let store = place.open().await;
-    let mut created = Vec::new();
-    for (number, second) in [(3, 10), (1, 10), (9, 5), (2, 20)] {
-        let goal = Goal { created_at: at(second), ..goal(number) };
-        store.create(&goal, &GoalState::new(&goal), happened(Event::Created, 0)).await.expect("new");
-        created.push(goal);
-    }
-    let lease = store.claim(created[2].id, &worker("one"), at(0), at(60), None).await.expect("free");
-    let moved =
-        Append { at: at(1_000), ..append(&created[2], lease.generation, Seq(1), vec![notice("moved", 1)]) };
-    store.append(moved).await.expect("it fits");
-    let listed = store.list().await.expect("a list");
-    let ids: Vec<_> = listed.iter().map(|record| record.goal.id).collect();
-    assert_eq!(ids, [created[3].id, created[0].id, created[1].id, created[2].id]);
-    for record in listed {
-        assert_eq!(record, store.load(record.goal.id).await.expect("it is there"));
     }
 }
 

@@ -4,7 +4,7 @@ use towline_core::{GoalState, Seq};
 
 use super::Place;
 use super::samples::{append, at, attempt, claimed, created, everything, launch, notice, worker};
-use crate::{Append, StoreError};
+use crate::{Append, Listed, Listing, StoreError};
 
 /// What is removed is gone for everybody, its id is free again, and nothing of another goal is touched.
 pub async fn a_removed_goal_leaves_nothing_and_the_others_stay(place: &dyn Place) {
@@ -25,8 +25,10 @@ pub async fn a_removed_goal_leaves_nothing_and_the_others_stay(place: &dyn Place
     let store = place.open().await;
     let gone = store.load(goal.id).await;
     assert!(matches!(gone, Err(StoreError::NotFound(id)) if id == goal.id), "{gone:?}");
-    let listed: Vec<_> = store.list().await.expect("a list").iter().map(|record| record.goal.id).collect();
+    let listed: Vec<_> =
+        store.list(&Listing::first(9)).await.expect("a list").iter().map(Listed::id).collect();
     assert_eq!(listed, [other.id]);
+    assert_eq!(store.find(&goal.id.to_string(), 9).await.expect("an answer"), []);
     assert_eq!(everything(&*store, other.id).await, kept);
     let again = store.remove(&lease).await;
     assert!(matches!(again, Err(StoreError::NotFound(id)) if id == goal.id), "{again:?}");

@@ -1,15 +1,69 @@
-//! Tables that repeat part of a goal's state where the database itself must see it: its attempts, of which at
-//! most one may run, and its sessions.
+//! Tables that repeat part of a goal's state where the database itself must see it: its summary for lists, its
+//! attempts, of which at most one may run, and its sessions.
 //!
-//! Appends of agent events are frequent and change neither, so each looks at one row and writes only what differs.
+//! Appends of agent events are frequent and mostly change none, so each looks at one row and writes only what differs.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use towline_core::{Attempt, Generation, GoalState, SessionBinding};
 
 use super::failure::Failure;
-use super::text::time_to_text;
+use super::lists::{Standing, short};
+use super::text::{time_to_text, to_json};
+use super::writes::GoalRow;
 
-/// Brings both tables in line with the state that is being written.
+/// What lists show of a state, and find it by.
+pub(super) struct SummaryRow {
+    phase: &'static str,
+    settled: bool,
+    wake_at: Option<String>,
+    standing: String,
+}
+
+impl SummaryRow {
+    pub(super) fn new(state: &GoalState) -> Result<Self, Failure> {
+        Ok(Self {
+            phase: state.phase.name(),
+            settled: state.phase.is_settled(),
+            wake_at: state.phase.until().map(time_to_text),
+            standing: to_json("the goal's summary", &Standing::of(state))?,
+        })
+    }
+
+    /// Adds the summary of a new goal.
+    pub(super) fn insert(&self, connection: &Connection, id: &str, goal: &GoalRow) -> Result<(), Failure> {
+        connection
+            .prepare_cached(
+                "INSERT INTO summaries
+                     (goal, short, repository, created_at, phase, settled, wake_at, about, standing)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?
+            .execute(params![
+                id,
+                short(id),
+                goal.repository,
+                goal.created_at,
+                self.phase,
+                self.settled,
+                self.wake_at,
+                goal.about,
+                self.standing,
+            ])?;
+        Ok(())
+    }
+
+    /// Brings the summary in line with the state that is being written.
+    pub(super) fn follow(&self, connection: &Connection, id: &str) -> Result<(), Failure> {
+        connection
+            .prepare_cached(
+                "UPDATE summaries SET phase = ?2, settled = ?3, wake_at = ?4, standing = ?5
+                 WHERE goal = ?1 AND standing IS NOT ?5",
+            )?
+            .execute(params![id, self.phase, self.settled, self.wake_at, self.standing])?;
+        Ok(())
+    }
+}
+
+/// Brings attempts and sessions in line with the state that is being written.
 pub(super) fn follow(connection: &Connection, goal: &str, state: &GoalState) -> Result<(), Failure> {
     follow_attempts(connection, goal, state)?;
     match &state.session {

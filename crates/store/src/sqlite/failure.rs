@@ -4,6 +4,7 @@ use std::io;
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use towline_core::GoalId;
 
 use crate::StoreError;
 
@@ -26,6 +27,16 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn unreadable(what: impl Into<String>, why: impl ToString) -> Self {
         Self::Unreadable { what: what.into(), why: why.to_string() }
+    }
+
+    /// What cannot be read is a goal's own: other goals can be read.
+    pub(super) fn of_goal(goal: GoalId, failure: Self) -> Self {
+        match failure {
+            Self::Unreadable { what, why } => {
+                Self::Refused(StoreError::Unreadable { goal, why: format!("{what} cannot be read ({why})") })
+            }
+            failure => failure,
+        }
     }
 
     pub(super) fn explained(self, path: &str) -> StoreError {

@@ -13,8 +13,11 @@ use super::failure::Failure;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
-use super::{connection, reads, writes};
-use crate::{Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName};
+use super::{connection, lists, reads, writes};
+use crate::{
+    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
+    WorkerName,
+};
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
 ///
@@ -88,8 +91,14 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::load(connection, goal)).await
     }
 
-    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError> {
-        self.read(reads::list).await
+    async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        let given = given.to_owned();
+        self.read(move |connection| lists::find(connection, &given, limit)).await
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError> {
+        let listing = listing.clone();
+        self.read(move |connection| lists::list(connection, &listing)).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {

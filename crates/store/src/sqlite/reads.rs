@@ -1,6 +1,7 @@
 //! What is read, as SQL.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
 use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq};
 
 use super::failure::Failure;
@@ -18,17 +19,6 @@ pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<GoalRecord, 
         Some(row) => record(row),
         None => Err(StoreError::NotFound(goal).into()),
     }
-}
-
-pub(super) fn list(connection: &Connection) -> Result<Vec<GoalRecord>, Failure> {
-    let newest_first = format!("{RECORD} ORDER BY goals.created_at DESC, goals.id DESC");
-    let mut statement = connection.prepare_cached(&newest_first)?;
-    let mut rows = statement.query([])?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        records.push(record(row)?);
-    }
-    Ok(records)
 }
 
 pub(super) fn events(
@@ -91,16 +81,28 @@ fn record(row: &Row<'_>) -> Result<GoalRecord, Failure> {
     let shown = text(row, 0)?;
     let goal = shown.parse().map_err(|why| Failure::unreadable("a goal's id", why))?;
     Ok(GoalRecord {
-        goal: from_json(&format!("goal {goal}"), text(row, 1)?)?,
-        state: from_json(&format!("the state of goal {goal}"), text(row, 2)?)?,
+        goal: part_of(goal, row, 1, "goal")?,
+        state: part_of(goal, row, 2, "the state of goal")?,
         last_seq: Seq(row.get(3)?),
         updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 4)?)?,
         lease: lease_at(goal, row, 5)?,
     })
 }
 
+/// A column that holds JSON of this goal. What is wrong with it concerns no other goal.
+fn part_of<T: DeserializeOwned>(
+    goal: GoalId,
+    row: &Row<'_>,
+    column: usize,
+    what: &str,
+) -> Result<T, Failure> {
+    let what = format!("{what} {goal}");
+    let text = row.get_ref(column)?.as_str().map_err(|why| Failure::unreadable(what.as_str(), why));
+    text.and_then(|text| from_json(&what, text)).map_err(|failure| Failure::of_goal(goal, failure))
+}
+
 /// The lease in the three columns from `first` on.
-fn lease_at(goal: GoalId, row: &Row<'_>, first: usize) -> Result<Option<Lease>, Failure> {
+pub(super) fn lease_at(goal: GoalId, row: &Row<'_>, first: usize) -> Result<Option<Lease>, Failure> {
     let Some(worker) = row.get(first)? else { return Ok(None) };
     Ok(Some(Lease {
         goal,
@@ -136,6 +138,6 @@ fn envelope(goal: GoalId, row: &Row<'_>) -> Result<Envelope, Failure> {
 }
 
 /// A text column without copying it: bodies and states can be large.
-fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str, Failure> {
+pub(super) fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str, Failure> {
     row.get_ref(column)?.as_str().map_err(|why| Failure::unreadable(format!("column {column}"), why))
 }

@@ -7,7 +7,10 @@ use super::failure::{database, explain};
 use crate::StoreError;
 
 /// Every migration, in order.
-const MIGRATIONS: &[(&str, &str)] = &[("V1__goals", include_str!("../../migrations/sqlite/V1__goals.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("V1__goals", include_str!("../../migrations/sqlite/V1__goals.sql")),
+    ("V2__summaries", include_str!("../../migrations/sqlite/V2__summaries.sql")),
+];
 
 /// How often another process may get in the way of a migration before that is an error.
 const TRIES: usize = 3;

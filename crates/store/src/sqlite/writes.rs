@@ -4,20 +4,31 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use towline_core::{Effect, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq};
 
+use super::caches::SummaryRow;
 use super::failure::Failure;
+use super::lists::About;
 use super::text::{source_to_text, time_to_text, to_json};
 use super::{caches, reads};
 use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
 
 /// A goal that is to be recorded, put into words before the writer's turn.
 pub(super) struct Creation {
-    goal: GoalId,
-    title: String,
-    created_at: String,
-    goal_json: String,
+    id: GoalId,
+    goal: GoalRow,
     state: GoalState,
     state_json: String,
+    summary: SummaryRow,
     event: EventRow,
+}
+
+/// What never changes about a goal.
+pub(super) struct GoalRow {
+    title: String,
+    pub(super) created_at: String,
+    pub(super) repository: String,
+    /// What lists show of it.
+    pub(super) about: String,
+    json: String,
 }
 
 /// A transition that is to be recorded, put into words before the writer's turn.
@@ -28,6 +39,7 @@ pub(super) struct Transition {
     events: Vec<EventRow>,
     state: GoalState,
     state_json: String,
+    summary: SummaryRow,
     effects: Vec<EffectRow>,
     settled: Vec<String>,
     at: String,
@@ -51,11 +63,10 @@ struct EffectRow {
 impl Creation {
     pub(super) fn new(goal: &Goal, state: &GoalState, created: &NewEvent) -> Result<Self, Failure> {
         Ok(Self {
-            goal: goal.id,
-            title: goal.title.clone(),
-            created_at: time_to_text(goal.created_at),
-            goal_json: to_json("the goal", goal)?,
+            id: goal.id,
+            goal: GoalRow::new(goal)?,
             state_json: to_json("the goal's state", state)?,
+            summary: SummaryRow::new(state)?,
             state: state.clone(),
             event: EventRow::new(created)?,
         })
@@ -63,7 +74,7 @@ impl Creation {
 
     /// Writes the goal and the first entry of its log.
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
-        let id = self.goal.to_string();
+        let id = self.id.to_string();
         let inserted = connection
             .prepare_cached(
                 "INSERT INTO goals
@@ -73,17 +84,18 @@ impl Creation {
             )?
             .execute(params![
                 id,
-                self.title,
-                self.created_at,
+                self.goal.title,
+                self.goal.created_at,
                 self.event.at,
                 self.state.phase.name(),
                 self.state.phase.until().map(time_to_text),
-                self.goal_json,
+                self.goal.json,
                 self.state_json,
             ])?;
         if inserted == 0 {
-            return Err(StoreError::Exists(self.goal).into());
+            return Err(StoreError::Exists(self.id).into());
         }
+        self.summary.insert(connection, &id, &self.goal)?;
         insert_events(connection, &id, Seq(0), std::slice::from_ref(&self.event))?;
         caches::follow(connection, &id, &self.state)
     }
@@ -98,6 +110,7 @@ impl Transition {
             expected: append.expected,
             events: append.events.iter().map(EventRow::new).collect::<Result<_, _>>()?,
             state_json: to_json("the goal's state", &append.state)?,
+            summary: SummaryRow::new(&append.state)?,
             state: append.state,
             effects: append.effects.iter().map(EffectRow::new).collect::<Result<_, _>>()?,
             settled: append.settled,
@@ -121,6 +134,7 @@ impl Transition {
         let last = insert_events(connection, &id, self.expected, &self.events)?;
         self.write_state(connection, &id, last)?;
         self.write_outbox(connection, &id, last)?;
+        self.summary.follow(connection, &id)?;
         caches::follow(connection, &id, &self.state)
     }
 
@@ -157,6 +171,18 @@ impl Transition {
                 .execute(params![id, key])?;
         }
         Ok(())
+    }
+}
+
+impl GoalRow {
+    fn new(goal: &Goal) -> Result<Self, Failure> {
+        Ok(Self {
+            title: goal.title.clone(),
+            created_at: time_to_text(goal.created_at),
+            repository: goal.workspace.repository.clone(),
+            about: to_json("the goal's summary", &About::of(goal))?,
+            json: to_json("the goal", goal)?,
+        })
     }
 }
 
@@ -271,6 +297,7 @@ pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failu
         "DELETE FROM leases WHERE goal = ?1",
         "DELETE FROM attempts WHERE goal = ?1",
         "DELETE FROM sessions WHERE goal = ?1",
+        "DELETE FROM summaries WHERE goal = ?1",
         "DELETE FROM goals WHERE id = ?1",
     ] {
         connection.prepare_cached(statement)?.execute([&id])?;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 use towline_engine::is_driven;
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
 use crate::context::{Context, State};
 use crate::failure::Failure;
+use crate::find::how_to_mend;
 use crate::inspect::frames::Stored;
 use crate::inspect::rows::{Mark, Row, Section};
 
@@ -32,6 +33,8 @@ pub(super) struct StoreFacts {
     /// Goals that could go on and that nobody drives.
     left: Vec<GoalFacts>,
     questions: Vec<QuestionFacts>,
+    /// Goals that cannot be read.
+    unreadable: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,9 +60,11 @@ pub(super) async fn look(context: &Context) -> (Section<StoreFacts>, Stored) {
     };
     facts.path = Some(root.display().to_string());
     let (mut rows, stored) = match read(context).await {
-        Ok(Some((state, records))) => {
-            let rows = stored_rows(&state, &records, &mut facts);
-            (rows, Stored { records, store: Some(state.store) })
+        Ok(Some((state, loaded))) => {
+            let mut rows = stored_rows(&state, &loaded.records, &mut facts);
+            rows.extend(unreadable_rows(&loaded.unreadable));
+            facts.unreadable = loaded.unreadable.iter().map(|goal| goal.id.to_string()).collect();
+            (rows, Stored { records: loaded.records, store: Some(state.store) })
         }
         Ok(None) => {
             let text = format!("nothing is stored yet in {}", root.display());
@@ -71,10 +76,10 @@ pub(super) async fn look(context: &Context) -> (Section<StoreFacts>, Stored) {
     (Section { facts, rows }, stored)
 }
 
-async fn read(context: &Context) -> Result<Option<(State, Vec<GoalRecord>)>, Failure> {
+async fn read(context: &Context) -> Result<Option<(State, Loaded)>, Failure> {
     let Some(state) = context.existing_state()? else { return Ok(None) };
-    let records = state.store.list().await?;
-    Ok(Some((state, records)))
+    let loaded = load_all(state.store.as_ref(), Listing::all()).await?;
+    Ok(Some((state, loaded)))
 }
 
 fn failure_row(failure: Failure) -> Row {
@@ -94,7 +99,7 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     }
     let left = records
         .iter()
-        .filter(|record| !record.state.phase.is_settled() && !is_driven(&state.home, record))
+        .filter(|record| !record.state.phase.is_settled() && !is_driven(&state.home, record.lease.as_ref()))
         .map(|record| GoalFacts {
             goal: record.goal.id.short(),
             title: record.goal.title.clone(),
@@ -132,6 +137,12 @@ fn left_rows(left: &[GoalFacts]) -> Vec<Row> {
         Row::new(Mark::Note, "left", text).fix(format!("towline run --goal {}", goal.goal))
     };
     named(left, row, "left", "goals that nobody drives", "towline ls")
+}
+
+fn unreadable_rows(unreadable: &[UnreadableGoal]) -> Vec<Row> {
+    let row =
+        |goal: &UnreadableGoal| Row::new(Mark::Problem, "goal", goal.why.clone()).fix(how_to_mend(goal.id));
+    named(unreadable, row, "goal", "goals that cannot be read", "towline ls")
 }
 
 fn question_rows(questions: &[QuestionFacts]) -> Vec<Row> {

@@ -2,6 +2,7 @@
 
 mod full_disk;
 mod grouping;
+mod lists;
 mod opening;
 mod processes;
 mod tables;

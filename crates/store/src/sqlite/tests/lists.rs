@@ -1,0 +1,138 @@
+//! Lists and lookups: by index, also over goals of the first version and beside goals that cannot be read.
+
+use refinery::{Migration, Runner};
+use rusqlite::{Connection, params_from_iter};
+use towline_core::{Event, GoalState, Phase, Seq};
+
+use super::super::lists::Query;
+use super::Scratch;
+use crate::conformance::samples::{append, at, attempt, claimed, created, goal, goal_id, happened};
+use crate::{Append, Cursor, GoalSummary, Listed, Listing, Order, Store, StoreError, load_all};
+
+#[test]
+fn no_query_reads_every_row_of_a_table() {
+    let scratch = Scratch::new();
+    let _store = scratch.store();
+    let raw = scratch.raw();
+    let after = Some(Cursor { created_at: at(1), id: goal_id(1) });
+    let page = || Listing { after, ..Listing::first(20) };
+    let repository = || Some("repository".to_owned());
+    let queries = [
+        ("a page", Query::list(&page()), "summaries_by_age"),
+        ("the oldest", Query::list(&Listing { order: Order::OldestFirst, ..page() }), "summaries_by_age"),
+        ("a repository", Query::list(&Listing { repository: repository(), ..page() }), "by_repository"),
+        ("runnable", Query::list(&Listing::runnable(20)), "summaries_by_phase"),
+        ("phases", Query::list(&Listing { phases: vec!["done", "failed"], ..page() }), "summaries_by_phase"),
+        ("settled", Query::list(&Listing { settled: Some(true), ..page() }), "summaries_by_settled"),
+        ("due", Query::list(&Listing::due(at(1), 20)), "summaries_by_wake_at"),
+        ("due in pages", Query::list(&Listing { due: Some(at(1)), ..page() }), "summaries_by_wake_at"),
+        ("held", Query::list(&Listing { held: true, ..page() }), "sqlite_autoindex_summaries_1"),
+        ("an id", Query::find("01932f6e", 11), "summaries_by_short_id"),
+    ];
+    for (what, query, index) in queries {
+        let plan = plan(&raw, &query);
+        let by_index = |step: &String| step.starts_with("SEARCH summaries") && step.contains(index);
+        assert!(plan.iter().any(by_index), "{what} is not found by {index}: {plan:#?}");
+        let is_scan = |step: &&String| {
+            // Leases are few: one for each goal that somebody drives.
+            step.starts_with("SCAN") && !step.contains("SCAN leases") && !step.contains("SCAN (subquery")
+        };
+        assert_eq!(plan.iter().find(is_scan), None, "{what}: {plan:#?}");
+    }
+    let first = plan(&raw, &Query::list(&Listing::first(20)));
+    assert!(first[0].contains("SCAN summaries USING INDEX summaries_by_age"), "{first:#?}");
+    assert!(!first.iter().any(|step| step.contains("TEMP B-TREE")), "{first:#?}");
+}
+
+/// Not only what was created by this version, and not only what was moved since.
+#[tokio::test]
+async fn goals_of_the_first_version_are_listed_and_found() {
+    let (old, new) = (Scratch::new(), Scratch::new());
+    let store = new.store();
+    let (moved, lease) = claimed(&store, 1).await;
+    let state = GoalState {
+        phase: Phase::Done,
+        attempts: vec![attempt(moved.id, 1, 1, Some(2))],
+        ..GoalState::new(&moved)
+    };
+    let step = Append { state, ..append(&moved, lease.generation, Seq(1), vec![]) };
+    store.append(step).await.expect("it fits");
+    created(&store, 2).await;
+    created(&store, 3).await;
+    copy_as_first_version(&new, &old);
+    old.raw().execute_batch("UPDATE goals SET goal = 'damaged' WHERE title = 'goal 3'").expect("damage");
+
+    let upgraded = old.store();
+    let listed = upgraded.list(&Listing::first(9)).await.expect("a list");
+    assert!(matches!(&listed[0], Listed::Unreadable(bad) if bad.id == goal_id(3)), "{listed:#?}");
+    assert_eq!(listed[1..], store.list(&Listing::first(9)).await.expect("a list")[1..]);
+    let done =
+        Listing { settled: Some(true), repository: Some("repository".to_owned()), ..Listing::first(9) };
+    assert_eq!(upgraded.list(&done).await.expect("a list"), store.list(&done).await.expect("a list"));
+    let found = upgraded.find(&goal_id(1).short(), 9).await.expect("an answer");
+    assert_eq!(found, store.find(&goal_id(1).short(), 9).await.expect("an answer"));
+    let back = Append { state: GoalState::new(&moved), ..append(&moved, lease.generation, Seq(1), vec![]) };
+    upgraded.append(back).await.expect("it can be moved");
+    let record = upgraded.load(moved.id).await.expect("it is there");
+    let found = upgraded.find(&moved.id.to_string(), 9).await.expect("an answer");
+    assert_eq!(found, [Listed::Goal(Box::new(GoalSummary::of(&record)))]);
+}
+
+#[tokio::test]
+async fn a_goal_that_cannot_be_read_hides_no_other() {
+    for damage in [
+        "UPDATE goals SET state = '{\"phase\":' WHERE id = ?1",
+        "UPDATE goals SET goal = '' WHERE id = ?1",
+        "UPDATE goals SET state = x'00ff' WHERE id = ?1",
+    ] {
+        let scratch = Scratch::new();
+        let store = scratch.store();
+        for number in 1..=3 {
+            created(&store, number).await;
+        }
+        let bad = goal_id(2);
+        scratch.raw().execute(damage, [bad.to_string()]).expect("somebody changes it");
+        let listed = store.list(&Listing::first(9)).await.expect("a list");
+        let [Listed::Goal(_), Listed::Unreadable(row), Listed::Goal(_)] = &*listed else {
+            panic!("{damage}: {listed:#?}")
+        };
+        assert_eq!((row.id, row.created_at), (bad, at(2)));
+        assert!(row.why.contains(&bad.to_string()), "{}", row.why);
+        assert!(matches!(store.find(&bad.to_string(), 2).await.as_deref(), Ok([Listed::Unreadable(_)])));
+        let refused = store.load(bad).await;
+        assert!(matches!(refused, Err(StoreError::Unreadable { goal, .. }) if goal == bad), "{refused:?}");
+        let all = load_all(&store, Listing::all()).await.expect("the others can be read");
+        assert_eq!(all.records.iter().map(|record| record.goal.id).collect::<Vec<_>>(), [3, 1].map(goal_id));
+        assert_eq!(all.unreadable.iter().map(|row| row.id).collect::<Vec<_>>(), [bad]);
+        store.load(goal_id(1)).await.expect("another goal is as it was");
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_cannot_be_read_is_made_from_the_goal() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    store.create(&goal(1), &GoalState::new(&goal(1)), happened(Event::Created, 0)).await.expect("it is new");
+    let before = store.list(&Listing::first(9)).await.expect("a list");
+    scratch.raw().execute_batch("UPDATE summaries SET about = '{}', standing = '?'").expect("damage");
+    assert_eq!(store.list(&Listing::first(9)).await.expect("a list"), before);
+}
+
+fn plan(raw: &Connection, query: &Query) -> Vec<String> {
+    let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {}", query.sql)).expect("a query");
+    let steps =
+        statement.query_map(params_from_iter(&query.values), |row| row.get("detail")).expect("a plan");
+    steps.collect::<Result<_, _>>().expect("texts")
+}
+
+/// Makes a database as the first version did, with the goals of another one.
+fn copy_as_first_version(from: &Scratch, to: &Scratch) {
+    let first = include_str!("../../../migrations/sqlite/V1__goals.sql");
+    let mut old = to.raw();
+    let migrations = [Migration::unapplied("V1__goals", first).expect("a migration")];
+    Runner::new(&migrations).set_grouped(true).run(&mut old).expect("the first version");
+    old.execute("ATTACH ?1 AS new", [from.database().display().to_string()]).expect("the other one");
+    for table in ["goals", "events", "outbox", "leases", "attempts", "sessions"] {
+        old.execute_batch(&format!("INSERT INTO main.{table} SELECT * FROM new.{table}")).expect("its rows");
+    }
+}
