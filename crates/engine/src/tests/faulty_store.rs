@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
 use towline_store::{
-    Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
+    WorkerName,
 };
 
 /// A call to the store, as far as tests tell them apart.
@@ -79,8 +80,14 @@ impl Store for FaultyStore {
         self.call(Call::Other, move |store| Box::pin(async move { store.load(goal).await })).await
     }
 
-    async fn list(&self) -> Result<Vec<GoalRecord>, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.list().await })).await
+    async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        let given = given.to_owned();
+        self.call(Call::Other, move |store| Box::pin(async move { store.find(&given, limit).await })).await
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError> {
+        let listing = listing.clone();
+        self.call(Call::Other, move |store| Box::pin(async move { store.list(&listing).await })).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
