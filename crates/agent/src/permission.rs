@@ -3,6 +3,8 @@
 //! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually looked first, with
 //! the same lists; so whatever is unclear here is not allowed rather than allowed.
 
+mod shell;
+
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -10,9 +12,6 @@ use sha2::{Digest, Sha256};
 use towline_core::ToolCall;
 
 use crate::settings::{AgentSettings, Permission};
-
-/// What makes one command line several commands, or lets it reach into another: no pattern speaks for all of it.
-const SHELL_JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
 
 /// An agent's rules.
 #[derive(Debug)]
@@ -199,12 +198,9 @@ fn url_matches(pattern: &str, url: &str) -> bool {
 fn command_matches(pattern: &str, command: &str, reading: Reading) -> bool {
     let command = command.trim();
     match reading {
-        Reading::Strict if command.contains(SHELL_JOINTS) => command == pattern,
+        Reading::Strict if command.contains(shell::JOINTS) => command == pattern,
         Reading::Strict => one_command_matches(pattern, command),
-        Reading::Wary => {
-            one_command_matches(pattern, command)
-                || command.split(SHELL_JOINTS).any(|part| one_command_matches(pattern, part.trim()))
-        }
+        Reading::Wary => shell::commands(command).iter().any(|command| one_command_matches(pattern, command)),
     }
 }
 
@@ -259,7 +255,7 @@ fn ordered(value: &Value) -> Value {
 fn would_allow(tool: &str, input: &Value) -> String {
     let command = input.get("command").and_then(Value::as_str).map(str::trim).filter(|_| tool == "Bash");
     match command {
-        Some(command) if command.contains(SHELL_JOINTS) => format!("Bash({command})"),
+        Some(command) if command.contains(shell::JOINTS) => format!("Bash({command})"),
         Some(command) => match command.split_whitespace().next() {
             Some(program) => format!("Bash({program} *)"),
             None => tool.to_owned(),
@@ -294,6 +290,8 @@ mod tests {
             ("Bash(git:*)", "legit status", (false, false)),
             ("Bash(git *)", "git status && rm -rf /", (false, true)),
             ("Bash(rm *)", "git status && rm -rf /", (false, true)),
+            ("Bash(rm *)", "sudo sh -c 'rm -rf /'", (false, true)),
+            ("Bash(rm *)", "git rm a.txt", (false, false)),
             ("Bash(git *)", "git log; make", (false, true)),
             ("Bash(git *)", "git log | sh", (false, true)),
             ("Bash(git *)", "git log\nsh", (false, true)),
