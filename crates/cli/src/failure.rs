@@ -154,6 +154,13 @@ impl From<EngineError> for Failure {
                 "the goals, logs and workspaces in it are lost; your repository is as it was. Find out what removed it (the \
                  agent or one of the checks?), then start the goal again",
             ),
+            EngineError::LeaseExpired { goal, source } => {
+                let id = goal.short();
+                let message = format!("goal {id} was given up, because nothing could be stored for too long: {source}");
+                Self::internal(message).hint(format!(
+                    "its agent keeps running; when the store works again, resume the goal: towline run --goal {id}"
+                ))
+            }
             error @ EngineError::GoalFilesGone { goal, .. } => {
                 let id = goal.short();
                 Self::internal(error.to_string()).hint(format!(

@@ -12,7 +12,7 @@ mod question;
 mod story;
 mod tools;
 
-pub(crate) use board::spent_of_limits;
+pub(crate) use board::{clock_time, spent_of_limits};
 pub(crate) use ending::{ending, next_steps, spent};
 pub(crate) use letters::Letters;
 pub(crate) use line::{columns, start_of, wrapped};

@@ -3,8 +3,10 @@
 
 mod executors;
 mod looks;
+mod storing;
 mod transition;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +19,10 @@ use towline_core::{
     Source, Stamp, StepOutcome, step,
 };
 use towline_mask::Mask;
-use towline_store::{Append, GoalRecord, Lease, StoreError};
+use towline_store::{GoalRecord, Lease, StoreError};
 
+use self::storing::Outage;
+pub use self::storing::StoreTrouble;
 use self::transition::Transition;
 use crate::copied::copied_secrets;
 use crate::engine::{LEASE, Shared};
@@ -86,6 +90,12 @@ pub(crate) struct Driver {
     attempts: Option<Observed>,
     slot: Option<OwnedSemaphorePermit>,
     orders: mpsc::Receiver<Order>,
+    /// Orders that came while the store failed.
+    deferred: VecDeque<Order>,
+    /// Since when the store has been failing.
+    outage: Option<Outage>,
+    /// What is to be recorded about an outage that is over.
+    notice: Option<String>,
     news: mpsc::Receiver<Batch>,
     newsline: mpsc::Sender<Batch>,
     work: JoinSet<()>,
@@ -123,6 +133,9 @@ impl Driver {
             attempts: None,
             slot: None,
             orders,
+            deferred: VecDeque::new(),
+            outage: None,
+            notice: None,
             news,
             newsline,
             work: JoinSet::new(),
@@ -186,8 +199,9 @@ impl Driver {
     pub(crate) async fn run(mut self) -> Result<GoalRecord, EngineError> {
         let outcome = self.drive_and_publish().await;
         match &outcome {
-            // Somebody else drives the goal now; what runs is theirs.
-            Err(EngineError::Store(StoreError::Fenced { .. })) | Ok(()) => {}
+            // Somebody else drives the goal now, or may do so soon; what runs is theirs.
+            Err(EngineError::Store(StoreError::Fenced { .. }) | EngineError::LeaseExpired { .. })
+            | Ok(()) => {}
             Err(_) => self.abandon().await,
         }
         let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
@@ -235,6 +249,7 @@ impl Driver {
 
     async fn drive(&mut self) -> Result<(), EngineError> {
         while !(self.state.phase.is_settled() && self.work.is_empty()) {
+            self.report_outage().await?;
             match self.select().await {
                 Beat::News(batch) => {
                     self.expect_attempt_of(&batch.incoming);
@@ -281,6 +296,9 @@ impl Driver {
 
     /// First beat: waits for whatever comes first.
     async fn select(&mut self) -> Beat {
+        if let Some(order) = self.deferred.pop_front() {
+            return Beat::Order(Box::new(order));
+        }
         let waits_for_slot = self.state.phase == Phase::Queued;
         let timer = self.state.wakes_at(self.goal.id).map(|until| self.instant_of(until));
         let wall = self.wall_ends().map(|ends| self.instant_of(ends));
@@ -393,19 +411,8 @@ impl Driver {
         } else {
             self.look(Certainty::Once)?;
         }
-        let append = Append {
-            goal: self.goal.id,
-            generation: self.lease.generation,
-            expected: self.seq,
-            events: transition.events,
-            state: transition.state.clone(),
-            effects: transition.effects.clone(),
-            settled: transition.settled,
-            at: self.shared.clock.now(),
-        };
-        let appended = self.shared.store.append(append).await?;
+        self.seq = self.append(&transition).await?;
         self.state = transition.state;
-        self.seq = appended.last_seq;
         self.last_seq.send_replace(self.seq);
         Ok(transition.effects)
     }
@@ -416,15 +423,6 @@ impl Driver {
             *current = level.max(*current);
             raised
         });
-    }
-
-    async fn renew(&mut self) -> Result<(), EngineError> {
-        let now = self.shared.clock.now();
-        let until = now.checked_add(LEASE).unwrap_or(now);
-        self.lease = self.shared.store.renew(&self.lease, until).await?;
-        self.lease_until.send_replace(self.lease.until);
-        self.renew_at = Instant::now() + LEASE / 3;
-        Ok(())
     }
 
     /// Ends what runs when nothing can be recorded any more. What it left is on disk, and is taken up from there.

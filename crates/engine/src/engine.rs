@@ -19,7 +19,7 @@ use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
 
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::driver::{Driver, Order};
+use crate::driver::{Driver, Order, StoreTrouble};
 use crate::error::EngineError;
 use crate::executors::{Executors, Real};
 use crate::handle::Handle;
@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: Secrets,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) executors: Box<dyn Executors>,
+    /// That the store fails for now, for whoever shows it.
+    pub(crate) store_trouble: watch::Sender<Option<StoreTrouble>>,
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the drivers, so that none outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
@@ -158,6 +160,7 @@ impl Engine {
             secret,
             slots: Arc::new(Semaphore::new(settings.slots)),
             executors,
+            store_trouble: watch::Sender::new(None),
             driven: Mutex::default(),
             tasks: TaskTracker::new(),
             watch,
@@ -211,6 +214,11 @@ impl Engine {
         let (_, inbox) = mpsc::channel(1);
         let (last_seq, _) = watch::channel(record.last_seq);
         Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq).leave_word(wish).await
+    }
+
+    /// Whether the store fails for now. The log cannot report it then.
+    pub fn store_trouble(&self) -> watch::Receiver<Option<StoreTrouble>> {
+        self.shared.store_trouble.subscribe()
     }
 
     /// Waits until everything the engine has begun is over.

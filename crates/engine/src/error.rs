@@ -60,6 +60,14 @@ pub enum EngineError {
         /// What is gone.
         path: PathBuf,
     },
+    /// The store failed until the lease had expired. A running agent is left to its supervisor.
+    #[error("the lease of goal {} expired while nothing could be stored: {source}", goal.short())]
+    LeaseExpired {
+        /// The goal.
+        goal: GoalId,
+        /// The store's last error.
+        source: StoreError,
+    },
     /// The driver of a goal ended without a word.
     #[error("the driver of goal {} ended unexpectedly; go on with `towline run --goal {}`", goal.short(), goal.short())]
     DriverLost {

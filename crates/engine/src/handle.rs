@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -40,8 +41,10 @@ impl Handle {
 
     /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
     pub async fn cancel(&self) {
-        // A goal that has ended meanwhile, or is ending, needs no cancelling.
-        let _ = self.steerer().wish(Event::CancelRequested).await;
+        // The outcome is not waited for: whoever insists next must be heard, also while the store fails. A goal that has ended
+        // meanwhile, or is ending, needs no cancelling.
+        let (done, _) = oneshot::channel();
+        let _ = self.orders.send(Order::Wish { event: Event::CancelRequested, done }).await;
     }
 
     /// A way to steer the goal that outlives this handle.
@@ -118,6 +121,8 @@ pub struct Events {
 
 /// How many events are read at once.
 const PAGE: usize = 500;
+/// How long to wait before a store that fails for now is read again.
+const STORE_PAUSE: Duration = Duration::from_millis(200);
 
 impl Events {
     pub(crate) const fn new(
@@ -141,7 +146,15 @@ impl Events {
             let known = *self.last_seq.borrow_and_update();
             if known > self.cursor || driver_gone {
                 // The last word of a driver that is gone may not have reached us: the log has it.
-                self.page = self.store.events(self.goal, self.cursor, PAGE).await?.into();
+                self.page = match self.store.events(self.goal, self.cursor, PAGE).await {
+                    Ok(page) => page.into(),
+                    // The driver waits for the store, too.
+                    Err(error) if error.is_passing() && !driver_gone => {
+                        tokio::time::sleep(STORE_PAUSE).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
                 if self.page.is_empty() && driver_gone {
                     return Ok(None);
                 }

@@ -42,6 +42,7 @@ pub use clock::{Clock, SystemClock};
 pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};
 pub use custody::{Custody, Recheck};
+pub use driver::StoreTrouble;
 pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
 pub use gc::{Findings, Spared, Waste, WasteKind, look};

@@ -145,6 +145,14 @@ pub enum StoreError {
         /// The database.
         path: String,
     },
+    /// The database cannot be read or written for now: another process holds its lock, or the disk fails.
+    #[error("{path}: {message}")]
+    Unavailable {
+        /// The database.
+        path: String,
+        /// Its words.
+        message: String,
+    },
     /// The database was written by a newer version.
     #[error("{path} was written by a newer version of Towline; use that version, or another TOWLINE_HOME")]
     TooNew {
@@ -167,6 +175,13 @@ pub enum StoreError {
         /// Its words.
         message: String,
     },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later, without anybody changing what is stored.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::NoSpace { .. } | Self::Unavailable { .. })
+    }
 }
 
 /// Where goals are kept. Every method is one transaction, and what it returned is safe from a crash of the machine.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use towline_agent::AgentSettings;
 use towline_core::{AgentName, Envelope, Event, Goal, GoalId, Phase, Seq};
-use towline_engine::{Clock, Engine, EngineError, Handle, Home, SystemClock, is_driven};
+use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::args::RunFormat;
@@ -19,7 +20,7 @@ use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
 use crate::output::{self, Layout};
 use crate::report::GoalReport;
-use crate::view::{LastLine, Live, Paint, TICK, ending, how_to_answer, next_steps};
+use crate::view::{LastLine, Live, Paint, TICK, clock_time, ending, how_to_answer, next_steps};
 
 /// How many events of a goal that is taken up are looked at for what is still at work.
 const RECALLED: usize = 1_000;
@@ -78,7 +79,8 @@ impl Foreground<'_> {
             screen.recall(&before, &store).await;
         }
         screen.know(handle.id, &store).await;
-        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing, &store).await;
+        let trouble = engine.store_trouble();
+        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing, &store, trouble).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
             handle.cancel().await;
@@ -118,6 +120,7 @@ async fn follow(
     screen: &mut Screen,
     mut typing: Typing,
     store: &Arc<dyn Store>,
+    mut trouble: watch::Receiver<Option<StoreTrouble>>,
 ) -> Result<(), Failure> {
     let mut events = handle.events(after);
     let mut looks = tokio::time::interval(TICK);
@@ -136,6 +139,14 @@ async fn follow(
                     screen.show(&event);
                 }
                 None => return Ok(()),
+            },
+            Ok(()) = trouble.changed() => {
+                // Its end is in the log.
+                let trouble = trouble.borrow_and_update().clone();
+                if let Some(StoreTrouble { error, until }) = trouble {
+                    let until = clock_time(until);
+                    screen.print(&format!("warning: {error}; trying again until {until}, the agent keeps running"));
+                }
             },
             _ = looks.tick(), if is_watched => {
                 if screen.look(&typing) == Change::BackInFront {

@@ -2,7 +2,7 @@
 
 use towline_core::{AttemptNo, End, Event, Phase, RawRef};
 
-use super::harness::{World, attempt_of};
+use super::harness::{World, attempt_of, cancel};
 use super::values::{ended, goal, notice, verdict};
 use crate::executors::Job;
 
@@ -62,7 +62,7 @@ async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let _work = engine.first_attempt().await;
-    handle.cancel().await;
+    cancel(&handle).await;
     engine.crash(handle).await;
 
     let mut engine = world.engine();

@@ -20,7 +20,18 @@ pub(super) enum Call {
     Other,
 }
 
-type Fault = Box<dyn FnMut(Call) -> Option<StoreError> + Send>;
+/// When a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    /// It has taken effect, and reports an error all the same.
+    After,
+}
+
+struct Fault {
+    when: When,
+    decide: Box<dyn FnMut(Call) -> Option<StoreError> + Send>,
+}
 
 /// Another store, and faults.
 ///
@@ -37,13 +48,27 @@ impl FaultyStore {
     }
 
     /// From now on, calls fail for which this gives an error.
-    pub(super) fn fail(&self, fault: impl FnMut(Call) -> Option<StoreError> + Send + 'static) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(fault));
+    pub(super) fn fail(&self, decide: impl FnMut(Call) -> Option<StoreError> + Send + 'static) {
+        self.set(Some(Fault { when: When::Before, decide: Box::new(decide) }));
+    }
+
+    /// The same for calls that have taken effect.
+    pub(super) fn fail_after(&self, decide: impl FnMut(Call) -> Option<StoreError> + Send + 'static) {
+        self.set(Some(Fault { when: When::After, decide: Box::new(decide) }));
     }
 
     /// From now on, no call fails.
     pub(super) fn heal(&self) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.set(None);
+    }
+
+    fn set(&self, fault: Option<Fault>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    fn error_of(&self, call: Call, when: When) -> Option<StoreError> {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.as_mut().filter(|fault| fault.when == when).and_then(|fault| (fault.decide)(call))
     }
 
     async fn call<T: Send + 'static>(
@@ -51,13 +76,13 @@ impl FaultyStore {
         call: Call,
         work: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let fault =
-            self.fault.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|fault| fault(call));
-        if let Some(error) = fault {
+        if let Some(error) = self.error_of(call, When::Before) {
             return Err(error);
         }
         let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
-        tokio::task::spawn_blocking(move || runtime.block_on(work(inner))).await.expect("the store answers")
+        let done = tokio::task::spawn_blocking(move || runtime.block_on(work(inner))).await;
+        let done = done.expect("the store answers")?;
+        self.error_of(call, When::After).map_or(Ok(done), Err)
     }
 }
 

@@ -170,6 +170,11 @@ impl PlayedEngine {
     }
 }
 
+/// Cancels the goal; it is recorded when this returns.
+pub(super) async fn cancel(handle: &Handle) {
+    handle.steerer().wish(Event::CancelRequested).await.expect("a driver").expect("it can be cancelled");
+}
+
 /// What an attempt is to do.
 pub(super) fn attempt_of(work: &Work) -> &attempt::Job {
     let Job::Attempt(job) = &work.job else { panic!("not an attempt") };

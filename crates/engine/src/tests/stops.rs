@@ -2,7 +2,7 @@
 
 use towline_core::{End, Event, FailureReason, Phase};
 
-use super::harness::World;
+use super::harness::{World, cancel};
 use super::values::{ended, goal, verdict};
 use crate::news::StopLevel;
 
@@ -12,7 +12,7 @@ async fn an_attempt_that_completes_while_it_is_stopped_is_cancelled_and_not_chec
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let mut work = engine.first_attempt().await;
-    handle.cancel().await;
+    cancel(&handle).await;
     assert_eq!(work.stopped().await, StopLevel::Stop);
     work.finish(ended(End::Completed)).await;
     engine.publish().await;
@@ -27,7 +27,7 @@ async fn a_cancel_after_an_attempt_has_ended_stops_its_checks() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
-    handle.cancel().await;
+    cancel(&handle).await;
     let mut checks = engine.checks().await;
     assert_eq!(checks.stopped().await, StopLevel::Stop);
     checks.finish(Event::Stopped).await;
@@ -44,7 +44,7 @@ async fn a_verdict_on_stopped_checks_does_not_end_the_goal_as_done() {
     let handle = engine.start(goal(1)).await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let checks = engine.checks().await;
-    handle.cancel().await;
+    cancel(&handle).await;
     checks.finish(verdict("t1", true)).await;
     engine.publish().await;
     let record = handle.result().await.expect("a result");
@@ -70,7 +70,7 @@ async fn whoever_insists_has_the_attempt_ended_at_once() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let mut work = engine.first_attempt().await;
-    handle.cancel().await;
+    cancel(&handle).await;
     handle.kill().await;
     work.control.stop.wait_for(|level| *level == StopLevel::Kill).await.expect("a driver");
     work.finish(ended(End::Lost)).await;
@@ -84,7 +84,7 @@ async fn a_preparation_that_fails_while_it_is_stopped_is_cancelled() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let mut work = engine.next().await;
-    handle.cancel().await;
+    cancel(&handle).await;
     work.stopped().await;
     work.finish(Event::PrepareFailed { error: "no space".into() }).await;
     engine.publish().await;

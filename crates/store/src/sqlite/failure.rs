@@ -73,15 +73,27 @@ pub(super) fn explain(path: &str, error: &rusqlite::Error) -> StoreError {
         return StoreError::NoSpace { path: path.to_owned() };
     }
     let advice = match cause.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            return unavailable(
+                path,
+                error,
+                "another process has been writing for long; try again when it is done",
+            );
+        }
+        ErrorCode::SystemIoFailure => {
+            return unavailable(
+                path,
+                error,
+                "the disk does not take or give it; look at its health and its quota",
+            );
+        }
         ErrorCode::NotADatabase => "it is no database of Towline; move it away, or use another TOWLINE_HOME",
         ErrorCode::DatabaseCorrupt => {
             "it is damaged; keep a copy, then restore a backup or try `sqlite3 FILE .recover`"
         }
-        ErrorCode::DatabaseBusy => "another process has been writing for long; try again when it is done",
         ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
             "check the permissions of the file and its directory"
         }
-        ErrorCode::SystemIoFailure => "the disk does not take or give it; look at its health and its quota",
         _ => return database(path, error),
     };
     database(path, format!("{error}: {advice}"))
@@ -100,6 +112,10 @@ pub(super) fn explain_io(path: &str, doing: &str, error: &io::Error) -> StoreErr
 /// The store was closed under a call: its threads are gone.
 pub(super) fn closed(path: &str) -> StoreError {
     database(path, "the store has ended inside this process; open it again")
+}
+
+fn unavailable(path: &str, error: &rusqlite::Error, advice: &str) -> StoreError {
+    StoreError::Unavailable { path: path.to_owned(), message: format!("{error}: {advice}") }
 }
 
 pub(super) fn database(path: &str, message: impl ToString) -> StoreError {
