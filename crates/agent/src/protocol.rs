@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall,
+    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall, Words,
 };
 
 use crate::abilities::Abilities;
@@ -182,6 +182,11 @@ pub trait Protocol: Send {
 
     /// How to pass on what the operator wants.
     fn on_steer(&mut self, steer: Steer) -> Vec<Action>;
+
+    /// Whether the words of a refused permission reach the agent together with the refusal.
+    fn refusal_words(&self) -> Words {
+        Words::Said
+    }
 
     /// What its end means: last events, and the classified end.
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End);

@@ -185,6 +185,9 @@ pub enum Event {
     AnswerDelivered {
         /// The question.
         question: QuestionNo,
+        /// Whether the agent also has the words of a refusal.
+        #[serde(default)]
+        words: Words,
     },
     /// The operator opens an ended goal again.
     RetryRequested {
@@ -257,6 +260,17 @@ impl Event {
             Self::Notice { .. } => "notice",
         }
     }
+}
+
+/// Whether the words of an answer reached the agent with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// The agent has them, or there were none.
+    #[default]
+    Said,
+    /// The protocol has no place for them.
+    Unsaid,
 }
 
 /// What an attempt left in the workspace.

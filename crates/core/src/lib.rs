@@ -36,7 +36,7 @@ pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
-pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Work};
+pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Words, Work};
 pub use goal::{
     Author, Check, CheckKind, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };

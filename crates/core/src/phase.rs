@@ -288,11 +288,7 @@ impl Phase {
 
     /// Whether an open question can be answered here.
     pub const fn takes_answers(&self) -> bool {
-        match self {
-            Self::Running { .. } | Self::Blocked { .. } | Self::Stopping(_) => true,
-            Self::Escalated { reason } => matches!(reason, EscalationReason::Unanswered { .. }),
-            _ => false,
-        }
+        !matches!(self, Self::Done | Self::Unproven)
     }
 
     /// The attempt whose agent is alive and not being ended.

@@ -289,7 +289,20 @@ fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
             let instead = if message.is_empty() { "Go on without it." } else { message };
             format!("- You may not use {} for this: {title}\n  {instead}", call.tool)
         }
-        (_, _) => format!("- {}\n  Nobody answered. Decide yourself, and say what you assumed.", ask.title()),
+        (_, _) => match (&ask.about, &ask.default) {
+            (_, Some(default)) => {
+                format!("- {}\n  Nobody answered. Your default holds: {default}", ask.title())
+            }
+            (About::Permission { call, title, .. }, None) => {
+                format!(
+                    "- You may not use {} for this: {title}\n  Nobody answered. Go on without it.",
+                    call.tool
+                )
+            }
+            (About::Choice { .. }, None) => {
+                format!("- {}\n  Nobody answered. Decide yourself, and say what you assumed.", ask.title())
+            }
+        },
     }
 }
 

@@ -255,7 +255,7 @@ impl Stepper<'_> {
                 }
                 self.after_end(attempt, &end);
             }
-            Event::AnswerDelivered { question } => self.answer_delivered(*question)?,
+            Event::AnswerDelivered { question, words } => self.answer_delivered(*question, *words)?,
             _ => {}
         }
         Ok(())
@@ -301,7 +301,7 @@ impl Stepper<'_> {
             return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
         }
         self.reopen(changes)?;
-        self.withdraw_all();
+        self.ask_again();
         Ok(())
     }
 

@@ -444,7 +444,9 @@ impl<'a> Conversation<'a> {
             // An adopted agent that does not wait any more was answered by whoever looked after it before.
             Some(question) if is_heard || self.past.output_to > 0 => {
                 self.clocks.answered(self.shared.clock.now());
-                self.line.tell_own(Event::AnswerDelivered { question }).await
+                self.line
+                    .tell_own(Event::AnswerDelivered { question, words: self.reading.refusal_words() })
+                    .await
             }
             _ => Ok(()),
         }

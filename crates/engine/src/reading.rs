@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
-use towline_core::{End, Exit, LaunchProblem, RawRef};
+use towline_core::{End, Exit, LaunchProblem, RawRef, Words};
 use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, Stream};
 
 /// How much of stderr is evidence.
@@ -70,6 +70,11 @@ impl Reading {
     /// How to pass on what the operator wants.
     pub(crate) fn steer(&mut self, steer: Steer) -> Vec<Action> {
         self.protocol.on_steer(steer)
+    }
+
+    /// Whether the words of a refused permission reach the agent together with the refusal.
+    pub(crate) fn refusal_words(&self) -> Words {
+        self.protocol.refusal_words()
     }
 
     /// What the end of the process means: last events, the classified end, and the bare facts. Without a record nobody

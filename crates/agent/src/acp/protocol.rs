@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan};
+use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
@@ -288,6 +288,11 @@ impl Protocol for AcpProtocol {
             }
             Steer::Answer { request, reply } => self.on_answer(&request, reply),
         }
+    }
+
+    /// An answer to a permission request is one of the agent's own options and nothing else.
+    fn refusal_words(&self) -> Words {
+        Words::Unsaid
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {

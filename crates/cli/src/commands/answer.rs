@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::{GoalState, Question, QuestionNo};
+use towline_core::{EscalationReason, GoalState, Phase, Question, QuestionNo};
 use towline_engine::Wish;
 
 use crate::args::Answer;
@@ -24,11 +24,16 @@ pub(crate) async fn run(context: &Context, args: Answer) -> Result<ExitCode, Fai
         .read_answer(&text)
         .map_err(|bad| Failure::usage(format!("{bad}\n  the question: {}", output::brief(&title))))?;
     let words = reply.words();
+    let phase = &found.record.state.phase;
+    let reopens = matches!(phase, Phase::Escalated { reason: EscalationReason::Unanswered { .. } });
+    let needs_retry = phase.is_settled() && !reopens;
     let taken = steer(context, found, Wish::Answer { question: n, reply }).await?;
     output::tell(format_args!("answered question {n}: {}", output::brief(&title)));
     output::tell(format_args!("  {}", output::brief(&words)));
     if taken == Taken::Recorded {
-        output::tell(format_args!("nobody drives the goal; go on with: towline run --goal {goal}"));
+        let go_on =
+            if needs_retry { format!("towline retry {goal}") } else { format!("towline run --goal {goal}") };
+        output::tell(format_args!("no engine is running this goal; continue it with: {go_on}"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -56,10 +56,8 @@ impl Asking {
                     asked.is_open = false;
                 }
             }
-            // Nobody goes on while a question is open: those that are left were taken back.
-            Event::PhaseChanged {
-                phase: Phase::Queued | Phase::Preparing | Phase::Running { .. } | Phase::Checking { .. },
-            } => {
+            // No attempt starts while a question is open: those that are left were taken back.
+            Event::PhaseChanged { phase: Phase::Queued | Phase::Preparing | Phase::Running { .. } } => {
                 self.questions.iter_mut().for_each(|asked| asked.is_open = false);
             }
             _ => {}

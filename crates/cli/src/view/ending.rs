@@ -6,7 +6,7 @@ use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Us
 use towline_store::GoalRecord;
 
 use super::board::short;
-use super::{Paint, how_to_answer};
+use super::{Paint, how_to_answer, question_lines};
 use crate::output::brief;
 
 /// How many more lines of a reason are shown.
@@ -49,6 +49,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         0 => {}
         more => lines.push(paint.dim(&format!("    … and {more} more lines"))),
     }
+    lines.extend(open_questions(record));
     lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", hint(record, kind)))));
     lines
 }
@@ -73,6 +74,19 @@ fn failing(record: &GoalRecord) -> Option<EndKind> {
         }
         _ => None,
     }
+}
+
+/// What is asked, with options and defaults. The head has the first line of what a blocked goal waits for.
+fn open_questions(record: &GoalRecord) -> Vec<String> {
+    let state = &record.state;
+    let open = state.questions.iter().filter(|question| question.is_open() && state.phase.takes_answers());
+    let open: Vec<_> = open.collect();
+    let in_head = usize::from(matches!(state.phase, Phase::Blocked { .. }));
+    let lines = open.iter().flat_map(|question| {
+        let number = Some(question.n).filter(|_| open.len() > 1);
+        question_lines(&question.ask, number)
+    });
+    lines.skip(in_head).collect()
 }
 
 fn asked(record: &GoalRecord) -> String {

@@ -28,7 +28,8 @@ pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<Strin
         (Some(patience), None) => {
             lines.push(format!("      waits for {} at most", show_duration(patience)));
         }
-        _ => {}
+        (None, Some(default)) => lines.push(format!("      default: {}", brief(default))),
+        (None, None) => {}
     }
     lines
 }

@@ -18,6 +18,9 @@ impl Stepper<'_> {
         if let Some(attempt) = self.take_overdue_verdict() {
             return self.check(attempt);
         }
+        if self.state.open_question().is_some() {
+            return self.wait_for_answers();
+        }
         let agent = match self.choose_agent() {
             Choice::Agent(agent) => agent,
             Choice::Wait(limited) => return self.state.phase = limited,
@@ -35,7 +38,6 @@ impl Stepper<'_> {
         };
         let compact = (conversation == Conversation::Resumed && self.is_to_be_compacted())
             .then(|| Policy::COMPACTION_FOCUS.to_owned());
-        self.withdraw_all();
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();

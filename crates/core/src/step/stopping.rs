@@ -48,7 +48,9 @@ impl Stepper<'_> {
             ) => self.after_stop(work, &stopping.why),
             (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
             (_, Event::Told { text }) => return self.tell(text),
-            (Runs::Agent(_), Event::AnswerDelivered { question }) => return self.answer_delivered(*question),
+            (Runs::Agent(_), Event::AnswerDelivered { question, words }) => {
+                return self.answer_delivered(*question, *words);
+            }
             (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),

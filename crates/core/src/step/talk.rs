@@ -7,7 +7,7 @@ use crate::effect::{answer_key, message_key};
 use crate::{
     About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, Effect, End, EscalationReason,
     Event, LastWords, MessageNo, OperatorMessage, Outcome, Phase, Question, QuestionNo, Reply, StopWhy,
-    Telling, Work,
+    Telling, ToolCall, Words, Work,
 };
 
 impl Stepper<'_> {
@@ -35,10 +35,20 @@ impl Stepper<'_> {
         }
     }
 
-    /// A new attempt asks anew: what an earlier one wanted to know is no longer of interest.
+    /// Closes what is open without an answer: another agent goes on, or the operator said something else instead.
     pub(super) fn withdraw_all(&mut self) {
         for question in self.state.questions.iter_mut().filter(|question| question.is_open()) {
             question.closed = Some(Closed::Withdrawn);
+        }
+    }
+
+    /// Asks open questions again when the goal is opened again: the time for an answer starts anew.
+    pub(super) fn ask_again(&mut self) {
+        for question in self.state.questions.iter_mut().filter(|question| question.is_open()) {
+            question.deadline = question.ask.patience.map(|patience| later(self.now, patience));
+        }
+        if let Some(blocked) = self.blocked(None) {
+            self.state.phase = blocked;
         }
     }
 
@@ -99,7 +109,8 @@ impl Stepper<'_> {
         if !fits {
             return Err(Illegal::NotAsked { question: n });
         }
-        if matches!(self.before, Phase::Escalated { .. }) {
+        let reopens = matches!(self.before, Phase::Escalated { reason: EscalationReason::Unanswered { .. } });
+        if reopens {
             self.reopen(&[])?;
         }
         self.close(n, reply, by);
@@ -107,7 +118,9 @@ impl Stepper<'_> {
             Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
                 self.wait_or_run(attempt);
             }
-            Phase::Blocked { attempt: None, .. } | Phase::Escalated { .. } => self.wait_for_answers(),
+            Phase::Blocked { attempt: None, .. } => self.wait_for_answers(),
+            _ if reopens => self.wait_for_answers(),
+            // The next prompt has the answer.
             _ => {}
         }
         Ok(())
@@ -177,30 +190,44 @@ impl Stepper<'_> {
             Phase::Sleeping { .. } => self.state.phase = Phase::Queued,
             _ => {}
         }
+        self.pass_on(text.to_owned());
+        Ok(())
+    }
+
+    /// Brings the operator's words to the living agent, or keeps them for the next prompt.
+    fn pass_on(&mut self, text: String) {
         let n = MessageNo(u32::try_from(self.state.messages.len()).unwrap_or(u32::MAX).saturating_add(1));
         let living = self.before.living_attempt();
         let telling = living.map_or(Telling::Waiting, Telling::OnItsWay);
-        let text = text.to_owned();
         self.state.messages.push(OperatorMessage { n, text: text.clone(), at: self.now, telling });
         if let Some(attempt) = living {
             let what = Delivered::Message { n, text };
             self.moved.effects.push(Effect::Deliver(Delivery { attempt, what }));
         }
-        Ok(())
     }
 
-    /// The answer has reached the agent that waited for it.
-    pub(super) fn answer_delivered(&mut self, n: QuestionNo) -> Result<(), Illegal> {
+    /// The answer has reached the agent that waited for it. Words of a refusal that the protocol had no place for follow
+    /// as the operator's.
+    pub(super) fn answer_delivered(&mut self, n: QuestionNo, words: Words) -> Result<(), Illegal> {
+        let not_asked = Illegal::NotAsked { question: n };
         let question = self.state.questions.iter_mut().find(|question| question.n == n);
-        match question.and_then(|question| question.closed.as_mut()) {
-            Some(Closed::Answered { telling: telling @ Telling::OnItsWay(_), .. }) => {
-                let Telling::OnItsWay(attempt) = *telling else { return Ok(()) };
-                *telling = Telling::Told(attempt);
-                self.settle(answer_key(n, attempt));
-                Ok(())
+        let question = question.ok_or_else(|| not_asked.clone())?;
+        let Some(Closed::Answered { reply, telling, .. }) = &mut question.closed else {
+            return Err(not_asked);
+        };
+        let Telling::OnItsWay(attempt) = *telling else { return Err(not_asked) };
+        *telling = Telling::Told(attempt);
+        let unsaid = match (&question.ask.about, reply, words) {
+            (About::Permission { call, title, .. }, Reply::Denied { message }, Words::Unsaid) => {
+                Some(refusal(call, title, message)).filter(|_| !message.is_empty())
             }
-            _ => Err(Illegal::NotAsked { question: n }),
+            _ => None,
+        };
+        self.settle(answer_key(n, attempt));
+        if let Some(text) = unsaid {
+            self.pass_on(text);
         }
+        Ok(())
     }
 
     /// The operator's words have reached the model.
@@ -332,6 +359,10 @@ fn decision(question: &Question, reply: &Reply, by: Answerer) -> Option<Decision
     };
     let outcome = reply.outcome()?;
     Some(Decision { tool: call.tool.clone(), outcome, by: by.to_owned(), rule: Some(rule.clone()) })
+}
+
+fn refusal(call: &ToolCall, title: &str, message: &str) -> String {
+    format!("You may not use {} for this: {title}\n{message}", call.tool)
 }
 
 fn default_of(ask: &Ask) -> Option<Reply> {

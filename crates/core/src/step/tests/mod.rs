@@ -11,6 +11,7 @@ mod life;
 mod merging;
 mod news;
 mod properties;
+mod questions;
 mod reopening;
 mod sessions;
 mod stopping;

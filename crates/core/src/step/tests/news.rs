@@ -12,6 +12,7 @@ use crate::{
     About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End,
     Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, Outcome, Phase, QuestionNo, RawRef,
     Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict,
+    Words,
 };
 
 /// Something that is told to the goal.
@@ -112,7 +113,7 @@ fn event() -> impl Strategy<Value = Event> {
         6 => Just(Event::Woken),
         1 => Just(Event::CancelRequested),
         4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
-        1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question) }),
+        1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Unsaid }),
         2 => text().prop_map(|text| Event::Told { text }),
         3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget }),
         1 => text().prop_map(|into| merged(&into)),

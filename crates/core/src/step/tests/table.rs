@@ -2,7 +2,9 @@
 
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
-use crate::{AgentEvent, AgentName, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping};
+use crate::{
+    AgentEvent, AgentName, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping, Words,
+};
 
 /// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
 ///
@@ -72,7 +74,7 @@ some_of_each! { events: Event, by Event {
     Event::CancelRequested => Event::CancelRequested;
     Event::Answered { .. } => answered(1, "blue");
     Event::Told { .. } => told("use the small one");
-    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1) };
+    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said };
     Event::RetryRequested { .. } => retry(&[]);
     Event::Merged { .. } => merged("main");
     Event::Published { .. } => Event::Published { branch: "towline/x".into(), commit: crate::Commit::new("c-t1") };

@@ -6,7 +6,7 @@ use crate::fixtures::*;
 use crate::{
     About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, Effect, End, EscalationReason,
     Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId, SessionPlan, StepOutcome,
-    StopWhy, Stopping, Telling, ToolCall,
+    StopWhy, Stopping, Telling, ToolCall, Words,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
@@ -33,7 +33,7 @@ fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
     let expected = Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
     assert_eq!(moved, expected);
 
-    let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
     assert_eq!(moved, Moved { settled: keys(&["answer/1/1"]), ..Moved::default() });
     story.tell(ended(End::Completed));
     let launch = launch_of(story.tell(red_verdict("t1")));
@@ -79,7 +79,7 @@ fn a_question_of_an_agent_that_died_is_answered_all_the_same() {
 fn an_answer_that_a_dying_agent_could_not_use_is_told_again() {
     let mut story = Story::waiting_alive();
     story.tell(answered(1, "blue"));
-    story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
     story.tell(ended(crashed()));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
@@ -207,18 +207,6 @@ fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again
     story.wait(10_000);
     assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
-}
-
-#[test]
-fn a_goal_that_is_retried_without_an_answer_tells_the_agent_to_decide() {
-    let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
-    let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
-    story.wait(60);
-    story.tell(Event::Woken);
-    story.tell(retry(&[]));
-    let prompt = "# Answers to what you asked\n\n- Which colour?\n  Nobody answered. Decide yourself, and say what you \
-                  assumed.";
-    assert_eq!(story.go_on().prompt, prompt);
 }
 
 #[test]
@@ -417,7 +405,7 @@ fn a_default_that_is_due_at_once_is_taken_at_once() {
 fn a_permission_that_was_used_does_not_hold_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
     story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
-    story.tell(Event::AnswerDelivered { question: QuestionNo(1) });
+    story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
     story.tell(ended(End::Completed));
     assert_eq!(launch_of(story.tell(red_verdict("t1"))).permitted, []);
 }
