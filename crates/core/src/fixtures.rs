@@ -172,6 +172,7 @@ pub(crate) fn used(times: u64) -> Usage {
         cache_read: tokens,
         cache_write: tokens,
         cost: MicroUsd(10_000 * times),
+        ..Usage::default()
     }
 }
 

@@ -18,6 +18,8 @@ mod goal;
 mod ids;
 mod phase;
 mod policy;
+mod price;
+mod price_table;
 mod prompt;
 mod question;
 mod state;
@@ -43,6 +45,8 @@ pub use goal::{
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;
+pub use price::{ListedPrice, Price, PriceList};
+pub use price_table::AS_OF as PRICES_AS_OF;
 pub use prompt::{Briefing, Conversation, Handover, Prompt, Section};
 pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
@@ -50,5 +54,5 @@ pub use question::{
 };
 pub use state::{Attempt, ContextState, GoalState, Merge, SessionBinding, Unavailable, WorkspaceBinding};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
-pub use units::{MicroUsd, Tokens, Usage};
+pub use units::{MicroUsd, Spent, Tokens, Usage};
 pub use verdict::{CheckResult, Verdict};

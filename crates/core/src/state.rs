@@ -215,7 +215,7 @@ impl GoalState {
         let (budget, usage) = (&self.budget, self.usage());
         let axes = [
             (Axis::Tokens, used_up(budget.tokens.map(|tokens| tokens.0), usage.tokens().0)),
-            (Axis::Usd, used_up(budget.usd.map(|usd| usd.0), usage.cost.0)),
+            (Axis::Usd, used_up(budget.usd.map(|usd| usd.0), usage.spent().amount.0)),
             (Axis::Errors, used_up(budget.errors, u64::from(self.errors_in_row))),
             (Axis::Denials, used_up(budget.denials, u64::from(self.denials_in_row))),
         ];

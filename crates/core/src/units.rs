@@ -88,14 +88,44 @@ pub struct Usage {
     pub cache_read: Tokens,
     /// Input written to a cache.
     pub cache_write: Tokens,
+    /// The part of `cache_write` that the cache keeps for an hour.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cache_write_1h: Tokens,
     /// What it cost, as far as the agent has said.
     pub cost: MicroUsd,
+    /// What it cost by the list of prices, as far as the agent has not said.
+    #[serde(default, skip_serializing_if = "is_free")]
+    pub estimate: MicroUsd,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_nothing(tokens: &Tokens) -> bool {
+    *tokens == Tokens(0)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_free(cost: &MicroUsd) -> bool {
+    *cost == MicroUsd(0)
 }
 
 impl Usage {
     /// All tokens of every kind.
     pub fn tokens(&self) -> Tokens {
         self.input + self.output + self.cache_read + self.cache_write
+    }
+
+    /// What it cost, estimates included.
+    pub fn spent(&self) -> Spent {
+        Spent { amount: self.cost + self.estimate, estimated: self.estimate != MicroUsd(0) }
+    }
+
+    /// Adds what an agent used next. Its own figure is about everything that it used before, too, so that it replaces what
+    /// was estimated until then.
+    pub fn record(&mut self, used: Self) {
+        if used.cost != MicroUsd(0) {
+            self.estimate = MicroUsd(0);
+        }
+        *self += used;
     }
 
     /// Whether nothing at all was used.
@@ -113,7 +143,9 @@ impl Add for Usage {
             output: self.output + other.output,
             cache_read: self.cache_read + other.cache_read,
             cache_write: self.cache_write + other.cache_write,
+            cache_write_1h: self.cache_write_1h + other.cache_write_1h,
             cost: self.cost + other.cost,
+            estimate: self.estimate + other.estimate,
         }
     }
 }
@@ -124,9 +156,49 @@ impl AddAssign for Usage {
     }
 }
 
+/// An amount of money that was spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// All of it.
+    pub amount: MicroUsd,
+    /// Whether a part of it is an estimate.
+    pub estimated: bool,
+}
+
+/// For people: an estimate begins with a tilde.
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.estimated { "~" } else { "" };
+        f.pad(&format!("{sign}{}", self.amount))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_agents_own_figure_replaces_the_estimate_and_later_estimates_add_to_it() {
+        let mut sum = Usage::default();
+        let mut shown = |used: Usage| {
+            sum.record(used);
+            (sum.input.0, sum.spent().to_string())
+        };
+        let estimate = |micro| Usage { input: Tokens(1), estimate: MicroUsd(micro), ..Usage::default() };
+        assert_eq!(shown(estimate(100_000)), (1, "~$0.10".to_owned()));
+        assert_eq!(shown(estimate(20_000)), (2, "~$0.12".to_owned()));
+        assert_eq!(shown(Usage { cost: MicroUsd(110_000), ..Usage::default() }), (2, "$0.11".to_owned()));
+        assert_eq!(shown(estimate(100_000)), (3, "~$0.21".to_owned()));
+        assert_eq!(shown(Usage { input: Tokens(4), ..Usage::default() }), (7, "~$0.21".to_owned()));
+    }
+
+    #[test]
+    fn usage_that_was_stored_without_estimates_is_read() {
+        let stored = r#"{"input":1,"output":2,"cache_read":3,"cache_write":4,"cost":5}"#;
+        let usage: Usage = serde_json::from_str(stored).expect("usage");
+        assert_eq!((usage.cost, usage.estimate, usage.cache_write_1h), (MicroUsd(5), MicroUsd(0), Tokens(0)));
+        assert_eq!(serde_json::to_string(&usage).expect("JSON"), stored);
+    }
 
     #[test]
     fn dollars_keep_six_places() {

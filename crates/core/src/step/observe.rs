@@ -22,7 +22,7 @@ impl Stepper<'_> {
                     self.state.auth_failures_in_row = 0;
                 }
                 self.with_attempt(|attempt| {
-                    attempt.usage += *used;
+                    attempt.usage.record(*used);
                     if let Some(used) = context_used {
                         attempt.context = Some((*used, *context_size));
                     }

@@ -219,6 +219,7 @@ fn any_usage() -> impl Strategy<Value = Usage> {
             cache_read,
             cache_write,
             cost: MicroUsd(cost),
+            ..Usage::default()
         },
     )
 }
