@@ -85,6 +85,10 @@ impl Abilities {
     }
 }
 
+/// An agent that reports tokens and no cost.
+pub(crate) const ESTIMATED_COST: &str =
+    "estimated by the prices of its model; where none is known, a limit in dollars does not stop it";
+
 /// An agent that does not say what it cost.
 pub(crate) const NO_COST: &str = "a limit in dollars does not stop it: limit `tokens`, `turns` or `wall`";
 
@@ -141,7 +145,7 @@ mod tests {
         // Resume, steering, permissions, questions, compaction, tokens, cost, MCP servers.
         assert_eq!(
             seen,
-            ["yyyyyyyy", "yyyyyyny", "npypnyny", "ypypypyy", "pppppppy", "ynnnnynn", "ynnnnnnn"]
+            ["yyyyyyyy", "yyyyyypy", "npypnypy", "ypypypyy", "pppppppy", "ynnnnypn", "ynnnnnnn"]
         );
     }
 

@@ -1,9 +1,6 @@
-//! What a person can set for the built-in agent alone: which model API it talks to, and what models cost.
-
-use std::collections::BTreeMap;
+//! What a person can set for the built-in agent alone: which model API it talks to.
 
 use serde::{Deserialize, Serialize};
-use towline_core::MicroUsd;
 
 /// Which model API the built-in agent talks to, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +19,6 @@ pub struct ApiSettings {
     pub max_output: Option<u64>,
     /// Whether it may fetch pages.
     pub fetch: Fetch,
-    /// What models cost, by the model's name.
-    pub prices: BTreeMap<String, Price>,
 }
 
 impl ApiSettings {
@@ -98,17 +93,4 @@ pub enum Fetch {
     Off,
     /// It may.
     On,
-}
-
-/// What a million tokens of a model cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Price {
-    /// Read anew.
-    pub input: MicroUsd,
-    /// Written.
-    pub output: MicroUsd,
-    /// Read from a cache; none if that costs as much as reading anew.
-    pub cache_read: Option<MicroUsd>,
-    /// Written to a cache; none if that costs as much as reading anew.
-    pub cache_write: Option<MicroUsd>,
 }

@@ -17,6 +17,7 @@ mod gemini;
 mod json;
 mod jsonrpc;
 mod permission;
+mod priced;
 mod protocol;
 mod script;
 #[cfg(test)]
@@ -30,8 +31,9 @@ mod unrecognised;
 mod version;
 
 pub use abilities::{Abilities, Ability};
-pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Price, Provider};
+pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
+pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,
     WindowSize, agent,

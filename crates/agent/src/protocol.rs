@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionPlan, ToolCall, Words,
+    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionPlan, ToolCall, Usage, Words,
 };
 
 use crate::abilities::Abilities;
@@ -170,9 +170,9 @@ pub trait Protocol: Send {
     /// [start](Self::start): what the operator said, and which answers were given, is nowhere else.
     fn recall(&mut self, _sent: &[u8]) {}
 
-    /// What a conversation that is gone on with had cost in all of its attempts before. Told before the
+    /// What a conversation that is resumed had used in all of its attempts before. Told before the
     /// [start](Self::start), for agents that report only the sum.
-    fn cost_before(&mut self, _cost: MicroUsd) {}
+    fn used_before(&mut self, _used: Usage) {}
 
     /// What to write as soon as the process runs.
     fn start(&mut self) -> Vec<Action>;

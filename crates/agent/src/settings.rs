@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use towline_core::{ClockLimits, SessionLimits};
+use towline_core::{ClockLimits, Price, SessionLimits};
 
 use crate::protocol::WindowSize;
 
@@ -112,6 +112,9 @@ pub struct AgentSettings {
     pub cli: CliSettings,
     /// What is only set for agents of the kind [`Kind::Builtin`].
     pub api: ApiSettings,
+    /// What models cost, by their names, where the table of prices is not to count.
+    #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
 }
 
 /// How a program that is no more than that is spoken with.

@@ -34,6 +34,7 @@ pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
         stop_grace: minute,
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        prices: BTreeMap::new(),
     }
 }
 

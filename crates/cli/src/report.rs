@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use towline_core::{About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, Question, Usage, Verdict};
+use towline_core::{
+    About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, Question, Spent, Usage, Verdict,
+};
 use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, UnreadableGoal};
 
@@ -154,6 +156,8 @@ struct UsageReport {
     cache_read: u64,
     cache_write: u64,
     cost_usd: f64,
+    /// Whether a part of the cost is an estimate: the agent has not reported it.
+    estimated: bool,
 }
 
 #[derive(Serialize)]
@@ -394,12 +398,14 @@ impl VerdictReport {
 
 impl From<Usage> for UsageReport {
     fn from(usage: Usage) -> Self {
+        let Spent { amount, estimated } = usage.spent();
         Self {
             input: usage.input.0,
             output: usage.output.0,
             cache_read: usage.cache_read.0,
             cache_write: usage.cache_write.0,
-            cost_usd: usage.cost.dollars(),
+            cost_usd: amount.dollars(),
+            estimated,
         }
     }
 }
@@ -415,7 +421,8 @@ fn budget(state: &GoalState, now: Timestamp) -> Map<String, Value> {
             .map_or(wall.as_secs(), |ends| u64::try_from(ends.duration_since(now).as_secs()).unwrap_or(0));
         (json!(wall.as_secs()), json!(left))
     });
-    let usd = limits.usd.map(|usd| (json!(usd.dollars()), json!(usd.saturating_sub(usage.cost).dollars())));
+    let spent = usage.spent().amount;
+    let usd = limits.usd.map(|usd| (json!(usd.dollars()), json!(usd.saturating_sub(spent).dollars())));
     let axes = [
         (Axis::Turns, count(limits.turns, state.turns())),
         (Axis::Attempts, count(limits.attempts, state.attempts_spent())),

@@ -97,6 +97,7 @@ fn usage_and_cost_equal_what_the_model_reported() {
         "cache_read": reported.cache_read,
         "cache_write": reported.cache_creation,
         "cost_usd": cost_reported_by_claude(&desk, &report),
+        "estimated": false,
     });
     assert_eq!(report["usage"], expected);
     assert!(report["usage"]["cost_usd"].as_f64() > Some(0.0), "{}", report["usage"]);

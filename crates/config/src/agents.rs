@@ -11,6 +11,7 @@ use crate::convert::Config;
 use crate::error::{ConfigError, Warning, did_you_mean};
 use crate::gemini_agents;
 use crate::layer::Place;
+use crate::prices;
 use crate::schema::KeyPath;
 use crate::settings::Settings;
 use crate::suggest::nearest;
@@ -38,6 +39,7 @@ pub(crate) struct Agents {
 /// Reads all agents. Problems are reported to `settings`.
 pub(crate) fn read(settings: &mut Settings) -> Agents {
     let mut agents = Agents::default();
+    let prices = prices::read(settings);
     for (name, place) in settings.names_below(&["agents"]) {
         let kind: Option<String> = settings.get(&["agents", &name, "kind"]);
         match kind.as_deref().map(str::parse::<Kind>) {
@@ -51,7 +53,8 @@ pub(crate) fn read(settings: &mut Settings) -> Agents {
                 agents.broken.insert(name);
             }
             Some(Ok(driven)) => {
-                if let Some(read) = read_agent(settings, &name, driven, place) {
+                if let Some(mut read) = read_agent(settings, &name, driven, place) {
+                    read.prices.clone_from(&prices);
                     agents.warnings.extend(command_agents::visible_prompt(settings, &name, &read));
                     agents.usable.insert(name, read);
                 } else {
@@ -156,6 +159,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         account: settings.get(&["agents", name, "account"]),
         cli,
         api,
+        prices: BTreeMap::new(),
     })
 }
 

@@ -1,8 +1,6 @@
-//! The keys that only agents of the kind `builtin` have, and `[prices]`, which says what their models cost.
+//! The keys that only agents of the kind `builtin` have.
 
-use std::collections::BTreeMap;
-
-use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Price, Provider};
+use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Provider};
 
 use crate::schema::KeyPath;
 use crate::settings::Settings;
@@ -35,7 +33,6 @@ pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<Ap
             Some(true) => Fetch::On,
             _ => Fetch::Off,
         },
-        prices: prices(settings),
     };
     check(settings, name, provider, &api);
     (settings.problems.len() == problems).then_some(api)
@@ -86,25 +83,4 @@ fn is_web_address(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     !host.is_empty() && !host.contains('@') && !url.contains(char::is_whitespace)
-}
-
-/// What models cost. A price that is not complete has been reported.
-fn prices(settings: &mut Settings) -> BTreeMap<String, Price> {
-    let mut prices = BTreeMap::new();
-    for (model, place) in settings.names_below(&["prices"]) {
-        let dollars = |kind| settings.get(&["prices", &model, kind]);
-        match (dollars("input"), dollars("output")) {
-            (Some(input), Some(output)) => {
-                let (cache_read, cache_write) = (dollars("cache_read"), dollars("cache_write"));
-                prices.insert(model, Price { input, output, cache_read, cache_write });
-            }
-            _ => {
-                let path = KeyPath::of(&["prices", &model]);
-                let fix =
-                    "say what a million tokens cost, such as `input = 1.25` and `output = 10`".to_owned();
-                settings.report(format!("`{path}` lacks `input` or `output`"), place, fix);
-            }
-        }
-    }
-    prices
 }

@@ -18,6 +18,7 @@ mod gemini_agents;
 mod goal_agents;
 mod goal_file;
 mod layer;
+mod prices;
 mod schema;
 mod settings;
 mod suggest;

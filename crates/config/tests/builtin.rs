@@ -3,8 +3,8 @@
 mod support;
 
 use support::{FILE, error, loaded};
-use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Price, Provider};
-use towline_core::MicroUsd;
+use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Provider};
+use towline_core::{MicroUsd, Price};
 
 fn agent(lines: &str) -> String {
     format!("[agents.mine]\nkind = \"builtin\"\n{lines}")
@@ -41,7 +41,7 @@ fn every_key_reaches_the_agent_and_prices_are_by_model() {
         input: MicroUsd(1_250_000),
         output: MicroUsd(10_000_000),
         cache_read: Some(MicroUsd(125_000)),
-        cache_write: None,
+        ..Price::default()
     };
     let wanted = ApiSettings {
         provider: Provider::Openai,
@@ -51,9 +51,12 @@ fn every_key_reaches_the_agent_and_prices_are_by_model() {
         context_window: Some(1_000),
         max_output: Some(100),
         fetch: Fetch::On,
-        prices: [("m.1".to_owned(), price)].into(),
     };
     assert_eq!(loaded.config.agents["mine"].api, wanted);
+    // Every agent's cost may be estimated by them.
+    for agent in ["mine", "claude"] {
+        assert_eq!(loaded.config.agents[agent].prices, [("m.1".to_owned(), price)].into(), "{agent}");
+    }
     assert_eq!(loaded.config.agents["mine"].api.key_variable(), "KEY");
     assert_eq!(loaded.warnings, []);
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use support::{at, flags, repository, repository_name, user};
 use towline_agent::{
-    AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Price, Provider,
+    AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Provider,
 };
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{
-    AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, SessionLimits, Tokens, WorkspaceMode,
+    AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, Price, SessionLimits, Tokens, WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -47,7 +47,19 @@ fn sample_agent() -> AgentSettings {
         account: Some("anthropic-main".to_owned()),
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        prices: BTreeMap::new(),
     }
+}
+
+fn sample_prices() -> BTreeMap<String, Price> {
+    let price = Price {
+        input: MicroUsd(100_000),
+        output: MicroUsd(400_000),
+        cache_read: Some(MicroUsd(10_000)),
+        cache_write: Some(MicroUsd(200_000)),
+        cache_write_1h: None,
+    };
+    BTreeMap::from([("qwen3".to_owned(), price)])
 }
 
 /// An agent with nothing but the defaults.
@@ -70,12 +82,6 @@ fn plain_agent(kind: Kind, command: &[&str]) -> AgentSettings {
 }
 
 fn local_agent() -> AgentSettings {
-    let price = Price {
-        input: MicroUsd(100_000),
-        output: MicroUsd(400_000),
-        cache_read: Some(MicroUsd(10_000)),
-        cache_write: Some(MicroUsd(200_000)),
-    };
     AgentSettings {
         model: Some("qwen3".to_owned()),
         api: ApiSettings {
@@ -86,7 +92,6 @@ fn local_agent() -> AgentSettings {
             context_window: Some(32_768),
             max_output: Some(4_096),
             fetch: Fetch::On,
-            prices: BTreeMap::from([("qwen3".to_owned(), price)]),
         },
         ..plain_agent(Kind::Builtin, &[])
     }
@@ -126,6 +131,7 @@ fn sample_config() -> Config {
         agents: default_agents()
             .into_iter()
             .chain([("claude".to_owned(), sample_agent()), ("local".to_owned(), local_agent())])
+            .map(|(name, agent)| (name, AgentSettings { prices: sample_prices(), ..agent }))
             .collect(),
     }
 }
@@ -225,6 +231,7 @@ fn every_key_changes_what_it_is_for() {
         account: None,
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        prices: BTreeMap::new(),
     };
     let expected = Config {
         agents_in_order: vec![AgentName::new("one"), AgentName::new("claude")],

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use towline_agent::{Action, Steer};
+use towline_agent::{Action, AgentSettings, Kind, Pricing, Steer, UnknownPrice};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
-    MicroUsd, Outcome, RawRef, Source, Work, WorkspaceBinding,
+    Outcome, PriceList, RawRef, Source, Usage, Work, WorkspaceBinding,
 };
 use towline_process::{Notice, OutputTimes, ProcessError, Stream};
 
@@ -58,8 +58,10 @@ pub(crate) struct Job {
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
     pub(crate) answered: BTreeMap<String, Timestamp>,
-    /// What the session that is gone on with has cost before.
-    pub(crate) cost_before: MicroUsd,
+    /// What the resumed session has used before.
+    pub(crate) used_before: Usage,
+    /// What happens when the price of the model is unknown.
+    pub(crate) unknown_price: UnknownPrice,
     pub(crate) launch: Launch,
 }
 
@@ -76,6 +78,12 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
             line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
         }
     };
+}
+
+/// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
+fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
+    let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
+    Pricing { list: PriceList::with(&settings.prices), unknown }
 }
 
 /// A conversation with an agent, from its first byte to its exit.
@@ -162,7 +170,8 @@ impl<'a> Conversation<'a> {
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
         let dir = shared.home.attempt(goal, job.launch.attempt);
         let settings = with_tools(settings, &shared.tools);
-        let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.cost_before);
+        let pricing = pricing(&settings, job.unknown_price);
+        let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.used_before, pricing);
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),

@@ -8,8 +8,8 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use towline_agent::{AgentSettings, LaunchContext, Protocol, agent};
-use towline_core::{Launch, MicroUsd};
+use towline_agent::{AgentSettings, LaunchContext, Pricing, Protocol, agent, priced};
+use towline_core::{Launch, MicroUsd, Usage};
 
 use crate::sent::Sent;
 
@@ -29,8 +29,14 @@ pub(crate) struct Opening {
     pub(crate) launch: Launch,
     /// Where the agent works.
     pub(crate) directory: String,
-    /// What the session that is gone on with has cost before.
+    /// What the resumed session has cost before.
     pub(crate) cost_before: MicroUsd,
+    /// What it has used before; none of a conversation that an earlier version began.
+    #[serde(default)]
+    pub(crate) used_before: Option<Usage>,
+    /// How its cost is estimated; none of a conversation that an earlier version began.
+    #[serde(default)]
+    pub(crate) pricing: Option<Pricing>,
     /// Where the prompt is for agents that read it from a file.
     pub(crate) prompt_file: String,
 }
@@ -42,10 +48,19 @@ impl Opening {
         settings: AgentSettings,
         launch: Launch,
         directory: String,
-        cost_before: MicroUsd,
+        used_before: Usage,
+        pricing: Pricing,
     ) -> Self {
         let prompt_file = dir.join(PROMPT_FILE).display().to_string();
-        Self { settings, launch, directory, cost_before, prompt_file }
+        Self {
+            settings,
+            launch,
+            directory,
+            cost_before: used_before.cost,
+            used_before: Some(used_before),
+            pricing: Some(pricing),
+            prompt_file,
+        }
     }
 
     /// Keeps it in the attempt's directory, together with the prompt where the agent reads it from a file.
@@ -85,7 +100,12 @@ impl Opening {
     /// The conversation from its beginning, when this much was said to the agent before.
     pub(crate) fn protocol(&self, context: &LaunchContext<'_>, sent: &Sent) -> Box<dyn Protocol> {
         let mut protocol = agent(self.settings.kind).protocol(&self.settings, context);
-        protocol.cost_before(self.cost_before);
+        if let Some(pricing) = &self.pricing {
+            let model = self.launch.model.as_deref().or(self.settings.model.as_deref());
+            protocol = priced(protocol, pricing.clone(), model);
+        }
+        let cost_alone = Usage { cost: self.cost_before, ..Usage::default() };
+        protocol.used_before(self.used_before.unwrap_or(cost_alone));
         sent.lines().for_each(|line| protocol.recall(line));
         protocol
     }

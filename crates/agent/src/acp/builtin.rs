@@ -4,12 +4,12 @@
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, SessionPlan, Tokens};
+use towline_core::{AgentEvent, Price, PriceList, SessionPlan, Tokens};
 
 use super::classify::Meaning;
 use super::protocol::{AcpProtocol, Reading, Unknown};
 use super::wire::{Text, read};
-use crate::api_settings::{Fetch, Price};
+use crate::api_settings::Fetch;
 use crate::json::lenient_objects;
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, LaunchContext};
@@ -24,7 +24,7 @@ pub(super) const BYPASSES: &str = "bypass";
 pub(super) fn arguments(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let api = &settings.api;
     let model = context.model.or(settings.model.as_deref());
-    let price = model.and_then(|model| api.prices.get(model)).map(price);
+    let price = model.and_then(|model| settings.prices.get(model)).map(price);
     let mut arguments = vec!["acp".to_owned()];
     let mut add = |flag: &str, value: Option<String>| {
         arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
@@ -64,7 +64,7 @@ pub(super) fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) ->
     let model = context.model.or(settings.model.as_deref()).unwrap_or_default();
     // Once in a conversation is enough.
     let is_known =
-        settings.api.prices.contains_key(model) || matches!(context.session, SessionPlan::Resume(_));
+        PriceList::with(&settings.prices).knows(model) || matches!(context.session, SessionPlan::Resume(_));
     let words = || {
         format!(
             "no price is known for the model `{model}`: it is metered in tokens, and a limit in dollars does not \

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use towline_core::PriceList;
+
 use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::Resuming;
@@ -85,7 +87,7 @@ impl Preset {
                 permissions: abilities::permissions(settings),
                 compaction: Ability::No("there is never an earlier conversation to summarise"),
                 tokens: Ability::Yes("of each model, with the end of the turn"),
-                cost: Ability::No(abilities::NO_COST),
+                cost: Ability::Partly(abilities::ESTIMATED_COST),
                 ..any
             },
             Self::Opencode => Abilities {
@@ -175,8 +177,10 @@ impl Preset {
 
 fn priced(settings: &AgentSettings) -> Ability {
     let model = settings.model.as_deref().unwrap_or_default();
-    if settings.api.prices.contains_key(model) {
+    if settings.prices.contains_key(model) {
         Ability::Yes("by the prices of the configuration")
+    } else if PriceList::with(&settings.prices).knows(model) {
+        Ability::Partly("estimated by the table of prices")
     } else {
         Ability::No("no price is set for its model: limit `tokens`, or set `[prices]`")
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan, Words};
+use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan, Usage, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
@@ -260,8 +260,8 @@ impl Protocol for AcpProtocol {
         Self::recall(self, sent);
     }
 
-    fn cost_before(&mut self, cost: MicroUsd) {
-        self.cost_before = Some(cost);
+    fn used_before(&mut self, used: Usage) {
+        self.cost_before = Some(used.cost);
     }
 
     fn start(&mut self) -> Vec<Action> {

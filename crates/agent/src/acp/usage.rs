@@ -127,6 +127,6 @@ fn turn_usage(usage: TurnUsage) -> Usage {
         output: Tokens(output_tokens.saturating_add(thought)),
         cache_read: Tokens(cached_read_tokens),
         cache_write: Tokens(cached_write_tokens),
-        cost: MicroUsd(0),
+        ..Usage::default()
     }
 }

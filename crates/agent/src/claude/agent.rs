@@ -68,7 +68,7 @@ impl Agent for Claude {
             questions: Ability::Yes("by `AskUserQuestion`, which waits for your answer"),
             compaction: Ability::Yes("by `/compact`, before the prompt"),
             tokens: Ability::Yes("of each model, subagents among them"),
-            cost: Ability::Yes("in dollars, as it counts them itself"),
+            cost: Ability::Yes("in dollars, as it counts them itself; estimated until the turn ends"),
             mcp: Ability::Yes("by `--mcp-config`"),
         }
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::json;
-use towline_core::{AgentEvent, End, Outcome, SessionId, SessionPlan};
+use towline_core::{AgentEvent, End, Outcome, SessionId, SessionPlan, Usage};
 
 use super::classify::{Evidence, classify};
 use super::compaction::Compaction;
@@ -200,6 +200,10 @@ impl ClaudeProtocol {
 }
 
 impl Protocol for ClaudeProtocol {
+    fn used_before(&mut self, used: Usage) {
+        self.usage.used_before(used);
+    }
+
     fn recall(&mut self, sent: &[u8]) {
         self.recall_answer(sent);
     }

@@ -6,15 +6,20 @@ use towline_core::{AgentEvent, MicroUsd, TurnEnd, TurnStop};
 
 use super::classify::TurnResult;
 use super::protocol::{ClaudeProtocol, Reading, notice};
+use super::usage::Totals;
 use super::wire::{self, Denial, ModelUsage, ResultLine};
 use crate::protocol::Action;
 
 impl ClaudeProtocol {
     pub(super) fn on_result(&mut self, line: ResultLine<'_>) -> Reading {
         let cost = line.total_cost_usd.or(line.cost_usd).and_then(MicroUsd::from_dollars);
-        let models = part::<ModelUsage>(line.model_usage);
+        let totals = Totals {
+            models: &part::<ModelUsage>(line.model_usage),
+            cost,
+            since_last: line.model_usage_since_last_result.map(|since| part::<ModelUsage>(Some(since))),
+        };
         let mut actions: Vec<Action> = Vec::new();
-        actions.extend(self.usage.square(&models, cost, self.model.as_deref()).map(Action::emit));
+        actions.extend(self.usage.square(&totals, self.model.as_deref()).map(Action::emit));
         for denial in part::<Vec<Denial<'_>>>(line.permission_denials) {
             actions.extend(self.on_denial(denial.tool_name.as_str(), denial.tool_use_id.as_str()));
         }

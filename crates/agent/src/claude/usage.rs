@@ -4,6 +4,10 @@
 //! count is only in the stream; subagents show no stream at all. So every message is remembered with what was
 //! counted of it, only growth is reported, and what is still missing at a result is reported then. The sum of all
 //! events is what the CLI reports, and a killed turn is paid for as far as it went.
+//!
+//! The totals of a result are those of the process in older versions, and those of the session in newer ones, with all that
+//! earlier processes used. The newest report beside them what was used since the last result; of the others, the numbers
+//! show what they are about.
 
 use std::collections::HashMap;
 
@@ -19,6 +23,12 @@ pub(super) struct UsageLedger {
     current: HashMap<String, (String, Option<String>)>,
     /// The sum of all events so far.
     counted: Usage,
+    /// What the session had used before this process.
+    before: Usage,
+    /// What this process has used by the results so far.
+    reported: Usage,
+    /// What the totals have in them beside what this process used, once a result has shown it.
+    base: Option<Usage>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
 }
@@ -74,17 +84,20 @@ impl UsageLedger {
         self.context_used = context_used;
     }
 
-    /// Squares the count with the totals of the process, both cumulative. `main_model` is the one that the
-    /// session runs on: its window is the size of the context.
-    pub(super) fn square(
-        &mut self,
-        models: &wire::ModelUsage,
-        cost: Option<MicroUsd>,
-        main_model: Option<&str>,
-    ) -> Option<AgentEvent> {
-        let reported = models.values().fold(Usage::default(), |sum, model| sum + total(model));
-        let reported = Usage { cost: cost.unwrap_or_default(), ..reported };
-        let missing = less(reported, self.counted);
+    /// The session is resumed, and had used this.
+    pub(super) fn used_before(&mut self, used: Usage) {
+        self.before = used;
+    }
+
+    /// Squares the count with what a result reports. `main_model` is the one that the session runs on: its window is the
+    /// size of the context.
+    pub(super) fn square(&mut self, totals: &Totals<'_>, main_model: Option<&str>) -> Option<AgentEvent> {
+        self.reported = match &totals.since_last {
+            Some(since) => self.reported + sum(since),
+            None => self.without_past(Usage { cost: totals.cost.unwrap_or_default(), ..sum(totals.models) }),
+        };
+        let models = totals.models;
+        let missing = less(self.reported, self.counted);
         self.counted += missing;
         let size = window(models, main_model);
         let news = size.is_some() && size != self.context_size;
@@ -99,28 +112,61 @@ impl UsageLedger {
             context_size: self.context_size,
         })
     }
+
+    /// Totals without what earlier processes used. The first ones that hold all of that beside what was seen of this
+    /// process are about the session.
+    fn without_past(&mut self, totals: Usage) -> Usage {
+        let has_past = self.before.tokens() != Tokens(0);
+        let is_of_session =
+            has_past && holds(totals, self.before + Usage { cost: MicroUsd(0), ..self.counted });
+        let base = *self.base.get_or_insert(if is_of_session { self.before } else { Usage::default() });
+        less(totals, base)
+    }
+}
+
+/// What a result reports.
+pub(super) struct Totals<'a> {
+    /// By model, of the process or of the session.
+    pub(super) models: &'a wire::ModelUsage,
+    /// Of the same.
+    pub(super) cost: Option<MicroUsd>,
+    /// What this process used since its last result.
+    pub(super) since_last: Option<wire::ModelUsage>,
+}
+
+fn sum(models: &wire::ModelUsage) -> Usage {
+    models.values().fold(Usage::default(), |sum, model| sum + total(model))
+}
+
+/// Whether a part fits into a whole.
+fn holds(whole: Usage, part: Usage) -> bool {
+    let tokens = |usage: Usage| [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    tokens(whole).iter().zip(tokens(part)).all(|(whole, part)| *whole >= part) && whole.cost >= part.cost
 }
 
 fn total(model: &wire::ModelUsed) -> Usage {
     let tokens = |count: Option<u64>| Tokens(count.unwrap_or_default());
     Usage {
+        cost: model.cost_usd.and_then(MicroUsd::from_dollars).unwrap_or_default(),
         input: tokens(model.input_tokens),
         output: tokens(model.output_tokens),
         cache_read: tokens(model.cache_read_input_tokens),
         cache_write: tokens(model.cache_creation_input_tokens),
-        cost: MicroUsd::default(),
+        ..Usage::default()
     }
 }
 
 /// The counts of one message only grow; a field that is missing says nothing.
 fn largest(known: Usage, used: wire::Usage) -> Usage {
     let grown = |known: Tokens, now: Option<u64>| known.max(Tokens(now.unwrap_or_default()));
+    let for_an_hour = used.cache_creation.and_then(|creation| creation.ephemeral_1h_input_tokens);
     Usage {
         input: grown(known.input, used.input_tokens),
         output: grown(known.output, used.output_tokens),
         cache_read: grown(known.cache_read, used.cache_read_input_tokens),
         cache_write: grown(known.cache_write, used.cache_creation_input_tokens),
-        cost: known.cost,
+        cache_write_1h: grown(known.cache_write_1h, for_an_hour),
+        ..known
     }
 }
 
@@ -131,7 +177,9 @@ fn less(whole: Usage, part: Usage) -> Usage {
         output: less(whole.output, part.output),
         cache_read: less(whole.cache_read, part.cache_read),
         cache_write: less(whole.cache_write, part.cache_write),
+        cache_write_1h: less(whole.cache_write_1h, part.cache_write_1h),
         cost: whole.cost.saturating_sub(part.cost),
+        ..Usage::default()
     }
 }
 
@@ -209,8 +257,59 @@ mod tests {
             context_used: Some(Tokens(101)),
             context_size: Some(Tokens(1_000_000)),
         };
-        assert_eq!(ledger.square(&totals, Some(MicroUsd(7)), Some("big")), Some(wanted));
-        assert_eq!(ledger.square(&totals, Some(MicroUsd(7)), Some("big")), None);
-        assert_eq!(ledger.square(&totals, Some(MicroUsd(3)), Some("big")), None);
+        let totals = |cost| Totals { models: &totals, cost: Some(MicroUsd(cost)), since_last: None };
+        assert_eq!(ledger.square(&totals(7), Some("big")), Some(wanted));
+        assert_eq!(ledger.square(&totals(7), Some("big")), None);
+        assert_eq!(ledger.square(&totals(3), Some("big")), None);
+    }
+
+    /// Five processes of one session, each with one message, and what is counted of them.
+    fn five_attempts(totals: impl Fn(u64) -> (Value, Option<Value>)) -> Usage {
+        let mut all = Usage::default();
+        for attempt in 1..=5 {
+            let mut ledger = UsageLedger::default();
+            ledger.used_before(all);
+            let (of_all, since_last) = totals(attempt);
+            let of_all = models(of_all);
+            let started = message(&format!("m{attempt}"), 211, 1);
+            let started = ledger.saw(None, &serde_json::from_str(&started).expect("a message"));
+            let totals = Totals {
+                cost: MicroUsd::from_dollars(of_all["m"].cost_usd.expect("a cost")),
+                models: &of_all,
+                since_last: since_last.map(models),
+            };
+            for event in [started, ledger.square(&totals, Some("m"))].into_iter().flatten() {
+                let AgentEvent::Usage { used, .. } = event else { panic!("{event:?}") };
+                all += used;
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn totals_are_counted_once_whether_they_are_of_the_process_or_of_the_session() {
+        let used = |messages: u64| json!({"m": {"inputTokens": 211 * messages, "outputTokens": 20 * messages, "costUSD": 0.00196 * messages as f64}});
+        let wanted =
+            Usage { input: Tokens(1_055), output: Tokens(100), cost: MicroUsd(9_800), ..Usage::default() };
+        assert_eq!(five_attempts(|_| (used(1), None)), wanted, "of the process");
+        assert_eq!(five_attempts(|attempt| (used(attempt), None)), wanted, "of the session");
+        assert_eq!(
+            five_attempts(|attempt| (used(attempt), Some(used(1)))),
+            wanted,
+            "with the growth beside them"
+        );
+    }
+
+    #[test]
+    fn later_results_of_a_process_have_the_same_past_as_its_first() {
+        let mut ledger = UsageLedger::default();
+        ledger.used_before(Usage { input: Tokens(10), ..Usage::default() });
+        let mut counted = |id: &str, total: u64| {
+            let seen = saw(&mut ledger, None, &message(id, 5, 0)).map_or(0, |(input, ..)| input);
+            let totals = models(json!({"m": {"inputTokens": total}}));
+            let totals = Totals { models: &totals, cost: None, since_last: None };
+            seen + shown(ledger.square(&totals, None)).map_or(0, |(input, ..)| input)
+        };
+        assert_eq!([counted("a", 15), counted("b", 20), counted("c", 27)], [5, 5, 7]);
     }
 }

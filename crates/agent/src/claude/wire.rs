@@ -85,6 +85,13 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
     pub(super) cache_creation_input_tokens: Option<u64>,
     pub(super) cache_read_input_tokens: Option<u64>,
+    pub(super) cache_creation: Option<CacheCreation>,
+}
+
+/// For how long a cache keeps what was written to it.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+pub(super) struct CacheCreation {
+    pub(super) ephemeral_1h_input_tokens: Option<u64>,
 }
 
 /// A piece of a message's content, with the fields of all kinds of it that we read.
@@ -306,6 +313,9 @@ pub(super) struct ResultLine<'a> {
     pub(super) cost_usd: Option<f64>,
     #[serde(rename = "modelUsage", borrow)]
     pub(super) model_usage: Option<&'a RawValue>,
+    /// Only in newer versions.
+    #[serde(borrow)]
+    pub(super) model_usage_since_last_result: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) structured_output: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -314,7 +324,7 @@ pub(super) struct ResultLine<'a> {
     pub(super) errors: Option<&'a RawValue>,
 }
 
-/// `modelUsage`: cumulative over the process, by model.
+/// `modelUsage`: by model, cumulative over the process, or over the session in newer versions.
 pub(super) type ModelUsage = BTreeMap<String, ModelUsed>;
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -325,6 +335,8 @@ pub(super) struct ModelUsed {
     pub(super) cache_read_input_tokens: Option<u64>,
     pub(super) cache_creation_input_tokens: Option<u64>,
     pub(super) context_window: Option<u64>,
+    #[serde(rename = "costUSD")]
+    pub(super) cost_usd: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]

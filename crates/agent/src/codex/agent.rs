@@ -73,7 +73,7 @@ impl Agent for Codex {
             questions: Ability::Yes("by its request for input, which waits for your answer"),
             compaction: Ability::Yes("by `thread/compact/start`, before the prompt"),
             tokens: Ability::Yes("subagents among them"),
-            cost: Ability::No(abilities::NO_COST),
+            cost: Ability::Partly(abilities::ESTIMATED_COST),
             mcp: Ability::Yes("with the settings of the conversation"),
         }
     }

@@ -76,7 +76,7 @@ impl Agent for Gemini {
         Abilities {
             permissions: Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
             tokens: Ability::Yes("of each model, with the end of the turn"),
-            cost: Ability::No(abilities::NO_COST),
+            cost: Ability::Partly(abilities::ESTIMATED_COST),
             mcp: Ability::No(
                 "none are handed to it, Towline's own tools neither; with `kind = \"acp\"` they are",
             ),

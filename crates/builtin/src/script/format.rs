@@ -175,6 +175,7 @@ impl From<UsageTable> for Usage {
             cache_read: Tokens(table.cache_read),
             cache_write: Tokens(table.cache_write),
             cost: table.cost_usd.0,
+            ..Usage::default()
         }
     }
 }
@@ -237,6 +238,7 @@ mod tests {
             cache_read: Tokens(3),
             cache_write: Tokens(4),
             cost: MicroUsd(4_000),
+            ..Usage::default()
         };
         let steps = vec![
             Step::Say("a".into()),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::MicroUsd;
+use towline_core::{MicroUsd, Spent};
 use towline_engine::is_driven;
 use towline_store::{GoalSummary, Listed, Listing, list_all};
 
@@ -76,9 +76,9 @@ fn cells(goal: &GoalSummary) -> Vec<String> {
         },
         goal.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
         goal.attempts.to_string(),
-        match goal.usage.cost {
-            MicroUsd(0) => NOTHING.to_owned(),
-            cost => cost.to_string(),
+        match goal.usage.spent() {
+            Spent { amount: MicroUsd(0), .. } => NOTHING.to_owned(),
+            spent => spent.to_string(),
         },
         output::brief(&goal.title),
     ]

@@ -115,7 +115,7 @@ impl Board {
                 attempt.into_iter().for_each(|attempt| attempt.turns += 1);
             }
             AgentEvent::Usage { used, .. } => {
-                attempt.into_iter().for_each(|attempt| attempt.usage += *used);
+                attempt.into_iter().for_each(|attempt| attempt.usage.record(*used));
             }
             AgentEvent::Progress { text, percent } => {
                 let percent = percent.map(|percent| format!("{percent}% ")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, agent};
-use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Usage, show_duration};
+use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Spent, Usage, show_duration};
 use towline_store::GoalRecord;
 
 use super::board::short;
@@ -94,12 +94,13 @@ fn asked(record: &GoalRecord) -> String {
     brief(&question.unwrap_or_default())
 }
 
-/// What was used. Agents that tell their cost do so at the end of a turn; one that was ended before has told none.
+/// What was used. Agents that report their cost do so at the end of a turn; until then it is estimated, where the price of the
+/// model is known.
 pub(crate) fn spent(usage: &Usage) -> String {
     let tokens = short(usage.tokens().0);
-    match usage.cost {
-        MicroUsd(0) => format!("{tokens} tokens · cost not reported"),
-        cost => format!("{tokens} tokens · {cost}"),
+    match usage.spent() {
+        Spent { amount: MicroUsd(0), .. } => format!("{tokens} tokens · cost not reported"),
+        spent => format!("{tokens} tokens · {spent}"),
     }
 }
 

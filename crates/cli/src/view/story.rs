@@ -215,7 +215,7 @@ impl Story {
             AgentEvent::Message { role: Role::Assistant, text } => self.said(text, "  ", envelope.goal),
             AgentEvent::Tool(tool) => self.tools.follow(tool, envelope.at, paint),
             AgentEvent::Usage { used, .. } => {
-                self.used += *used;
+                self.used.record(*used);
                 Vec::new()
             }
             AgentEvent::RateLimit(limit) => {

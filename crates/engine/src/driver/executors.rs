@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
-use towline_core::{Closed, Effect, Launch, MicroUsd, SessionPlan, Telling, Usage};
+use towline_agent::UnknownPrice;
+use towline_core::{Closed, Effect, Launch, SessionPlan, Telling, Usage};
 
 use super::{Driver, mask_of};
 use crate::executors::{ExecutorControl, Job};
@@ -75,16 +76,26 @@ impl Driver {
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
             trail: self.trail(),
             answered: answered.collect(),
-            cost_before: self.cost_of_session(&launch),
+            used_before: self.usage_of_session(&launch),
+            unknown_price: self.unknown_price(),
             launch,
         }
     }
 
-    /// The cost of the resumed session in earlier attempts.
-    fn cost_of_session(&self, launch: &Launch) -> MicroUsd {
-        let SessionPlan::Resume(session) = &launch.session else { return MicroUsd::default() };
+    /// A model without a price is worth a notice when a limit depends on it.
+    fn unknown_price(&self) -> UnknownPrice {
+        if self.state.budget.usd.is_some() { UnknownPrice::Report } else { UnknownPrice::Ignore }
+    }
+
+    /// What the resumed session used in earlier attempts, as the agent may report it again. It does not know of a turn that
+    /// was killed.
+    fn usage_of_session(&self, launch: &Launch) -> Usage {
+        let SessionPlan::Resume(session) = &launch.session else { return Usage::default() };
         let earlier = self.state.attempts.iter().filter(|attempt| attempt.n != launch.attempt);
         let of_session = earlier.filter(|attempt| attempt.session.as_ref() == Some(session));
-        of_session.fold(Usage::default(), |sum, attempt| sum + attempt.usage).cost
+        of_session.fold(Usage::default(), |sum, attempt| match attempt.usage {
+            used if used.spent().estimated => sum + Usage { cost: used.cost, ..Usage::default() },
+            used => sum + used,
+        })
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use towline_core::{AgentEvent, End, MicroUsd, Role, SessionPlan, Tokens, Usage};
+use towline_core::{AgentEvent, End, MicroUsd, Price, Role, SessionPlan, Tokens, Usage};
 
 use super::support::{HELLO, PROMPT, end, events, feed, fresh, give, update, written};
-use crate::api_settings::{ApiSettings, Fetch, OpenaiApi, Price, Provider};
+use crate::api_settings::{Fetch, OpenaiApi, Provider};
 use crate::protocol::{Protocol, agent};
 use crate::settings::{AgentSettings, Kind, Permission};
 use crate::sign_in::{SignIn, SignInClue};
@@ -24,10 +24,9 @@ fn priced(settings: AgentSettings) -> AgentSettings {
         input: MicroUsd(1_250_000),
         output: MicroUsd(10_000_000),
         cache_read: Some(MicroUsd(125_000)),
-        cache_write: None,
+        ..Price::default()
     };
-    let api = ApiSettings { prices: [("m".to_owned(), price)].into(), ..settings.api.clone() };
-    AgentSettings { api, ..settings }
+    AgentSettings { prices: [("m".to_owned(), price)].into(), ..settings }
 }
 
 fn argv(settings: &AgentSettings) -> Vec<String> {
@@ -163,6 +162,7 @@ fn tokens_and_cost_of_each_answer_are_counted_once() {
             cache_read: Tokens(3),
             cache_write: Tokens(4),
             cost: MicroUsd(cost),
+            ..Usage::default()
         },
         context_used: Some(Tokens(130)),
         context_size: Some(Tokens(1_000)),

@@ -344,7 +344,7 @@ fn what_a_session_cost_before_is_not_counted_again() {
     for (known, wanted) in [(Some(MicroUsd(4_000)), 6_000), (None, 0)] {
         let mut protocol = protocol(&settings("agent"), &resume("s"));
         if let Some(cost) = known {
-            protocol.cost_before(cost);
+            protocol.used_before(Usage { cost, ..Usage::default() });
         }
         protocol.start();
         feed(&mut *protocol, HELLO);

@@ -121,7 +121,11 @@ impl Recording {
     /// The session that was asked for when it was recorded.
     fn session(&self) -> SessionPlan {
         match self.name.as_str() {
-            "resume" | "compact" | "resume_elsewhere" => resume("22222222-2222-4222-8222-222222222222"),
+            "resume"
+            | "compact"
+            | "resume_elsewhere"
+            | "resume_growth_reported"
+            | "resume_session_totals" => resume("22222222-2222-4222-8222-222222222222"),
             "resume_bogus" => resume("33333333-3333-4333-8333-333333333333"),
             "compact_two_way" => resume("aa48ace1-94f1-42c5-83ed-af03547c9dbf"),
             "compact_not_enough_two_way" => resume("f88647ce-2e67-4687-8076-c17ee4f1264d"),
@@ -156,7 +160,11 @@ impl Recording {
     }
 
     pub(super) fn play(&self) -> (Vec<Action>, End) {
-        let mut protocol = self.protocol();
+        self.play_as(self.protocol())
+    }
+
+    /// What this conversation makes of it.
+    pub(super) fn play_as(&self, mut protocol: Box<dyn Protocol>) -> (Vec<Action>, End) {
         let mut actions = protocol.start();
         for moment in self.moments() {
             actions.extend(match moment {

@@ -78,8 +78,9 @@ impl Board {
         if !has_bar(Axis::Tokens) && usage.tokens() != Tokens(0) {
             facts.push(format!("{} tokens", short(usage.tokens().0)));
         }
-        if !has_bar(Axis::Usd) && usage.cost != MicroUsd(0) {
-            facts.push(usage.cost.to_string());
+        let spent = usage.spent();
+        if !has_bar(Axis::Usd) && spent.amount != MicroUsd(0) {
+            facts.push(spent.to_string());
         }
         if facts.is_empty() {
             return Line::default();
@@ -99,7 +100,10 @@ impl Board {
         };
         let state = &self.state;
         let gauges = [
-            count(Axis::Usd, limits.usd.map(|usd| usd.0), usage.cost.0, |micro| MicroUsd(micro).to_string()),
+            limits.usd.map(|limit| {
+                let spent = usage.spent();
+                Gauge::of(Axis::Usd, spent.amount.0, limit.0, format!("{spent} of {limit}"))
+            }),
             count(Axis::Turns, limits.turns, state.turns(), plain),
             count(Axis::Attempts, limits.attempts, state.attempts_spent(), plain),
             self.wall(now),

@@ -5,6 +5,7 @@ mod agent_news;
 mod budgets;
 mod each;
 mod endings;
+mod estimates;
 mod fencing;
 mod handover;
 mod life;

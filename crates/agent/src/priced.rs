@@ -1,0 +1,220 @@
+//! Estimates what an agent's tokens cost while they are used: most agents report their cost at the end of a turn, some never.
+//!
+//! Neighbours: the protocols report tokens, each once; the core replaces an estimate by the agent's own figure
+//! ([`Usage::record`](towline_core::Usage::record)).
+
+use serde::{Deserialize, Serialize};
+use towline_core::{AgentEvent, End, MicroUsd, PriceList, Tokens, Usage};
+
+use crate::protocol::{Action, Frame, ProcessEnd, Protocol, Steer};
+
+/// What is estimated by, and whether a model without a price is worth a notice.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pricing {
+    /// The prices.
+    pub list: PriceList,
+    /// What happens when the price of the model is unknown.
+    pub unknown: UnknownPrice,
+}
+
+/// What happens when the price of a model is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownPrice {
+    /// Nothing: no limit depends on it.
+    #[default]
+    Ignore,
+    /// A notice, once in a session.
+    Report,
+}
+
+/// The same conversation, with estimates. `model` is the one that was asked for, until the agent names its own.
+pub fn priced(inner: Box<dyn Protocol>, pricing: Pricing, model: Option<&str>) -> Box<dyn Protocol> {
+    let is_reported = pricing.unknown == UnknownPrice::Ignore;
+    Box::new(Priced { inner, list: pricing.list, model: model.map(str::to_owned), is_reported })
+}
+
+struct Priced {
+    inner: Box<dyn Protocol>,
+    list: PriceList,
+    model: Option<String>,
+    /// Whether nothing is to be reported any more about a price that is unknown.
+    is_reported: bool,
+}
+
+impl Priced {
+    fn with_estimates(&mut self, actions: Vec<Action>) -> Vec<Action> {
+        let mut priced = Vec::with_capacity(actions.len());
+        for mut action in actions {
+            let notice = match &mut action {
+                Action::Emit { event, .. } => self.estimate(event),
+                _ => None,
+            };
+            priced.push(action);
+            priced.extend(notice.map(|text| Action::emit(AgentEvent::Notice { text })));
+        }
+        priced
+    }
+
+    /// Adds the estimate to what was used, or returns why there is none.
+    fn estimate(&mut self, event: &mut AgentEvent) -> Option<String> {
+        match event {
+            AgentEvent::SessionStarted(session) => {
+                self.is_reported |= session.resumed;
+                self.model = session.model.clone().or(self.model.take());
+                let is_unknown = self.model.as_deref().is_some_and(|model| !self.list.knows(model));
+                is_unknown.then(|| self.report(self.model.clone())).flatten()
+            }
+            AgentEvent::Usage { model, used, context_used, .. } if is_unpriced(used) => {
+                let model = model.as_ref().or(self.model.as_ref());
+                match model.and_then(|model| self.list.cost(model, used, *context_used)) {
+                    Some(cost) => {
+                        used.estimate = cost;
+                        None
+                    }
+                    None => self.report(model.cloned()),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn report(&mut self, model: Option<String>) -> Option<String> {
+        if std::mem::replace(&mut self.is_reported, true) {
+            return None;
+        }
+        let (problem, fix) = match model {
+            Some(model) => (
+                format!("no price is known for the model `{model}`"),
+                format!("to have its cost estimated, set `[prices.{model:?}]`"),
+            ),
+            None => ("the agent does not name its model".to_owned(), "limit `tokens` as well".to_owned()),
+        };
+        Some(format!(
+            "{problem}: its cost counts against the budget `usd` only as far as the agent reports it; {fix}"
+        ))
+    }
+}
+
+/// Whether tokens were used, and the agent does not report in the same breath what they cost.
+fn is_unpriced(used: &Usage) -> bool {
+    used.cost == MicroUsd(0) && used.tokens() != Tokens(0)
+}
+
+impl Protocol for Priced {
+    fn recall(&mut self, sent: &[u8]) {
+        self.inner.recall(sent);
+    }
+
+    fn used_before(&mut self, used: Usage) {
+        self.inner.used_before(used);
+    }
+
+    fn start(&mut self) -> Vec<Action> {
+        let actions = self.inner.start();
+        self.with_estimates(actions)
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+        let actions = self.inner.on_frame(frame);
+        self.with_estimates(actions)
+    }
+
+    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
+        let actions = self.inner.on_steer(steer);
+        self.with_estimates(actions)
+    }
+
+    fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
+        let (actions, end) = self.inner.on_exit(exit);
+        (self.with_estimates(actions), end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use towline_core::{SessionId, SessionStarted};
+
+    use super::*;
+
+    /// Says what it is given to say.
+    struct Says(Vec<AgentEvent>);
+
+    impl Protocol for Says {
+        fn start(&mut self) -> Vec<Action> {
+            self.0.drain(..).map(Action::emit).collect()
+        }
+
+        fn on_frame(&mut self, _frame: Frame<'_>) -> Vec<Action> {
+            Vec::new()
+        }
+
+        fn on_steer(&mut self, _steer: Steer) -> Vec<Action> {
+            Vec::new()
+        }
+
+        fn on_exit(&mut self, _exit: &ProcessEnd) -> (Vec<Action>, End) {
+            (Vec::new(), End::Completed)
+        }
+    }
+
+    fn session(model: &str, resumed: bool) -> AgentEvent {
+        let native_id = SessionId::new("s");
+        AgentEvent::SessionStarted(SessionStarted {
+            native_id,
+            resumed,
+            model: Some(model.to_owned()),
+            agent_version: None,
+        })
+    }
+
+    fn usage(model: Option<&str>, tokens: u64, cost: u64) -> AgentEvent {
+        AgentEvent::Usage {
+            model: model.map(str::to_owned),
+            used: Usage { input: Tokens(tokens), cost: MicroUsd(cost), ..Usage::default() },
+            context_used: None,
+            context_size: None,
+        }
+    }
+
+    /// Estimates, and notices in short.
+    fn heard(unknown: UnknownPrice, asked: Option<&str>, said: Vec<AgentEvent>) -> Vec<String> {
+        let list = PriceList::with(&BTreeMap::new());
+        let actions = priced(Box::new(Says(said)), Pricing { list, unknown }, asked).start();
+        let shown = actions.into_iter().filter_map(|action| match action {
+            Action::Emit { event: AgentEvent::Usage { used, .. }, .. } => Some(used.estimate.0.to_string()),
+            Action::Emit { event: AgentEvent::Notice { text }, .. } => {
+                text.split(':').next().map(str::to_owned)
+            }
+            _ => None,
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn tokens_are_estimated_by_their_model_or_the_one_of_the_session() {
+        let said = vec![
+            session("claude-opus-4-8[1m]", false),
+            usage(None, 1_000, 0),
+            usage(Some("claude-haiku-4-5-20251001"), 1_000, 0),
+            usage(None, 1_000, 7),
+            usage(None, 0, 0),
+        ];
+        assert_eq!(heard(UnknownPrice::Report, None, said), ["5000", "1000", "0", "0"]);
+        assert_eq!(heard(UnknownPrice::Report, Some("gpt-5"), vec![usage(None, 1_000, 0)]), ["1250"]);
+    }
+
+    #[test]
+    fn a_model_without_a_price_is_reported_once_where_a_limit_depends_on_it() {
+        let said = || vec![session("qwen3", false), usage(None, 9, 0), usage(Some("other"), 9, 0)];
+        let notice = "no price is known for the model `qwen3`";
+        assert_eq!(heard(UnknownPrice::Report, None, said()), [notice, "0", "0"]);
+        assert_eq!(heard(UnknownPrice::Ignore, None, said()), ["0", "0"]);
+        let resumed = vec![session("qwen3", true), usage(None, 9, 0)];
+        assert_eq!(heard(UnknownPrice::Report, None, resumed), ["0"], "it was reported before");
+        let unnamed = vec![usage(None, 9, 0)];
+        assert_eq!(heard(UnknownPrice::Report, None, unnamed), ["0", "the agent does not name its model"]);
+    }
+}
