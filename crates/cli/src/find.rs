@@ -28,6 +28,11 @@ pub(crate) struct Found {
 /// The one goal that `given` names.
 pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failure> {
     let (state, id) = goal_id(context, given).await?;
+    load(context, state, id).await
+}
+
+/// A goal by its id.
+pub(crate) async fn load(context: &Context, state: State, id: GoalId) -> Result<Found, Failure> {
     let record = state.store.load(id).await?;
     context.know_secrets_of(Path::new(&record.goal.workspace.repository));
     output::know(&attempt_tokens(&state.home, &record.state));

@@ -300,6 +300,20 @@ impl Engine {
         Arc::clone(&self.shared)
     }
 
+    /// Takes the lease of a goal of which nothing else can be read.
+    pub(crate) async fn claim_unread(&self, goal: GoalId) -> Result<Lease, EngineError> {
+        let now = self.shared.clock.now();
+        let until = now.checked_add(LEASE).unwrap_or(now);
+        let (store, worker) = (&self.shared.store, self.presence.worker());
+        match store.claim(goal, worker, now, until, None).await {
+            Err(StoreError::Held { worker: holder, .. }) if is_dead(&self.shared.home.engines(), &holder) => {
+                Ok(store.claim(goal, worker, now, until, Some(&holder)).await?)
+            }
+            Err(StoreError::Held { .. }) => Err(EngineError::Busy { goal }),
+            claimed => Ok(claimed?),
+        }
+    }
+
     /// Takes the lease, from a dead engine too.
     async fn claim(&self, record: &GoalRecord) -> Result<Lease, EngineError> {
         let now = self.shared.clock.now();

@@ -16,6 +16,7 @@ use towline_store::GoalRecord;
 use towline_workspace::{KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
 use crate::custody::Custody;
+use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::home::Home;
 use crate::place::repository_of;
@@ -90,6 +91,19 @@ pub enum RemovalError {
     /// The store or the lease.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl Engine {
+    /// Removes what is stored of a goal that cannot be read. Its files stay, because nobody can tell what is in them.
+    pub async fn discard(&self, goal: GoalId) -> Result<(), RemovalError> {
+        let shared = self.shared();
+        if let Some(dir) = living_run(&shared.home.goal_logs(goal), DEEPEST_RUN) {
+            return Err(RemovalError::Alive { dir });
+        }
+        let lease = self.claim_unread(goal).await?;
+        shared.store.remove(&lease).await.map_err(EngineError::from)?;
+        Ok(())
+    }
 }
 
 impl Custody {

@@ -1,15 +1,15 @@
 //! `towline rm`: removes goals with everything that belongs to them, and never their work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use serde::Serialize;
 use towline_core::GoalId;
 use towline_engine::{Engine, EngineError, RemovalError, Removed, UnmergedWork};
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, StoreError};
 use towline_workspace::{Unmerged, WorkKind};
 
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::failure::Failure;
 use crate::{
     find,
@@ -25,7 +25,7 @@ pub(crate) struct Rm {
     /// The goals' ids, or prefixes of them
     #[arg(required = true)]
     ids: Vec<String>,
-    /// Remove goals with unmerged work, too
+    /// Remove goals with unmerged work, too, and goals that cannot be read
     #[arg(short, long)]
     force: bool,
     /// Print JSON
@@ -55,8 +55,15 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     let mut records: Vec<GoalRecord> = Vec::new();
     let mut state = None;
     // All of them are looked up before the first is removed: a typing error removes nothing.
+    let mut unreadable = BTreeSet::new();
     for id in &args.ids {
-        let found = find::goal(context, id).await?;
+        let (found, goal) = find::goal_id(context, id).await?;
+        if args.force && is_unreadable(&found, goal).await {
+            unreadable.insert(goal);
+            state = Some(found);
+            continue;
+        }
+        let found = find::load(context, found, goal).await?;
         if records.iter().all(|known| known.goal.id != found.record.goal.id) {
             records.push(found.record);
         }
@@ -65,32 +72,50 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
     let engine = context.engine(state, BTreeMap::new())?;
     let unmerged = if args.force { UnmergedWork::Keep } else { UnmergedWork::Refuse };
+    let several = records.len() + unreadable.len() > 1 || args.json;
     let mut reports = Vec::new();
-    let mut refused = None;
+    let mut failures = Vec::new();
     for record in &records {
         let removed = remove(&engine, record.goal.id, unmerged).await;
-        reports.push(report(record, &removed));
+        reports.push(report(record.goal.id, &removed));
         match removed {
             Ok(removed) if !args.json => tell(record, &removed),
             Ok(_) => {}
-            Err(error) => {
-                let failure = explained(record, error);
-                if records.len() > 1 || args.json {
-                    output::say(format_args!("{failure}"));
-                }
-                refused = Some(failure);
-            }
+            Err(error) => failures.push(explained(record.goal.id, error)),
+        }
+    }
+    for goal in unreadable {
+        let removed = engine.discard(goal).await.map(|()| Removed::default());
+        reports.push(report(goal, &removed));
+        match removed {
+            Ok(_) if !args.json => tell_discarded(goal),
+            Ok(_) => {}
+            Err(error) => failures.push(explained(goal, error)),
         }
     }
     engine.close().await;
     if args.json {
         output::tell_json(Layout::Pretty, &reports);
     }
-    match refused {
+    if several {
+        failures.iter().for_each(|failure| output::say(format_args!("{failure}")));
+    }
+    match failures.pop() {
         None => Ok(ExitCode::SUCCESS),
-        Some(failure) if records.len() > 1 || args.json => Ok(failure.exit_code()),
+        Some(failure) if several => Ok(failure.exit_code()),
         Some(failure) => Err(failure),
     }
+}
+
+async fn is_unreadable(state: &State, goal: GoalId) -> bool {
+    matches!(state.store.load(goal).await, Err(StoreError::Unreadable { .. }))
+}
+
+fn tell_discarded(goal: GoalId) {
+    let id = goal.short();
+    output::tell(format_args!(
+        "removed goal {id}, which could not be read; its files stay: towline gc lists them"
+    ));
 }
 
 async fn remove(engine: &Engine, goal: GoalId, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
@@ -123,8 +148,8 @@ fn tell(record: &GoalRecord, removed: &Removed) {
     }
 }
 
-fn report(record: &GoalRecord, removed: &Result<Removed, RemovalError>) -> RmReport {
-    let id = record.goal.id.to_string();
+fn report(goal: GoalId, removed: &Result<Removed, RemovalError>) -> RmReport {
+    let id = goal.to_string();
     match removed {
         Ok(Removed { kept, left, bytes }) => RmReport {
             id,
@@ -159,8 +184,8 @@ fn report(record: &GoalRecord, removed: &Result<Removed, RemovalError>) -> RmRep
     }
 }
 
-fn explained(record: &GoalRecord, error: RemovalError) -> Failure {
-    let id = record.goal.id.short();
+fn explained(goal: GoalId, error: RemovalError) -> Failure {
+    let id = goal.short();
     let message = format!("goal {id} was not removed: {error}");
     match error {
         RemovalError::Engine(error @ EngineError::Store(_)) => error.into(),
