@@ -1,9 +1,11 @@
 //! Where goals are kept.
 //!
-//! [`Store`] speaks in domain words; [`SqliteStore`] is the implementation inside the binary. One conformance
-//! suite (feature `conformance`) holds for every implementation. Business rules are not here: what a state means
-//! is the core's, and when to write is the engine's.
+//! [`Store`] speaks in domain words; [`SqliteStore`] is the implementation inside the binary, and `MemoryStore` (feature
+//! `memory`) the one for tests. One conformance suite (feature `conformance`) holds for every implementation. Business
+//! rules are not here: what a state means is the core's, and when to write is the engine's.
 
+#[cfg(any(test, feature = "memory"))]
+mod memory;
 mod sqlite;
 mod store;
 mod summary;
@@ -11,6 +13,8 @@ mod summary;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+#[cfg(any(test, feature = "memory"))]
+pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 pub use store::{
     Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,

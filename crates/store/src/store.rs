@@ -59,6 +59,14 @@ pub struct NewEvent {
     pub event: Event,
 }
 
+impl NewEvent {
+    /// The event with its place in the log.
+    pub(crate) fn placed(self, goal: GoalId, seq: Seq) -> Envelope {
+        let Self { at, attempt, source, parent, raw, event } = self;
+        Envelope { goal, seq, at, attempt, source, parent, raw, event }
+    }
+}
+
 /// One transition: events, the state after them, and what is to be done, written together or not at all.
 #[derive(Debug, Clone)]
 pub struct Append {

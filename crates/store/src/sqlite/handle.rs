@@ -108,7 +108,7 @@ impl Store for SqliteStore {
         let mut placed = Vec::with_capacity(events.len());
         for event in events {
             last_seq = last_seq.next();
-            placed.push(envelope(goal, last_seq, event));
+            placed.push(event.placed(goal, last_seq));
         }
         Ok(Appended { events: placed, last_seq })
     }
@@ -150,9 +150,4 @@ impl Store for SqliteStore {
         let lease = lease.clone();
         self.write(move |connection| writes::release(connection, &lease)).await
     }
-}
-
-fn envelope(goal: GoalId, seq: Seq, new: NewEvent) -> Envelope {
-    let NewEvent { at, attempt, source, parent, raw, event } = new;
-    Envelope { goal, seq, at, attempt, source, parent, raw, event }
 }
