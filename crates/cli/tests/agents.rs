@@ -158,7 +158,7 @@ fn one_agent_says_what_it_can_do_and_what_is_wrong_with_it() {
         .map(|(name, ability)| (name, &ability["extent"]))
         .collect();
     let wanted = ["compaction", "cost", "mcp", "permissions", "questions", "resume", "steering", "tokens"]
-        .map(|name| (name.to_owned(), json!(if name == "cost" { "no" } else { "yes" })));
+        .map(|name| (name.to_owned(), json!(if name == "cost" { "partly" } else { "yes" })));
     let mut extents: Vec<(String, Value)> =
         extents.into_iter().map(|(name, extent)| (name.clone(), extent.clone())).collect();
     extents.sort_by(|one, other| one.0.cmp(&other.0));

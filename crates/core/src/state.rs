@@ -270,6 +270,9 @@ pub struct Attempt {
     pub resumed: bool,
     /// When it was decided to start it.
     pub started_at: Timestamp,
+    /// Whether it is recorded that its agent runs, and with that what follows from its start alone.
+    #[serde(default)]
+    pub started: bool,
     /// When its tree was verified gone.
     pub ended_at: Option<Timestamp>,
     /// Prompts it took.
@@ -337,6 +340,7 @@ impl Attempt {
             session: None,
             resumed: false,
             started_at,
+            started: false,
             ended_at: None,
             turns: 0,
             end: None,

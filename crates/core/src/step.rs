@@ -256,6 +256,7 @@ impl Stepper<'_> {
                 self.after_end(attempt, &end);
             }
             Event::AnswerDelivered { question, words } => self.answer_delivered(*question, *words)?,
+            Event::AttemptStarted => self.with_attempt(|attempt| attempt.started = true),
             _ => {}
         }
         Ok(())

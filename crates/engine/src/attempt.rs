@@ -50,8 +50,8 @@ pub(crate) struct Job {
     /// The files that the last verdict speaks about.
     pub(crate) checked: Option<String>,
     pub(crate) read_to: u64,
-    /// Prompts that it has taken up already.
-    pub(crate) turns: u32,
+    /// Whether its start is recorded already.
+    pub(crate) started: bool,
     /// Where to look for what earlier attempts left.
     pub(crate) trail: Trail,
     /// When it was decided to start it: its clocks run from there, whoever looks after it.
@@ -189,10 +189,7 @@ impl<'a> Conversation<'a> {
                     tokio::join!(link::sweep(job.trail), refresh(&shared.home, &job.goal));
                 swept.map_err(left)?;
                 refreshed?;
-                let link = start(shared, &opening, &context, &dir, deadline).await?;
-                // A driver that is gone is noticed at the next word.
-                let _ = line.tell_own(Event::AttemptStarted).await;
-                link
+                start(shared, &opening, &context, &dir, deadline).await?
             }
         };
         let sent = Sent::read(&dir);
@@ -218,12 +215,7 @@ impl<'a> Conversation<'a> {
 
     /// Holds the conversation to its end.
     async fn hold(mut self, job: &Job) -> Result<(), DriverGone> {
-        let mut first = self.reading.start();
-        if job.turns > 0 {
-            // What follows from the start alone was recorded before.
-            first.retain(|action| !matches!(action, Action::Emit { .. }));
-        }
-        self.act(first, None).await?;
+        self.begin(job).await?;
         let record = loop {
             // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
             let output = self.read_chunk().await?;
@@ -238,7 +230,7 @@ impl<'a> Conversation<'a> {
             self.act(actions, Some(raw)).await?;
         }
         let (last, end, exit) = self.reading.end(record.as_ref());
-        self.act(last, None).await?;
+        let last_words = self.news(last, None);
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
@@ -254,9 +246,21 @@ impl<'a> Conversation<'a> {
             }
             _ => String::new(),
         };
-        let news = question.into_iter().chain([Event::AttemptEnded { end, exit, work, changes }]);
-        // Together, so that no question is lost between the two.
-        self.line.tell(news.map(|event| own(self.line.stamp(), event)).collect()).await
+        let ended = question.into_iter().chain([Event::AttemptEnded { end, exit, work, changes }]);
+        let ended = ended.map(|event| own(self.line.stamp(), event));
+        // Together: no question is lost, and last words, which have no place in the output to be known by, are recorded once.
+        self.line.tell(last_words.into_iter().chain(ended).collect()).await
+    }
+
+    /// Records the start of the agent together with what follows from that alone, and then acts on it.
+    async fn begin(&mut self, job: &Job) -> Result<(), DriverGone> {
+        let (said, wanted) = apart(self.reading.start());
+        if !job.started {
+            let started = own(self.line.stamp(), Event::AttemptStarted);
+            let news = std::iter::once(started).chain(self.news(said, None));
+            self.line.tell_and_wait(news.collect()).await?;
+        }
+        self.act(wanted, None).await
     }
 
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.
@@ -376,8 +380,7 @@ impl<'a> Conversation<'a> {
     /// Carries out what the protocol wants. What it says is recorded, all of it, before anything is done: a crash in
     /// between must not lose the rest of a line that counts as read.
     async fn act(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Result<(), DriverGone> {
-        let (said, wanted): (Vec<Action>, Vec<Action>) =
-            actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
+        let (said, wanted) = apart(actions);
         let news = self.news(said, raw);
         if wanted.is_empty() {
             return self.line.tell(news).await;
@@ -471,4 +474,9 @@ impl<'a> Conversation<'a> {
             self.clocks.heard(self.shared.clock.now());
         }
     }
+}
+
+/// What is said, and what is to be done.
+fn apart(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
+    actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }))
 }

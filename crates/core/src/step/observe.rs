@@ -109,7 +109,7 @@ impl Stepper<'_> {
         });
     }
 
-    fn with_attempt(&mut self, change: impl FnOnce(&mut crate::Attempt)) {
+    pub(super) fn with_attempt(&mut self, change: impl FnOnce(&mut crate::Attempt)) {
         if let Some(attempt) = self.state.attempts.last_mut() {
             change(attempt);
         }

@@ -51,7 +51,8 @@ impl Stepper<'_> {
             (Runs::Agent(_), Event::AnswerDelivered { question, words }) => {
                 return self.answer_delivered(*question, *words);
             }
-            (Runs::Agent(_), Event::AttemptStarted | Event::ClockRanOut { .. }) => {}
+            (Runs::Agent(_), Event::AttemptStarted) => self.with_attempt(|attempt| attempt.started = true),
+            (Runs::Agent(_), Event::ClockRanOut { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {

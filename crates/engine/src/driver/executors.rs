@@ -72,7 +72,8 @@ impl Driver {
             workspace: self.state.workspace.clone(),
             checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
             read_to: attempt.map_or(0, |attempt| attempt.read_to),
-            turns: attempt.map_or(0, |attempt| attempt.turns),
+            // Earlier versions did not record it in the state.
+            started: attempt.is_some_and(|attempt| attempt.started || attempt.turns > 0),
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
             trail: self.trail(),
             answered: answered.collect(),

@@ -20,7 +20,7 @@ async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
     let adopted = engine.next().await;
     let job = attempt_of(&adopted);
     assert_eq!(Some(job.launch.attempt), AttemptNo::new(1));
-    assert_eq!((job.read_to, job.turns), (10, 1));
+    assert_eq!((job.read_to, job.started), (10, true));
     adopted.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     engine.publish().await;

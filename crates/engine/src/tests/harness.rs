@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use towline_core::{AgentEvent, Delivery, Event, Goal, GoalId, Incoming, RawRef, Seq, Source};
+use towline_agent::AgentSettings;
+use towline_core::{
+    AgentEvent, AgentName, Delivery, Envelope, Event, Goal, GoalId, Incoming, RawRef, Seq, Source,
+};
 use towline_process::ShimProgram;
 use towline_store::{GoalRecord, SqliteStore, Store};
 
@@ -19,10 +22,11 @@ use super::values::{beginning, prepared, session};
 use crate::attempt;
 use crate::clock::Clock;
 use crate::engine::{Engine, EngineSettings, Shared};
-use crate::executors::{ExecutorControl, Executors, Job};
+use crate::executors::{ExecutorControl, Executors, Job, Real};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::{DriverGone, Newsline, StopLevel, own};
+use crate::opening::Opening;
 
 /// How long a test waits for anything, in its own time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -65,9 +69,18 @@ impl World {
     }
 
     pub(super) fn engine_with_slots(&self, slots: usize) -> PlayedEngine {
+        self.open(self.settings(slots), Attempts::Played)
+    }
+
+    /// An engine whose agents have run already: attempts are read from what is in their directories.
+    pub(super) fn engine_that_reads(&self, agents: BTreeMap<AgentName, AgentSettings>) -> PlayedEngine {
+        self.open(EngineSettings { agents, ..self.settings(8) }, Attempts::Real)
+    }
+
+    fn open(&self, settings: EngineSettings, attempts: Attempts) -> PlayedEngine {
         // Cannot grow: one entry for each effect of the test's goals.
         let (begun, work) = mpsc::unbounded_channel();
-        let engine = Engine::open_with(self.settings(slots), Box::new(Played { begun })).expect("an engine");
+        let engine = Engine::open_with(settings, Box::new(Played { begun, attempts })).expect("an engine");
         PlayedEngine { engine, work, home: self.home.clone() }
     }
 
@@ -90,8 +103,11 @@ impl World {
 
     /// Everything that is recorded about the goal.
     pub(super) async fn log(&self, goal: GoalId) -> Vec<Event> {
-        let log = self.store.events(goal, Seq(0), usize::MAX >> 1).await.expect("the log");
-        log.into_iter().map(|envelope| envelope.event).collect()
+        self.envelopes(goal).await.into_iter().map(|envelope| envelope.event).collect()
+    }
+
+    pub(super) async fn envelopes(&self, goal: GoalId) -> Vec<Envelope> {
+        self.store.events(goal, Seq(0), usize::MAX >> 1).await.expect("the log")
     }
 }
 
@@ -237,19 +253,30 @@ impl Work {
     }
 }
 
-/// Executors that hand every job to the test.
+/// Who runs attempts.
+enum Attempts {
+    Played,
+    Real,
+}
+
+/// Executors that hand jobs to the test.
 struct Played {
     begun: mpsc::UnboundedSender<Work>,
+    attempts: Attempts,
 }
 
 impl Executors for Played {
     fn run(
         &self,
-        _: Arc<Shared>,
+        shared: Arc<Shared>,
         job: Job,
         line: Newsline,
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()> {
+        if let (Job::Attempt(attempt), Attempts::Real) = (&job, &self.attempts) {
+            keep_opening(&shared, attempt);
+            return Real.run(shared, job, line, control);
+        }
         let (over, is_over) = oneshot::channel();
         let begun = self.begun.send(Work { job, control, line, _over: over });
         async move {
@@ -260,4 +287,13 @@ impl Executors for Played {
         }
         .boxed()
     }
+}
+
+/// What whoever started the agent left beside its output.
+fn keep_opening(shared: &Shared, job: &attempt::Job) {
+    let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
+    let settings = shared.agents[&job.launch.agent].clone();
+    let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
+    let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.cost_before);
+    opening.keep(&dir).expect("written");
 }

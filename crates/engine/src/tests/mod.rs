@@ -5,6 +5,7 @@ mod budgets;
 mod driving;
 mod faulty_store;
 mod harness;
+mod last_words;
 mod leases;
 mod questions;
 mod slots;

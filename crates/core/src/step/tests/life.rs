@@ -86,6 +86,7 @@ fn a_session_is_bound_by_the_first_word_of_it() {
         attempts: vec![Attempt {
             session: Some(SessionId::new("s1")),
             model: Some("opus".into()),
+            started: true,
             ..fresh_attempt(1, at(0))
         }],
         ..before
