@@ -81,7 +81,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
 }
 
 /// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
-fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
+pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
     let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
     Pricing { list: PriceList::with(&settings.prices), unknown }
 }

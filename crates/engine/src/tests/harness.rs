@@ -294,6 +294,7 @@ fn keep_opening(shared: &Shared, job: &attempt::Job) {
     let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
     let settings = shared.agents[&job.launch.agent].clone();
     let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
-    let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.cost_before);
+    let pricing = attempt::pricing(&settings, job.unknown_price);
+    let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.used_before, pricing);
     opening.keep(&dir).expect("written");
 }

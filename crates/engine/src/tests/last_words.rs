@@ -39,6 +39,7 @@ fn settings(kind: Kind) -> AgentSettings {
         stop_grace: Duration::from_secs(5),
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        prices: BTreeMap::new(),
     }
 }
 
