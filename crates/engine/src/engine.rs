@@ -238,7 +238,8 @@ impl Engine {
         Ok(Some(turn))
     }
 
-    async fn drive(
+    /// Drives a goal as it was when it was looked up.
+    pub(crate) async fn drive(
         &self,
         record: GoalRecord,
         wish: Option<Event>,
@@ -250,6 +251,11 @@ impl Engine {
         drop(turn);
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
+        if let Err(refused) = refuse(&record, wish.as_ref(), self.shared.clock.now()) {
+            // A lease that cannot be released expires by itself.
+            let _ = self.shared.store.release(&lease).await;
+            return Err(refused);
+        }
         let goal = record.goal.id;
         let (orders, inbox) = mpsc::channel(16);
         let (last_seq, watching) = watch::channel(record.last_seq);

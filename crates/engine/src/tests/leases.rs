@@ -7,7 +7,7 @@ use towline_core::{End, Phase};
 use towline_store::{Store, StoreError, WorkerName};
 
 use super::harness::World;
-use super::values::{ended, goal};
+use super::values::{ended, goal, verdict};
 use crate::error::EngineError;
 use crate::news::StopLevel;
 
@@ -62,4 +62,23 @@ async fn a_driver_that_lost_its_lease_notices_at_the_next_renewal() {
     let result = handle.result().await;
     assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
     assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    engine.first_attempt().await.finish(ended(End::Completed)).await;
+    let before = world.record(goal(1).id).await;
+    engine.checks().await.finish(verdict("t1", true)).await;
+    engine.publish().await;
+    handle.result().await.expect("a result");
+    let log = world.log(goal(1).id).await;
+
+    let other = world.engine();
+    let refused = other.engine.drive(before, None, None).await.err();
+    assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
+    assert_eq!(world.record(goal(1).id).await.lease, None);
+    assert_eq!(world.log(goal(1).id).await, log);
 }
