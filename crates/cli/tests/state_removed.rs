@@ -7,9 +7,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{Desk, Ran};
+use support::{Desk, LIMIT, Ran, of_attempts};
 use towline_testkit::hostile;
-use towline_testkit::scratch::wait_until_process_tree_gone;
+use towline_testkit::scratch::{wait_for, wait_until_process_tree_gone};
 
 /// How long a run may take to notice and to end everything.
 const SECONDS: Duration = Duration::from_secs(15);
@@ -74,6 +74,34 @@ fi"#,
     let goal = desk.only_goal();
     let resumed = desk.towline(["run", "--goal", &goal]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
+}
+
+#[test]
+fn an_agent_whose_directory_was_removed_while_no_engine_ran_is_ended_before_the_next_one_starts() {
+    let body = r#"
+await_prompt
+init
+if test -e "$HOME/pid"; then
+  if kill -0 "$(cat "$HOME/pid")" 2>/dev/null; then : > "$HOME/beside"; fi
+  assistant 'Done.'; result false null 'Done.'; while read -r line; do :; done; exit 0
+fi
+assistant 'Working.'
+echo $$ > "$HOME/pid"
+linger
+"#;
+    let mut desk = Desk::with_script(|dir| hostile::with_body(dir, "first", body));
+    desk.leaves_nothing_to_replay("its logs are removed");
+    let mut towline = desk.start(["run", "go on", "--check", "true", "--json"]);
+    wait_for(LIMIT, "the agent to work", || {
+        std::fs::read_to_string(desk.home.path().join("pid")).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+    std::fs::remove_dir_all(desk.home.towline().join("attempts")).expect("removed");
+    let ran = desk.towline(["run", "--goal", &desk.only_goal(), "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(of_attempts(&ran.json(), "end"), ["lost", "completed"]);
+    assert!(!desk.home.path().join("beside").exists(), "two agents at the same time");
 }
 
 #[test]

@@ -67,6 +67,11 @@ pub(crate) struct Job {
 
 /// Runs the attempt to its classified end and reports that.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: ExecutorControl) {
+    if job.started && !Link::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
+        // A driver that is gone needs no news.
+        let _ = give_up(&shared, job, &line).await;
+        return;
+    }
     // A driver that is gone has left the attempt to whoever takes the goal up next.
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, control).await {
         Ok(conversation) => conversation.hold(&job).await,
@@ -84,6 +89,19 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
 pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
     let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
     Pricing { list: PriceList::with(&settings.prices), unknown }
+}
+
+/// Ends an attempt whose agent was started and whose files are gone: nobody can read what it prints, and another agent must not
+/// start beside it.
+async fn give_up(shared: &Shared, job: Job, line: &Newsline) -> Result<(), DriverGone> {
+    // What is left after that is found before the next start for the goal.
+    let _ = link::sweep(job.trail).await;
+    let work = match job.workspace {
+        Some(workspace) => left_work(&shared.home, job.goal, workspace, job.checked).await,
+        None => Work::Nothing,
+    };
+    let (end, exit, changes) = (End::Lost, Exit::default(), String::new());
+    line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
 }
 
 /// A conversation with an agent, from its first byte to its exit.

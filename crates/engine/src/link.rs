@@ -44,7 +44,12 @@ pub(crate) enum Link {
 impl Link {
     /// What there is of a process that was started in `dir`; none when none was.
     pub(crate) async fn find(dir: &Path, trail: Trail) -> Option<Self> {
-        if dir.join("launch.json").exists() { Some(Self::reach(dir, trail).await) } else { None }
+        if Self::is_left(dir) { Some(Self::reach(dir, trail).await) } else { None }
+    }
+
+    /// Whether there is anything of a process that was started in `dir`.
+    pub(crate) fn is_left(dir: &Path) -> bool {
+        dir.join("launch.json").exists()
     }
 
     /// Reaches the supervisor once more, or finds out that there is none. As long as one lives, nothing on disk says that the run

@@ -1,6 +1,8 @@
 //! A goal whose engine died goes on in the next one.
 
-use towline_core::{AttemptNo, End, Event, Phase, RawRef};
+use std::collections::BTreeMap;
+
+use towline_core::{AttemptNo, End, Event, Phase, RawRef, Seq};
 
 use super::harness::{World, attempt_of, cancel};
 use super::values::{ended, goal, notice, verdict};
@@ -73,4 +75,25 @@ async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
     engine.publish().await;
     let record = handle.result().await.expect("a result");
     assert_eq!(record.state.phase, Phase::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_directory_is_gone_is_lost_and_not_started_again() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let work = engine.first_attempt().await;
+    let dir = world.home.attempt(goal(1).id, attempt_of(&work).launch.attempt);
+    engine.crash(handle).await;
+    std::fs::remove_dir_all(dir).expect("removed");
+
+    let engine = world.engine_that_reads(BTreeMap::new());
+    let mut log = engine.take_up(goal(1).id).await.events(Seq(0));
+    let end = loop {
+        let envelope = log.next().await.expect("the log").expect("the goal goes on");
+        if let Event::AttemptEnded { end, .. } = envelope.event {
+            break end;
+        }
+    };
+    assert_eq!(end, End::Lost);
 }

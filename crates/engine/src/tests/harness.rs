@@ -292,7 +292,7 @@ impl Executors for Played {
 /// What whoever started the agent left beside its output.
 fn keep_opening(shared: &Shared, job: &attempt::Job) {
     let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
-    let settings = shared.agents[&job.launch.agent].clone();
+    let Some(settings) = shared.agents.get(&job.launch.agent).cloned() else { return };
     let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
     let pricing = attempt::pricing(&settings, job.unknown_price);
     let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.used_before, pricing);
