@@ -1,0 +1,119 @@
+//! Money inside a turn: the real Claude Code against a scripted model, with prices of the table.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::{Desk, LIMIT, finish};
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
+use towline_testkit::scratch::{processes_with, wait_for};
+
+/// A message of 1.25 cents on the model that Claude Code is told to use.
+const MESSAGE: Usage = Usage { input: 1_000, output: 300, cache_read: 0, cache_creation: 0 };
+const MESSAGE_COST: f64 = 0.0125;
+
+fn bash(command: &str) -> Reply {
+    Reply::tool("Bash", json!({"command": command, "description": "do it"})).usage(MESSAGE)
+}
+
+fn desk(model: &ModelServer, name: &str) -> Desk {
+    let desk = Desk::with_claude(model);
+    desk.agent_settings(&format!("model = \"{name}\""));
+    desk
+}
+
+fn notices(desk: &Desk, goal: &str) -> Vec<String> {
+    let events = desk.events(goal).into_iter().filter(|event| event["event"]["event"]["kind"] == "notice");
+    events.map(|event| event["event"]["event"]["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[test]
+fn a_limit_in_dollars_ends_a_turn_after_the_message_that_crosses_it() {
+    let calls = (0..8).fold(Rule::always(), |rule, _| rule.then(bash("sleep 1")));
+    let model = ModelServer::start([calls.then(Reply::text("Done.").usage(MESSAGE))]);
+    let desk = desk(&model, "claude-opus-4-8");
+    let ran = desk.towline(["run", "take your time", "--check", "false", "--budget", "usd=0.05", "--json"]);
+    let report = ran.json();
+    assert_eq!(report["phase"], "failed", "{ran:?}");
+    assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1), "{report}");
+    // An estimate, or its own figure if it could still report that.
+    let spent = report["usage"]["cost_usd"].as_f64().expect("a cost");
+    assert!((0.05..0.05 + MESSAGE_COST + 1e-9).contains(&spent), "{spent}");
+    assert!(model.turns().len() <= 5, "{} requests", model.turns().len());
+    assert_eq!(notices(&desk, report["id"].as_str().expect("an id")), [""; 0]);
+}
+
+#[test]
+fn a_turn_that_is_killed_is_charged_by_its_estimate_and_the_cost_is_seen_while_it_runs() {
+    let model = ModelServer::start([Rule::always().reply(bash("tail -f /dev/null"))]);
+    let desk = desk(&model, "claude-opus-4-8");
+    let towline = desk.start(["run", "take a nap", "--check", "true", "--budget", "attempts=1", "--json"]);
+    let marker = desk.home.marker();
+    wait_for(LIMIT, "the tool to run", || {
+        processes_with(&marker).iter().any(|process| process.command.starts_with("tail -f"))
+    });
+    let goal = desk.only_goal();
+    let estimated = |report: &Value| report["usage"]["estimated"] == true;
+    let running = desk.wait_for(&goal, "an estimate", estimated);
+    assert_eq!((&running["phase"], &running["usage"]["cost_usd"]), (&json!("running"), &json!(MESSAGE_COST)));
+    let listed = desk.towline(["ls"]);
+    assert!(listed.stdout.contains("~$0.013"), "{}", listed.stdout);
+
+    let is_claude = |command: &str| command.contains("--input-format") && !command.contains("shim");
+    let claude = processes_with(&marker).into_iter().find(|process| is_claude(&process.command));
+    let claude = i32::try_from(claude.expect("Claude Code runs").pid).expect("a pid");
+    kill_process(Pid::from_raw(claude).expect("a pid"), Signal::KILL).expect("killed");
+    let report = finish(towline).json();
+    assert_eq!(report["attempts"][0]["usage"]["cost_usd"], json!(MESSAGE_COST), "{report}");
+    assert!(estimated(&report), "{}", report["usage"]);
+    let shown = desk.towline(["show", &goal]);
+    assert!(shown.stdout.contains("~$0.013"), "{}", shown.stdout);
+}
+
+#[test]
+fn a_model_without_a_price_is_reported_at_the_start_and_a_price_can_be_set() {
+    let model = ModelServer::start([
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Done.").usage(MESSAGE)),
+        Rule::always().reply(bash("echo hello > hello.txt")),
+    ]);
+    let desk = desk(&model, "mine-1");
+    let run = ["run", "say hello", "--check", "test -f hello.txt", "--budget", "usd=5", "--json"];
+    let report = desk.towline(run).json();
+    let goal = report["id"].as_str().expect("an id");
+    let unknown = "no price is known for the model `mine-1`";
+    assert!(notices(&desk, goal).iter().any(|text| text.starts_with(unknown)), "{:?}", notices(&desk, goal));
+
+    desk.agent_settings("[prices.mine-1]\ninput = 5\noutput = 25");
+    let report = desk.towline(run).json();
+    let goal = report["id"].as_str().expect("an id");
+    assert!(!notices(&desk, goal).iter().any(|text| text.starts_with(unknown)), "{:?}", notices(&desk, goal));
+    let estimates = desk
+        .events(goal)
+        .iter()
+        .filter_map(|event| event["event"]["event"]["used"]["estimate"].as_u64())
+        .sum::<u64>();
+    assert!((25_000..25_010).contains(&estimates), "{estimates}");
+}
+
+#[test]
+fn five_attempts_in_one_session_cost_what_the_model_reported() {
+    // Other files each time: the same ones with the same failure would need a person.
+    let model = ModelServer::start([
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Tried.").usage(MESSAGE)),
+        Rule::always().reply(bash("date +%s%N > tried.txt")),
+    ]);
+    let desk = desk(&model, "claude-opus-4-8");
+    let report =
+        desk.towline(["run", "try it", "--check", "false", "--budget", "attempts=5", "--json"]).json();
+    let attempts = report["attempts"].as_array().expect("attempts");
+    let resumed: Vec<&Value> = attempts.iter().map(|attempt| &attempt["resumed"]).collect();
+    assert_eq!(resumed, [false, true, true, true, true], "{report}");
+    let (reported, used) = (model.reported_usage(), &report["usage"]);
+    let counted = (used["input"].as_u64(), used["output"].as_u64());
+    assert_eq!(counted, (Some(reported.input), Some(reported.output)), "{used}");
+    let (cost, wanted) =
+        (used["cost_usd"].as_f64().expect("a cost"), MESSAGE_COST * model.turns().len() as f64);
+    assert!((cost - wanted).abs() < 1e-6, "{used} instead of {wanted}");
+}
