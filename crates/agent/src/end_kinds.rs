@@ -23,7 +23,7 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
         (_, EndKind::Asked | EndKind::Slept | EndKind::PermissionDenied) => {
             Some("the turn completes; Towline reads it from what the agent said and did in it")
         }
-        (_, EndKind::TimedOut | EndKind::Cancelled | EndKind::OverBudget) => {
+        (_, EndKind::TimedOut | EndKind::Cancelled | EndKind::OverBudget | EndKind::Interrupted) => {
             Some("brought about by Towline, whatever the bytes say")
         }
         (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes say"),

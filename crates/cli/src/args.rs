@@ -26,7 +26,7 @@ pub(crate) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   0 done · 1 internal error · 2 wrong usage or configuration · 3 failed
-  4 a person is needed · 5 not found · 6 unproven (no checks) · 130 cancelled
+  4 a person is needed · 5 not found · 6 unproven (no checks) · 130 cancelled · 143 paused
 
 State is kept in $TOWLINE_HOME, or else in towline/ below
 $XDG_STATE_HOME or ~/.local/state.";
@@ -96,6 +96,13 @@ pub(crate) enum Command {
     Tell(Tell),
     /// End a goal and everything that runs for it
     Cancel(Cancel),
+    /// Interrupt a goal so that it can be resumed later
+    ///
+    /// Ends everything that runs for the goal and keeps its session, its work and its questions. This costs neither an attempt
+    /// nor an error. SIGTERM does the same to a running `towline run`.
+    Pause(Pause),
+    /// Resume a paused goal in its session
+    Resume(Resume),
     /// Open an ended goal again and go on with it
     Retry(Retry),
     /// Take a goal's proven work into your branch
@@ -357,6 +364,22 @@ pub(crate) struct Tell {
 pub(crate) struct Cancel {
     /// The goal's id, or a prefix of it
     pub(crate) id: String,
+}
+
+/// Interrupt a goal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pause {
+    /// The goal's id, or a prefix of it
+    pub(crate) id: String,
+}
+
+/// Resume a paused goal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Resume {
+    /// The goal's id, or a prefix of it [default: the only paused goal of this repository]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: RunFormat,
 }
 
 /// Open an ended goal again and go on with it.

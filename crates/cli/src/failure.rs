@@ -145,6 +145,10 @@ impl From<EngineError> for Failure {
                         failure.hint(format!("open it again: towline retry {goal}"))
                     }
                     "failed" | "escalated" | "cancelled" | "unproven" => failure,
+                    "paused" if event != "pause" => {
+                        failure.hint(format!("continue it: towline resume {goal}"))
+                    }
+                    "paused" => failure,
                     _ => failure.hint(format!(
                         "follow it: towline logs -f {goal} (or, when nobody drives it: towline run --goal {goal})"
                     )),
@@ -183,6 +187,7 @@ pub(crate) fn exit_code_of(phase: &Phase) -> ExitCode {
         Phase::Escalated { .. } | Phase::Blocked { .. } => 4,
         Phase::Unproven => 6,
         Phase::Cancelled => 130,
+        Phase::Paused { .. } => 143,
         _ => 1,
     })
 }

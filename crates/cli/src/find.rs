@@ -59,7 +59,8 @@ pub(crate) async fn goal_id(context: &Context, given: &str) -> Result<(State, Go
 /// Goals that may have questions which can be answered, the newest first.
 pub(crate) async fn with_questions(state: &State) -> Result<Vec<GoalRecord>, Failure> {
     let unsettled = Listing { settled: Some(false), ..Listing::all() };
-    let escalated = Listing { phases: vec!["escalated"], ..Listing::all() };
+    let opened_again = vec!["escalated", "paused", "failed", "cancelled"];
+    let escalated = Listing { phases: opened_again, ..Listing::all() };
     let mut records = load_all(state.store.as_ref(), unsettled).await?.records;
     records.extend(load_all(state.store.as_ref(), escalated).await?.records);
     records.retain(|record| record.state.phase.takes_answers());

@@ -93,6 +93,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Answer(answer) => commands::answer::run(&context, answer).await,
             Command::Tell(tell) => commands::tell::run(&context, tell).await,
             Command::Cancel(cancel) => commands::cancel::run(&context, cancel).await,
+            Command::Pause(pause) => commands::pause::run(&context, pause).await,
+            Command::Resume(resume) => commands::resume::run(&context, resume).await,
             Command::Retry(retry) => commands::retry::run(&context, retry).await,
             Command::Restore(restore) => commands::restore::run(&context, restore).await,
             Command::Push(push) => commands::push::run(&context, push).await,

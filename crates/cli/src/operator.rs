@@ -36,6 +36,8 @@ fn changing(command: &Command) -> Option<&'static str> {
         Command::Answer(_) => Some("answer"),
         Command::Tell(_) => Some("tell"),
         Command::Cancel(_) => Some("cancel"),
+        Command::Pause(_) => Some("pause"),
+        Command::Resume(_) => Some("resume"),
         Command::Retry(_) => Some("retry"),
         Command::Restore(_) => Some("restore"),
         Command::Merge(_) => Some("merge"),

@@ -83,6 +83,8 @@ pub enum End {
     Cancelled,
     /// A budget was spent while the attempt ran.
     OverBudget,
+    /// The goal was paused, or the attempt's supervisor got a signal to end.
+    Interrupted,
 }
 
 impl End {

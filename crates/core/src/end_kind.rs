@@ -46,6 +46,8 @@ pub enum EndKind {
     Cancelled,
     /// [`End::OverBudget`].
     OverBudget,
+    /// [`End::Interrupted`].
+    Interrupted,
 }
 
 /// What Towline does by itself after an end.
@@ -77,6 +79,8 @@ pub enum Follows {
     NeedsPerson,
     /// The goal ends.
     EndsGoal,
+    /// The goal waits until it is resumed.
+    Pauses,
 }
 
 /// One row of the table.
@@ -95,7 +99,7 @@ pub struct EndClass {
 }
 
 /// In the order of [`EndKind`].
-static TABLE: [EndClass; 18] = [
+static TABLE: [EndClass; 19] = [
     EndClass {
         kind: EndKind::Completed,
         name: "completed",
@@ -222,6 +226,13 @@ static TABLE: [EndClass; 18] = [
         follows: Follows::EndsGoal,
         hint: "go on with more: `towline retry ID --budget AXIS=+N`",
     },
+    EndClass {
+        kind: EndKind::Interrupted,
+        name: "interrupted",
+        title: "interrupted",
+        follows: Follows::Pauses,
+        hint: "continue the session: `towline resume ID`",
+    },
 ];
 
 impl EndKind {
@@ -276,6 +287,7 @@ impl Follows {
             Self::HandsOver => "hands over to the next agent; without one, needs a person",
             Self::NeedsPerson => "needs a person",
             Self::EndsGoal => "ends the goal and keeps the work",
+            Self::Pauses => "pauses the goal",
         }
     }
 }
@@ -302,6 +314,7 @@ impl End {
             Self::SpawnFailed { .. } => EndKind::SpawnFailed,
             Self::Cancelled => EndKind::Cancelled,
             Self::OverBudget => EndKind::OverBudget,
+            Self::Interrupted => EndKind::Interrupted,
         }
     }
 
@@ -339,7 +352,7 @@ mod tests {
         let names = TABLE.each_ref().map(|class| class.name).join(" ");
         let stored = "completed asked slept rate-limited server-error auth context-overflow resume-refused \
                       max-turns max-budget declined permission-denied timed-out crashed lost spawn-failed \
-                      cancelled over-budget";
+                      cancelled over-budget interrupted";
         assert_eq!(names, stored);
     }
 

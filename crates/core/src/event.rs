@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, Commit, End, Generation,
-    GoalId, Outcome, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
+    GoalId, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -167,6 +167,13 @@ pub enum Event {
     Woken,
     /// The operator wants the goal ended.
     CancelRequested,
+    /// The goal is to be interrupted, so that it can be resumed later.
+    PauseRequested {
+        /// Who asked for it.
+        reason: PauseReason,
+    },
+    /// The operator resumes a paused goal.
+    ResumeRequested,
     /// A question was answered.
     Answered {
         /// Which one.
@@ -249,6 +256,8 @@ impl Event {
             Self::Stopped => "stopped",
             Self::Woken => "woken",
             Self::CancelRequested => "cancel",
+            Self::PauseRequested { .. } => "pause",
+            Self::ResumeRequested => "resume",
             Self::Answered { .. } => "answer",
             Self::Told { .. } => "tell",
             Self::AnswerDelivered { .. } => "delivered",

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use crate::{
     AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind,
     CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
-    MicroUsd, Moved, Origin, Outcome, Phase, QuestionNo, Reply, SessionId, SessionStarted, Source, Stamp,
-    StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding, WorkspaceMode,
-    WorkspaceSpec, step,
+    MicroUsd, Moved, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply, SessionId, SessionStarted,
+    Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding,
+    WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -258,6 +258,11 @@ pub(crate) fn ran_out(clock: Clock) -> Event {
     Event::ClockRanOut { clock }
 }
 
+/// The operator pauses the goal.
+pub(crate) fn pause() -> Event {
+    Event::PauseRequested { reason: PauseReason::Operator }
+}
+
 /// The operator opens the goal again and raises these budgets.
 pub(crate) fn retry(changes: &[&str]) -> Event {
     Event::RetryRequested { budget: changes.iter().map(|change| change.parse().expect(change)).collect() }
@@ -447,6 +452,8 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
     let source = match event {
         Event::Agent { .. } => Source::Agent,
         Event::CancelRequested
+        | Event::PauseRequested { .. }
+        | Event::ResumeRequested
         | Event::RetryRequested { .. }
         | Event::Merged { .. }
         | Event::Verified { .. }

@@ -43,7 +43,7 @@ pub use goal::{
     Author, Check, CheckKind, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
-pub use phase::{EscalationReason, FailureReason, Phase, StopWhy, Stopping};
+pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;
 pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;

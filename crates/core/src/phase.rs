@@ -50,6 +50,11 @@ pub enum Phase {
         /// When the default is taken, or the goal is escalated.
         until: Option<Timestamp>,
     },
+    /// Interrupted until somebody resumes it.
+    Paused {
+        /// Who asked for it.
+        reason: PauseReason,
+    },
     /// Towline will not go on alone.
     Escalated {
         /// Why, and what to do.
@@ -77,12 +82,38 @@ pub struct Stopping {
     pub why: StopWhy,
 }
 
+/// Who asked for a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// The operator.
+    Operator,
+    /// A signal that ends processes, such as at the shutdown of the machine.
+    Shutdown,
+}
+
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Operator => "operator",
+            Self::Shutdown => "shutdown",
+        })
+    }
+}
+
 /// Why a tree is being ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum StopWhy {
     /// The operator cancelled the goal.
     Cancel,
+    /// The goal is paused.
+    Pause {
+        /// Who asked for it.
+        reason: PauseReason,
+    },
+    /// The goal was resumed before its pause had begun.
+    Resume,
     /// The credentials were refused again and again.
     Auth {
         /// What the agent said.
@@ -245,6 +276,7 @@ impl Phase {
             Self::Sleeping { .. } => "sleeping",
             Self::Limited { .. } => "limited",
             Self::Blocked { .. } => "blocked",
+            Self::Paused { .. } => "paused",
             Self::Escalated { .. } => "escalated",
             Self::Done => "done",
             Self::Unproven => "unproven",
@@ -258,6 +290,7 @@ impl Phase {
         match self {
             Self::Sleeping { reason, .. } => Some(reason.clone()),
             Self::Limited { guessed: true, .. } => Some("the reset time is a guess".to_owned()),
+            Self::Paused { reason } => Some(reason.to_string()),
             Self::Escalated { reason } => Some(reason.to_string()),
             Self::Failed { reason } => Some(reason.to_string()),
             _ => None,
@@ -277,8 +310,18 @@ impl Phase {
     pub const fn is_settled(&self) -> bool {
         matches!(
             self,
-            Self::Escalated { .. } | Self::Done | Self::Unproven | Self::Failed { .. } | Self::Cancelled
+            Self::Paused { .. }
+                | Self::Escalated { .. }
+                | Self::Done
+                | Self::Unproven
+                | Self::Failed { .. }
+                | Self::Cancelled
         )
+    }
+
+    /// Whether the goal came to an end, with or without success; one that is paused has not.
+    pub const fn has_ended(&self) -> bool {
+        self.is_settled() && !matches!(self, Self::Paused { .. })
     }
 
     /// Whether the time that goes by is the operator's, not the goal's.

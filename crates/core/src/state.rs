@@ -308,6 +308,9 @@ pub struct Attempt {
     /// The budget that was spent before its work had a verdict: a red one ends the goal.
     #[serde(default)]
     pub over_budget: Option<Axis>,
+    /// Whether a pause kept its work from a verdict.
+    #[serde(default)]
+    pub check_on_resume: bool,
     /// What was changed in the workspace when it ended, in short; only where another agent may have to know.
     #[serde(default)]
     pub changes: String,
@@ -356,6 +359,7 @@ impl Attempt {
             verdict: None,
             check_rounds: 0,
             over_budget: None,
+            check_on_resume: false,
             changes: String::new(),
             unrecognised: 0,
             counts: true,

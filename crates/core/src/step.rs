@@ -2,12 +2,13 @@
 //!
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
-//! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, spent budgets in `spent`, and what
-//! people and agents say to each other in `talk`.
+//! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
+//! `spent`, and what people and agents say to each other in `talk`.
 
 mod aftermath;
 mod handover;
 mod observe;
+mod pausing;
 mod spent;
 mod stopping;
 mod talk;
@@ -217,6 +218,11 @@ impl Stepper<'_> {
             (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by),
             (_, Event::Told { text }) => self.tell(text),
             (_, Event::CancelRequested) => self.cancel(),
+            (_, Event::PauseRequested { reason }) => self.pause(*reason),
+            (Phase::Paused { .. }, Event::ResumeRequested) => {
+                self.resume();
+                Ok(())
+            }
             (_, Event::RetryRequested { budget }) => self.retry(budget),
             (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
                 let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
@@ -274,18 +280,10 @@ impl Stepper<'_> {
     }
 
     fn cancel(&mut self) -> Result<(), Illegal> {
-        match &self.before {
-            Phase::Queued
-            | Phase::Sleeping { .. }
-            | Phase::Limited { .. }
-            | Phase::Blocked { attempt: None, .. }
-            | Phase::Escalated { .. } => self.state.phase = Phase::Cancelled,
-            Phase::Preparing => self.stop(Runs::Setup { round: self.state.preparations }, StopWhy::Cancel),
-            Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
-                self.stop(Runs::Agent(*attempt), StopWhy::Cancel);
-            }
-            Phase::Checking { attempt } => self.stop(self.checks_of(*attempt), StopWhy::Cancel),
-            _ => return Err(self.wrong_phase(&Event::CancelRequested)),
+        if matches!(self.before, Phase::Escalated { .. } | Phase::Paused { .. }) {
+            self.state.phase = Phase::Cancelled;
+        } else if !self.halt(StopWhy::Cancel, Phase::Cancelled) {
+            return Err(self.wrong_phase(&Event::CancelRequested));
         }
         Ok(())
     }

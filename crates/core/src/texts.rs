@@ -46,6 +46,8 @@ impl Event {
             | Self::Stopped
             | Self::Woken
             | Self::CancelRequested
+            | Self::PauseRequested { .. }
+            | Self::ResumeRequested
             | Self::AnswerDelivered { .. }
             | Self::RetryRequested { .. } => {}
         }
@@ -195,7 +197,8 @@ fn of_end(end: &mut End, each: Each<'_>) {
         | End::TimedOut { .. }
         | End::Lost
         | End::Cancelled
-        | End::OverBudget => {}
+        | End::OverBudget
+        | End::Interrupted => {}
     }
 }
 
@@ -216,6 +219,7 @@ fn of_phase(phase: &mut Phase, each: Each<'_>) {
         | Phase::Checking { .. }
         | Phase::Limited { .. }
         | Phase::Blocked { .. }
+        | Phase::Paused { .. }
         | Phase::Done
         | Phase::Unproven
         | Phase::Cancelled => {}

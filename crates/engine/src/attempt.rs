@@ -18,7 +18,7 @@ use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     Outcome, PriceList, RawRef, Source, Usage, Work, WorkspaceBinding,
 };
-use towline_process::{Notice, OutputTimes, ProcessError, Stream};
+use towline_process::{ExitRecord, Notice, OutputTimes, ProcessError, StopCause, Stream};
 
 use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
 use crate::checks::{changes, left_work};
@@ -249,6 +249,7 @@ impl<'a> Conversation<'a> {
         }
         let (last, end, exit) = self.reading.end(record.as_ref());
         let last_words = self.news(last, None);
+        let end = if self.was_interrupted(record.as_ref(), &end) { End::Interrupted } else { end };
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
@@ -279,6 +280,13 @@ impl<'a> Conversation<'a> {
             self.line.tell_and_wait(news.collect()).await?;
         }
         self.act(wanted, None).await
+    }
+
+    /// Whether the supervisor ended the tree although nobody here asked for it: it got a signal itself.
+    fn was_interrupted(&self, record: Option<&ExitRecord>, end: &End) -> bool {
+        let was_asked = record.is_some_and(|record| record.stopped == Some(StopCause::Requested));
+        let by_us = matches!(self.stopping, Stopping::Asked(_) | Stopping::Signalled(_));
+        was_asked && !by_us && matches!(end, End::Crashed { .. })
     }
 
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.

@@ -22,7 +22,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use towline_core::{AgentEvent, Answerer, Ask, Envelope, Event, GoalId, QuestionNo, Reply as Answer, Seq};
+use towline_core::{
+    AgentEvent, Answerer, Ask, Envelope, Event, GoalId, PauseReason, QuestionNo, Reply as Answer, Seq,
+};
 use towline_store::{GoalRecord, Lease, Store, StoreError, WorkerName};
 
 use crate::authority;
@@ -120,6 +122,8 @@ impl From<AgentWord> for AgentEvent {
 pub enum Wish {
     /// Its end.
     Cancel,
+    /// Its interruption.
+    Pause,
     /// That a question is answered.
     Answer {
         /// Which one.
@@ -138,6 +142,7 @@ impl From<Wish> for Event {
     fn from(wish: Wish) -> Self {
         match wish {
             Wish::Cancel => Self::CancelRequested,
+            Wish::Pause => Self::PauseRequested { reason: PauseReason::Operator },
             Wish::Answer { question, reply } => Self::Answered { question, reply, by: Answerer::Person },
             Wish::Tell { text } => Self::Told { text },
         }

@@ -123,7 +123,7 @@ impl Custody {
     }
 
     async fn publish_left_work(&mut self) -> Result<(), EngineError> {
-        if self.record.state.phase.is_settled() && self.driver.publish_left_work().await? {
+        if self.record.state.phase.has_ended() && self.driver.publish_left_work().await? {
             self.noted = Noted::Claim;
             self.record = self.shared.store.load(self.record.goal.id).await?;
         }

@@ -216,7 +216,8 @@ impl Driver {
         loop {
             self.drive().await?;
             let ended = self.state.settled_at;
-            if published.replace(ended) == Some(ended) {
+            // A paused goal has not ended, and a shutdown does not wait.
+            if !self.state.phase.has_ended() || published.replace(ended) == Some(ended) {
                 return Ok(());
             }
             self.publish();

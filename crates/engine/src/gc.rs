@@ -172,7 +172,7 @@ fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
 
 fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &mut Findings) {
     let goal = record.goal.id;
-    let settled_at = record.state.settled_at.filter(|_| record.state.phase.is_settled());
+    let settled_at = record.state.settled_at.filter(|_| record.state.phase.has_ended());
     let Some(settled_at) =
         settled_at.filter(|_| !is_driven(home, record.lease.as_ref()) && !is_alive(home, goal))
     else {
@@ -342,7 +342,7 @@ impl Engine {
 fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timestamp) -> Result<(), String> {
     let words = |error: towline_workspace::WorkspaceError| error.to_string();
     let goal = record.goal.id;
-    let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.is_settled()) else {
+    let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.has_ended()) else {
         return Err("the goal was opened again".to_owned());
     };
     if is_alive(home, goal) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use towline_core::{Envelope, Event, GoalId, Illegal, Seq};
+use towline_core::{Envelope, Event, GoalId, Illegal, PauseReason, Seq};
 use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::driver::Order;
@@ -45,6 +45,12 @@ impl Handle {
         // meanwhile, or is ending, needs no cancelling.
         let (done, _) = oneshot::channel();
         let _ = self.orders.send(Order::Wish { event: Event::CancelRequested, done }).await;
+    }
+
+    /// Asks for a pause. The goal is paused once [`Handle::result`] says so.
+    pub async fn pause(&self, reason: PauseReason) {
+        // A goal that has ended meanwhile, or is ending, needs no pause.
+        let _ = self.steerer().wish(Event::PauseRequested { reason }).await;
     }
 
     /// A way to steer the goal that outlives this handle.

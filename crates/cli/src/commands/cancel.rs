@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::{Event, Illegal, Phase};
+use towline_core::{Event, GoalId, Illegal, Phase};
 use towline_engine::{EngineError, Wish, follow};
 
 use crate::args::Cancel;
@@ -15,20 +15,33 @@ use crate::output;
 
 /// Ends the goal and waits until nothing of it is left.
 pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Failure> {
-    let found = find::goal(context, &args.id).await?;
-    let goal = found.record.goal.id;
-    let phase = if pass_on(&found, Wish::Cancel).await? {
-        wait_for_its_end(&found).await?
-    } else {
-        end_it_ourselves(context, found).await?
-    };
-    if phase != Phase::Cancelled {
-        // It came to another end in the same moment.
-        let illegal = Illegal::WrongPhase { phase: phase.name(), event: "cancel" };
-        return Err(EngineError::Illegal { goal: goal.short(), illegal }.into());
-    }
+    let goal = halt(context, &args.id, Wish::Cancel, |phase| *phase == Phase::Cancelled).await?;
     output::tell(format_args!("goal {} is cancelled", goal.short()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has whoever drives the goal end what runs, or does it here, and waits until nothing is left. Gives back the goal.
+pub(crate) async fn halt(
+    context: &Context,
+    id: &str,
+    wish: Wish,
+    is_done: impl Fn(&Phase) -> bool,
+) -> Result<GoalId, Failure> {
+    let found = find::goal(context, id).await?;
+    let goal = found.record.goal.id;
+    let event = Event::from(wish.clone());
+    let name = event.name();
+    let phase = if pass_on(&found, wish).await? {
+        wait_for_its_end(&found).await?
+    } else {
+        end_it_ourselves(context, found, event).await?
+    };
+    if !is_done(&phase) {
+        // It came to another end in the same moment.
+        let illegal = Illegal::WrongPhase { phase: phase.name(), event: name };
+        return Err(EngineError::Illegal { goal: goal.short(), illegal }.into());
+    }
+    Ok(goal)
 }
 
 async fn wait_for_its_end(found: &Found) -> Result<Phase, Failure> {
@@ -39,11 +52,11 @@ async fn wait_for_its_end(found: &Found) -> Result<Phase, Failure> {
     Ok(store.load(record.goal.id).await?.state.phase)
 }
 
-async fn end_it_ourselves(context: &Context, found: Found) -> Result<Phase, Failure> {
+async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Result<Phase, Failure> {
     // A configuration that is broken by now must not keep anybody from ending what runs.
     let agents = agents_of(context, &found.record.goal).unwrap_or_default();
     let engine = context.engine(found.state, agents)?;
-    let handle = engine.take_up(found.record.goal.id, Some(Event::CancelRequested)).await?;
+    let handle = engine.take_up(found.record.goal.id, Some(event)).await?;
     let record = handle.result().await;
     engine.close().await;
     Ok(record?.state.phase)

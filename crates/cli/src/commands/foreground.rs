@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Envelope, Event, Goal, GoalId, Phase, Seq};
+use towline_core::{AgentName, Envelope, Event, Goal, GoalId, PauseReason, Phase, Seq};
 use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
 
@@ -24,6 +25,10 @@ use crate::view::{LastLine, Live, Paint, TICK, clock_time, ending, how_to_answer
 
 /// How many events of a goal that is taken up are looked at for what is still at work.
 const RECALLED: usize = 1_000;
+
+/// How long what runs may take to end after SIGTERM before it is killed: whoever shuts down a machine or a container waits
+/// some ten seconds.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a foreground run begins with.
 pub(crate) enum Beginning {
@@ -126,6 +131,7 @@ async fn follow(
     let mut looks = tokio::time::interval(TICK);
     let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut kill_at = None;
     loop {
         tokio::select! {
             event = events.next() => match event? {
@@ -158,10 +164,21 @@ async fn follow(
                     screen.print(&output::brief(&wrong));
                 }
             },
+            () = tokio::time::sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
+                kill_at = None;
+                handle.kill().await;
+            },
             wish = interrupts.next() => match wish {
                 Wish::Stop => {
-                    screen.print("stopping; press Ctrl-C again to end everything at once");
+                    screen.print(&format!(
+                        "cancelling; press Ctrl-C again to end everything at once (to resume later: towline pause {})",
+                        handle.id.short()
+                    ));
                     handle.cancel().await;
+                }
+                Wish::Pause => {
+                    kill_at.get_or_insert(Instant::now() + SHUTDOWN_PATIENCE);
+                    handle.pause(PauseReason::Shutdown).await;
                 }
                 Wish::Kill => handle.kill().await,
                 Wish::Suspend => screen.suspend(),
@@ -179,7 +196,7 @@ async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecor
         tokio::select! {
             record = &mut result => return record,
             wish = interrupts.next() => match wish {
-                Wish::Stop | Wish::Kill => stop.kill().await,
+                Wish::Stop | Wish::Pause | Wish::Kill => stop.kill().await,
                 Wish::Suspend => suspend(),
             },
         }
@@ -327,6 +344,8 @@ enum Change {
 pub(super) enum Wish {
     /// That it ends.
     Stop,
+    /// That it is interrupted: the machine may be about to shut down.
+    Pause,
     /// That it ends at once.
     Kill,
     /// That it rests until they let it go on.
@@ -373,15 +392,15 @@ impl Interrupts {
 
     /// Waits for the next one.
     pub(super) async fn next(&mut self) -> Wish {
-        loop {
+        let wish = loop {
             tokio::select! {
-                _ = self.interrupt.recv() => break,
-                _ = self.terminate.recv() => break,
+                _ = self.interrupt.recv() => break Wish::Stop,
+                _ = self.terminate.recv() => break Wish::Pause,
                 _ = self.suspend.recv() => return Wish::Suspend,
                 _ = self.hangup.recv() => {}
                 _ = self.background.recv() => {}
             }
-        }
-        if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { Wish::Stop }
+        };
+        if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { wish }
     }
 }

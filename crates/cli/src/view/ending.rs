@@ -22,6 +22,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         Phase::Done => paint.good("✓ done"),
         Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
         Phase::Cancelled => paint.warn("cancelled"),
+        Phase::Paused { .. } => paint.warn(&format!("paused{reason}")),
         Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
         Phase::Blocked { .. } => paint.warn(&format!("? waits for an answer: {}", asked(record))),
         Phase::Failed { .. } => paint.bad(&format!("✗ failed{reason}")),
@@ -159,6 +160,7 @@ pub(crate) fn next_steps(
             };
             steps.push(("then go on".to_owned(), go_on));
         }
+        Phase::Paused { .. } => steps.push(("resume it".to_owned(), format!("towline resume {id}"))),
         Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
             steps.push(("go on".to_owned(), format!("towline retry {id}")));
         }

@@ -139,6 +139,10 @@ impl Story {
             Event::CancelRequested => {
                 vec![paint.warn("cancelling: ending everything that runs for the goal")]
             }
+            Event::PauseRequested { reason } => {
+                vec![paint.warn(&format!("pausing ({reason}): ending everything that runs for the goal"))]
+            }
+            Event::ResumeRequested => vec!["resumed".to_owned()],
             Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
             Event::Told { text } => {
                 self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
@@ -273,9 +277,9 @@ impl Story {
     /// How it ended, and what Towline does about it where that is not plain to see.
     fn attempt_ended(&self, end: &End, exit: &Exit) -> Vec<String> {
         let went_well = matches!(end.kind(), EndKind::Completed | EndKind::Asked | EndKind::Slept);
-        let by_us = matches!(end.kind(), EndKind::Cancelled | EndKind::OverBudget);
+        let by_us = matches!(end.kind(), EndKind::Cancelled | EndKind::OverBudget | EndKind::Interrupted);
         let mut text = format!("  {}", in_words(end));
-        if !went_well && end.kind() != EndKind::Cancelled {
+        if !went_well && !matches!(end.kind(), EndKind::Cancelled | EndKind::Interrupted) {
             match (exit.code, exit.signal) {
                 (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
                 (None, Some(signal)) => text.push_str(&format!(" (signal {signal})")),

@@ -6,7 +6,7 @@ use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
     Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
-    LaunchProblem, Phase, Policy, Prompt, SessionPlan, Verdict, Work,
+    LaunchProblem, PauseReason, Phase, Policy, Prompt, SessionPlan, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -98,7 +98,11 @@ impl Stepper<'_> {
     /// first.
     pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
         let left_work = self.state.last_attempt().is_some_and(|attempt| attempt.work == Work::Unchecked);
-        if self.state.open_question().is_some() && answers_help(end) {
+        if *end == End::Interrupted {
+            // Its supervisor got the signal: whoever shuts down the machine means the goal as well.
+            self.spend_no_attempt();
+            self.state.phase = Phase::Paused { reason: PauseReason::Shutdown };
+        } else if self.state.open_question().is_some() && answers_help(end) {
             self.after_question();
         } else if left_work && end.is_bad() && !self.goal.checks.is_empty() {
             self.check(attempt);
@@ -190,10 +194,10 @@ impl Stepper<'_> {
             End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => {
                 self.pause_after_error(end)
             }
-            // Its work was checked after the budget was raised.
-            End::OverBudget if has_verdict => self.begin_attempt(),
-            // Both are ends that only we bring about, in the phase `stopping`; met here, they are no success.
-            End::Cancelled | End::OverBudget => self.pause_after_error(end),
+            // Its work was checked after the budget was raised or the goal resumed.
+            End::OverBudget | End::Interrupted if has_verdict => self.begin_attempt(),
+            // Ends that only we bring about, in the phase `stopping`; met here, they are no success.
+            End::Cancelled | End::OverBudget | End::Interrupted => self.pause_after_error(end),
         }
     }
 

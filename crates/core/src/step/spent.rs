@@ -43,10 +43,11 @@ impl Stepper<'_> {
         }
     }
 
-    /// The work that a spent budget kept from its verdict; it is due now that the goal goes on.
+    /// The work that a spent budget or a pause kept from its verdict; it is due now that the goal goes on.
     pub(super) fn take_overdue_verdict(&mut self) -> Option<AttemptNo> {
         let unchecked = self.unchecked();
-        let was_kept = self.state.attempts.last_mut()?.over_budget.take().is_some();
+        let last = self.state.attempts.last_mut()?;
+        let was_kept = last.over_budget.take().is_some() | std::mem::take(&mut last.check_on_resume);
         unchecked.filter(|_| was_kept)
     }
 

@@ -37,6 +37,16 @@ impl Stepper<'_> {
                 let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
                 self.state.phase = Phase::Stopping(stopping);
             }
+            // Cancelling wins over a pause, and a pause over every other reason.
+            (_, Event::PauseRequested { reason }) => {
+                if stopping.why != StopWhy::Cancel {
+                    let why = StopWhy::Pause { reason: *reason };
+                    self.state.phase = Phase::Stopping(Stopping { why, ..stopping.clone() });
+                }
+            }
+            (_, Event::ResumeRequested) if matches!(stopping.why, StopWhy::Pause { .. }) => {
+                self.state.phase = Phase::Stopping(Stopping { why: StopWhy::Resume, ..stopping.clone() });
+            }
             (Runs::Setup { .. }, Event::Prepared { workspace, .. }) => {
                 self.state.workspace = Some(workspace.clone());
                 self.after_stop(work, &stopping.why);
@@ -113,6 +123,13 @@ impl Stepper<'_> {
         self.settle_stop(work);
         match why {
             StopWhy::Cancel => self.state.phase = Phase::Cancelled,
+            StopWhy::Pause { reason } => self.after_pause(work, Phase::Paused { reason: *reason }),
+            StopWhy::Resume => {
+                self.after_pause(work, Phase::Queued);
+                if self.state.phase == Phase::Queued {
+                    self.ask_again();
+                }
+            }
             StopWhy::Auth { message } => self.after_refused_login(message),
             StopWhy::Budget { axis } => match work {
                 Runs::Agent(attempt) => self.after_spent_turn(attempt, *axis),
@@ -144,7 +161,8 @@ fn end_of(why: &StopWhy, found: &End) -> End {
         StopWhy::Auth { message } => End::Auth { message: message.clone() },
         StopWhy::Asked => End::Asked,
         // It may have finished its turn by then: then that is what happened.
-        StopWhy::Budget { .. } | StopWhy::Clock { .. } if *found == End::Completed => End::Completed,
+        _ if *found == End::Completed => End::Completed,
+        StopWhy::Pause { .. } | StopWhy::Resume => End::Interrupted,
         StopWhy::Budget { .. } => End::OverBudget,
         StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
     }

@@ -193,9 +193,13 @@ fn is_same(stored: &Envelope, fresh: &Replayed, stopped: bool) -> bool {
     }
 }
 
-/// Whether Towline has given another name to an end that was a good one.
+/// Whether Towline has given another name to an end that was a good one, or that a signal to the supervisor brought about.
 fn is_renamed(end: &End, named: &End) -> bool {
-    *end == End::Completed && matches!(named, End::Asked | End::Slept { .. } | End::PermissionDenied { .. })
+    match end {
+        End::Completed => matches!(named, End::Asked | End::Slept { .. } | End::PermissionDenied { .. }),
+        End::Crashed { .. } => *named == End::Interrupted,
+        _ => false,
+    }
 }
 
 /// Whether two things are the same but for the secrets that are hidden in what is stored: whoever replays may not know

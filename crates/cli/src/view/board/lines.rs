@@ -280,6 +280,8 @@ impl Board {
 fn why_stopping(stopping: &Stopping) -> String {
     match &stopping.why {
         StopWhy::Cancel => "cancelled: ends everything that runs; Ctrl-C again ends it at once".to_owned(),
+        StopWhy::Pause { .. } => "pausing: ends everything that runs".to_owned(),
+        StopWhy::Resume => "resuming: ends what the pause interrupted first".to_owned(),
         StopWhy::Auth { .. } => "the credentials are refused: ends the agent".to_owned(),
         StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends what runs"),
         StopWhy::Asked => "waits for an answer that may take long: ends the agent until then".to_owned(),

@@ -31,6 +31,7 @@ lost              sleeping  free    2 kept | sleeping  free    2
 spawn-failed      escalated free    1 kept | escalated free    1
 cancelled         sleeping  counts  2 kept | sleeping  counts  2
 over-budget       sleeping  counts  2 kept | sleeping  counts  2
+interrupted       paused    free    1 kept | paused    free    1
 ";
 
 impl SampleOf<Self> for End {
@@ -58,6 +59,7 @@ some_of_each! { ends: End, by End {
     End::SpawnFailed { .. } => End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } };
     End::Cancelled => End::Cancelled;
     End::OverBudget => End::OverBudget;
+    End::Interrupted => End::Interrupted;
 }}
 
 fn after(mut story: Story, end: End) -> String {
@@ -96,6 +98,7 @@ fn what_the_table_of_ends_says_is_what_follows() {
             Follows::WaitsForQuota => "limited",
             Follows::Sleeps | Follows::Retries | Follows::Compacts | Follows::BeginsAnew => "sleeping",
             Follows::HandsOver | Follows::NeedsPerson => "escalated",
+            Follows::Pauses => "paused",
             Follows::EndsGoal => continue,
         };
         assert_eq!(phase, wanted, "{}", end.name());
@@ -359,8 +362,9 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
 
 #[test]
 fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
-    // An end over budget is Towline's own, and its work may be checked after the budget was raised.
-    for end in ends().into_iter().filter(|end| end.is_bad() && *end != End::OverBudget) {
+    // Two ends are Towline's own: their work is checked when the goal goes on.
+    let is_own = |end: &End| matches!(end, End::OverBudget | End::Interrupted);
+    for end in ends().into_iter().filter(|end| end.is_bad() && !is_own(end)) {
         for before in [Story::working(goal()), Story::launched(goal())] {
             let mut story = before.clone();
             story.tell(ended_with_work(end.clone()));

@@ -11,6 +11,7 @@ mod handover;
 mod life;
 mod merging;
 mod news;
+mod pausing;
 mod properties;
 mod questions;
 mod reopening;

@@ -112,6 +112,8 @@ fn event() -> impl Strategy<Value = Event> {
         2 => Just(Event::Stopped),
         6 => Just(Event::Woken),
         1 => Just(Event::CancelRequested),
+        1 => Just(pause()),
+        2 => Just(Event::ResumeRequested),
         4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
         1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Unsaid }),
         2 => text().prop_map(|text| Event::Told { text }),
@@ -272,6 +274,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         1 => text().prop_map(|message| End::SpawnFailed { problem: LaunchProblem::Other { message } }),
         1 => Just(End::Cancelled),
         1 => Just(End::OverBudget),
+        1 => Just(End::Interrupted),
     ]
 }
 

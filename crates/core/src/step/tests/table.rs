@@ -11,34 +11,36 @@ use crate::{
 /// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
 /// ignored, and `-` when it is refused.
 const TABLE: &str = "\
-event           queue prep  run   check stp:s stp:a stp:c sleep limit blk:a block escal done  unprv fail  cancl
-created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
-dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -     -     -
-prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -     -     -
-repository_gone -     escal -     -     cancl -     -     -     -     -     -     -     -     -     -     -
-attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
-agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale
-attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale
-handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-clock_ran_out   stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale
-check_started   stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
-check_finished  stale .     -     .     .     -     .     -     -     -     -     -     -     -     stale stale
-verdict_reached stale stale -     done  stale -     cancl -     -     -     -     -     -     -     stale stale
-checks_failed   stale stale -     escal stale -     cancl -     -     -     -     -     -     -     stale stale
-stopped         stale -     -     -     cancl -     cancl -     -     -     -     -     -     -     stale stale
-woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -     -     -
-cancel          cancl stop  stop  stop  .     .     .     cancl cancl stop  cancl cancl -     -     -     -
-answer          -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -
-tell            .     .     .     .     .     .     .     queue .     .     .     queue -     -     -     -
-delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale
-retry           -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
-merge           -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
-published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
-verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
-phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+event           queue prep  run   check stp:s stp:a stp:c sleep limit blk:a block pause escal done  unprv fail  cancl
+created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+repository_gone -     escal -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale stale
+handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_ran_out   stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
+check_started   stale .     -     .     .     -     .     -     -     -     -     stale -     -     -     stale stale
+check_finished  stale .     -     .     .     -     .     -     -     -     -     stale -     -     -     stale stale
+verdict_reached stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
+checks_failed   stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
+stopped         stale -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
+woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
+cancel          cancl stop  stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
+pause           pause stop  stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
+resume          -     -     -     -     -     -     -     -     -     -     -     queue -     -     -     -     -
+answer          -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
+tell            .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
+delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
+retry           -     -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
+merge           -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
 
 impl SampleOf<Self> for Event {
@@ -72,6 +74,8 @@ some_of_each! { events: Event, by Event {
     Event::Stopped => Event::Stopped;
     Event::Woken => Event::Woken;
     Event::CancelRequested => Event::CancelRequested;
+    Event::PauseRequested { .. } => pause();
+    Event::ResumeRequested => Event::ResumeRequested;
     Event::Answered { .. } => answered(1, "blue");
     Event::Told { .. } => told("use the small one");
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said };
@@ -95,6 +99,7 @@ some_of_each! { stories: Story, by Phase {
     Phase::Sleeping { .. } => Story::sleeping();
     Phase::Limited { .. } => Story::limited();
     Phase::Blocked { .. } => Story::waiting_alive(), Story::blocked();
+    Phase::Paused { .. } => Story::of(goal()).after(&[pause()]);
     Phase::Escalated { .. } => Story::escalated();
     Phase::Done => Story::checking().after(&[green_verdict("t1")]);
     Phase::Unproven => Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
@@ -113,6 +118,7 @@ fn short(phase: &Phase) -> &'static str {
         Phase::Sleeping { .. } => "sleep",
         Phase::Limited { .. } => "limit",
         Phase::Blocked { .. } => "block",
+        Phase::Paused { .. } => "pause",
         Phase::Escalated { .. } => "escal",
         Phase::Done => "done",
         Phase::Unproven => "unprv",

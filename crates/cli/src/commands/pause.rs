@@ -1,0 +1,20 @@
+//! `towline pause`: interrupts a goal, wherever it is driven.
+
+use std::process::ExitCode;
+
+use towline_core::Phase;
+use towline_engine::Wish;
+
+use crate::args::Pause;
+use crate::commands::cancel::halt;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+/// Pauses the goal and waits until nothing of it is left.
+pub(crate) async fn run(context: &Context, args: Pause) -> Result<ExitCode, Failure> {
+    let goal = halt(context, &args.id, Wish::Pause, |phase| matches!(phase, Phase::Paused { .. })).await?;
+    let id = goal.short();
+    output::tell(format_args!("goal {id} is paused; resume it with: towline resume {id}"));
+    Ok(ExitCode::SUCCESS)
+}
