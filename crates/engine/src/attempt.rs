@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use towline_agent::{Action, AgentSettings, Kind, Pricing, Steer, UnknownPrice};
+use towline_agent::{Action, Steer, UnknownPrice};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
-    Outcome, PriceList, RawRef, Source, Usage, Work, WorkspaceBinding,
+    Outcome, RawRef, Source, Usage, Work, WorkspaceBinding,
 };
 use towline_process::{ExitRecord, Notice, OutputTimes, ProcessError, StopCause, Stream};
 
+pub(crate) use self::start::pricing;
 use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
 use crate::checks::{changes, left_work};
 use crate::driver::until;
@@ -83,12 +84,6 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
             line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
         }
     };
-}
-
-/// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
-pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
-    let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
-    Pricing { list: PriceList::with(&settings.prices), unknown }
 }
 
 /// Ends an attempt whose agent was started and whose files are gone: nobody can read what it prints, and another agent must not

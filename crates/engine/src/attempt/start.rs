@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use towline_agent::{AgentSettings, LaunchContext, McpServer, agent};
-use towline_core::LaunchProblem;
+use towline_agent::{AgentSettings, Kind, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
+use towline_core::{LaunchProblem, PriceList};
 use towline_process::{Deadline, spawn};
 
 use crate::engine::Shared;
@@ -29,6 +29,12 @@ pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSet
         settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
     }
     settings
+}
+
+/// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
+pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
+    let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
+    Pricing { list: PriceList::with(&settings.prices), unknown }
 }
 
 /// Starts the agent under a supervisor of its own.
