@@ -1,13 +1,12 @@
 //! Finding things by what people type: goals by a part of their id, programs by their name.
 
-use std::cmp::Reverse;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
 use towline_core::{AttemptNo, GoalId};
 use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
-use towline_store::{GoalRecord, Listed, Listing, load_all};
+use towline_store::{GoalRecord, Listed};
 use towline_workspace::{Repository, WorkspaceError};
 
 use crate::context::{Context, State};
@@ -54,20 +53,6 @@ pub(crate) async fn goal_id(context: &Context, given: &str) -> Result<(State, Go
         }
         several => Err(ambiguous(given, several)),
     }
-}
-
-/// Goals that may have questions which can be answered, the newest first.
-pub(crate) async fn with_questions(state: &State) -> Result<Vec<GoalRecord>, Failure> {
-    let unsettled = Listing { settled: Some(false), ..Listing::all() };
-    let opened_again = vec!["escalated", "paused", "failed", "cancelled"];
-    let escalated = Listing { phases: opened_again, ..Listing::all() };
-    let mut records = load_all(state.store.as_ref(), unsettled).await?.records;
-    records.extend(load_all(state.store.as_ref(), escalated).await?.records);
-    records.retain(|record| record.state.phase.takes_answers());
-    records.sort_by_key(|record| Reverse((record.goal.created_at, record.goal.id)));
-    // A goal that is moved between the two lists is in both.
-    records.dedup_by_key(|record| record.goal.id);
-    Ok(records)
 }
 
 fn ambiguous(given: &str, several: &[Listed]) -> Failure {

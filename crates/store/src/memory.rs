@@ -132,6 +132,7 @@ fn names(listing: &Listing, goal: &GoalSummary) -> bool {
         && listing.settled.is_none_or(|settled| settled == goal.phase.is_settled())
         && listing.due.is_none_or(|due| goal.phase.until().is_some_and(|until| until <= due))
         && (!listing.held || goal.lease.is_some())
+        && (!listing.asks || goal.asks)
         && listing.after.is_none_or(is_past)
 }
 

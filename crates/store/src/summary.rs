@@ -1,7 +1,7 @@
 //! Goals in short, and which of them to list.
 
 use jiff::Timestamp;
-use towline_core::{AgentName, GoalId, Merge, Phase, Usage};
+use towline_core::{AgentName, GoalId, GoalState, Merge, Phase, Usage};
 
 use crate::{GoalRecord, Lease, Store, StoreError};
 
@@ -29,6 +29,8 @@ pub struct GoalSummary {
     pub usage: Usage,
     /// Where its work was merged last.
     pub merged: Option<Merge>,
+    /// Whether it has a question that can be answered.
+    pub asks: bool,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last moved.
@@ -52,11 +54,17 @@ impl GoalSummary {
             attempts: state.attempts.len(),
             usage: state.usage(),
             merged: state.merged.clone(),
+            asks: asks(state),
             created_at: goal.created_at,
             updated_at: record.updated_at,
             lease: record.lease.clone(),
         }
     }
+}
+
+/// Whether a goal in this state has a question that can be answered.
+pub(crate) fn asks(state: &GoalState) -> bool {
+    state.phase.takes_answers() && state.open_question().is_some()
 }
 
 /// A goal whose stored data cannot be read.
@@ -137,6 +145,8 @@ pub struct Listing {
     pub due: Option<Timestamp>,
     /// Only goals with a lease, in force or not.
     pub held: bool,
+    /// Only goals with a question that can be answered.
+    pub asks: bool,
     /// The order.
     pub order: Order,
     /// Only goals that come after this place.
@@ -154,6 +164,7 @@ impl Listing {
             settled: None,
             due: None,
             held: false,
+            asks: false,
             order: Order::NewestFirst,
             after: None,
             limit,

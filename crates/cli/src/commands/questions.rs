@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use towline_store::{Listing, load_all};
+
 use crate::args::Questions;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::find;
 use crate::output::{self, Layout};
 use crate::report::QuestionLine;
 use crate::view::{how_to_answer, question_lines};
@@ -13,7 +14,9 @@ use crate::view::{how_to_answer, question_lines};
 /// Lists open questions, of the newest goal first.
 pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
     let records = match context.existing_state()? {
-        Some(state) => find::with_questions(&state).await?,
+        Some(state) => {
+            load_all(state.store.as_ref(), Listing { asks: true, ..Listing::all() }).await?.records
+        }
         None => Vec::new(),
     };
     let open = records.iter().flat_map(|record| {

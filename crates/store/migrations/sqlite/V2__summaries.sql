@@ -10,6 +10,8 @@ CREATE TABLE summaries (
     created_at TEXT NOT NULL,
     phase TEXT NOT NULL,
     settled BIGINT NOT NULL,
+    -- Whether it has a question that can be answered.
+    asks BIGINT NOT NULL,
     wake_at TEXT,
     -- What the list shows of the goal as created.
     about TEXT,
@@ -17,7 +19,7 @@ CREATE TABLE summaries (
     standing TEXT
 );
 
-INSERT INTO summaries (goal, short, repository, created_at, phase, settled, wake_at, about)
+INSERT INTO summaries (goal, short, repository, created_at, phase, settled, asks, wake_at, about)
 SELECT
     id,
     substr(id, -8),
@@ -26,6 +28,9 @@ SELECT
     created_at,
     phase,
     phase IN ('escalated', 'done', 'unproven', 'failed', 'cancelled'),
+    CASE WHEN json_valid(state) THEN phase NOT IN ('done', 'unproven') AND EXISTS (
+        SELECT 1 FROM json_each(state, '$.questions') WHERE json_extract(value, '$.closed') IS NULL
+    ) ELSE 0 END,
     wake_at,
     CASE WHEN json_valid(goal) THEN json_object(
         'title', title,
@@ -39,4 +44,5 @@ CREATE INDEX summaries_by_short_id ON summaries (short, goal);
 CREATE INDEX summaries_by_repository ON summaries (repository, created_at, goal);
 CREATE INDEX summaries_by_phase ON summaries (phase, created_at, goal);
 CREATE INDEX summaries_by_settled ON summaries (settled, created_at, goal);
+CREATE INDEX summaries_by_asks ON summaries (asks, created_at, goal) WHERE asks = 1;
 CREATE INDEX summaries_by_wake_at ON summaries (wake_at) WHERE wake_at IS NOT NULL;

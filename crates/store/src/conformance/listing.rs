@@ -7,7 +7,7 @@ use towline_core::{
 };
 
 use super::Place;
-use super::samples::{append, at, attempt, goal, goal_id, happened, notice, worker};
+use super::samples::{append, at, attempt, goal, goal_id, happened, notice, question, worker};
 use crate::{Append, Cursor, GoalSummary, Listed, Listing, Order, Store, list_all};
 
 /// The order is by creation, and by id among goals of the same moment; moving a goal does not move it in the list.
@@ -69,7 +69,7 @@ pub async fn a_list_has_what_its_filters_name(place: &dyn Place) {
     store.claim(goal_id(5), &worker("two"), at(0), at(60), None).await.expect("free");
     let all = || Listing::first(10);
     let even = || Some("repository 0".to_owned());
-    let cases: [(Listing, &[u64]); 14] = [
+    let cases: [(Listing, &[u64]); 15] = [
         (all(), &[6, 5, 4, 3, 2, 1]),
         (Listing { repository: even(), ..all() }, &[6, 4, 2]),
         (Listing { repository: Some("repository".to_owned()), ..all() }, &[]),
@@ -83,6 +83,7 @@ pub async fn a_list_has_what_its_filters_name(place: &dyn Place) {
         (Listing { due: Some(at(100)), ..all() }, &[4, 3]),
         (Listing { held: true, ..all() }, &[5, 2]),
         (Listing { held: true, settled: Some(true), ..all() }, &[2]),
+        (Listing { asks: true, ..all() }, &[6, 5]),
         (Listing { phases: vec!["sleeping", "limited"], due: Some(at(50)), ..all() }, &[3]),
     ];
     for (listing, expected) in cases {
@@ -218,7 +219,12 @@ async fn create(store: &dyn Store, goal: Goal) {
 async fn move_to(store: &dyn Store, goal: &Goal, phase: Phase) {
     let last = store.load(goal.id).await.expect("it is there").last_seq;
     let lease = store.claim(goal.id, &worker("mover"), at(0), at(1), None).await.expect("free");
-    let state = GoalState { phase, ..GoalState::new(goal) };
+    // What is done needs no answers any more.
+    let questions = match phase {
+        Phase::Done | Phase::Blocked { .. } | Phase::Escalated { .. } => vec![question()],
+        _ => Vec::new(),
+    };
+    let state = GoalState { phase, questions, ..GoalState::new(goal) };
     let moved =
         Append { state, at: at(1_000), ..append(goal, lease.generation, last, vec![notice("moved", 1)]) };
     store.append(moved).await.expect("it fits");

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{
-    AgentName, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
-    Generation, Goal, GoalId, GoalState, Launch, Origin, Seq, SessionPlan, Source, WorkspaceMode,
-    WorkspaceSpec,
+    AgentName, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
+    Generation, Goal, GoalId, GoalState, Launch, Origin, Question, QuestionNo, Seq, SessionPlan, Source,
+    WorkspaceMode, WorkspaceSpec,
 };
 
 use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
@@ -77,6 +77,18 @@ pub(crate) fn attempt(goal: GoalId, number: u32, started: i64, ended: Option<i64
     let n = AttemptNo::new(number).expect("no attempt 0");
     let ended_at = ended.map(at);
     Attempt { ended_at, ..Attempt::begun(goal, n, AgentName::new("scripted"), None, at(started)) }
+}
+
+/// An open question.
+pub(crate) fn question() -> Question {
+    Question {
+        n: QuestionNo(1),
+        attempt: AttemptNo::FIRST,
+        ask: Ask::choice("Which?".to_owned(), vec!["a".to_owned()]),
+        asked_at: at(1),
+        deadline: Some(at(2)),
+        closed: None,
+    }
 }
 
 /// An effect with a key of its own.

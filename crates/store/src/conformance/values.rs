@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, Ask, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
-    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase, Question,
+    AgentEvent, AgentName, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
+    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase,
     QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus,
     ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
-use super::samples::{append, at, attempt, claimed, everything, goal, happened, launch, pending, worker};
+use super::samples::{
+    append, at, attempt, claimed, everything, goal, happened, launch, pending, question, worker,
+};
 use crate::{Append, NewEvent, StoreError};
 
 /// A goal with something in every field comes back equal from a store that was opened again.
@@ -157,14 +159,7 @@ fn rich_state(goal: &Goal) -> GoalState {
         session: Some(binding("s")),
         attempts: vec![first, attempt(goal.id, 2, 3, None)],
         candidate: Some(Commit::new("c")),
-        questions: vec![Question {
-            n: QuestionNo(1),
-            attempt: AttemptNo::FIRST,
-            ask: Ask::choice("Which?".to_owned(), vec!["a".to_owned()]),
-            asked_at: at(1),
-            deadline: Some(at(2)),
-            closed: None,
-        }],
+        questions: vec![question()],
         ..GoalState::new(goal)
     }
 }

@@ -10,11 +10,13 @@ use super::failure::Failure;
 use super::lists::{Standing, short};
 use super::text::{time_to_text, to_json};
 use super::writes::GoalRow;
+use crate::summary::asks;
 
 /// What lists show of a state, and find it by.
 pub(super) struct SummaryRow {
     phase: &'static str,
     settled: bool,
+    asks: bool,
     wake_at: Option<String>,
     standing: String,
 }
@@ -24,6 +26,7 @@ impl SummaryRow {
         Ok(Self {
             phase: state.phase.name(),
             settled: state.phase.is_settled(),
+            asks: asks(state),
             wake_at: state.phase.until().map(time_to_text),
             standing: to_json("the goal's summary", &Standing::of(state))?,
         })
@@ -34,8 +37,8 @@ impl SummaryRow {
         connection
             .prepare_cached(
                 "INSERT INTO summaries
-                     (goal, short, repository, created_at, phase, settled, wake_at, about, standing)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                     (goal, short, repository, created_at, phase, settled, asks, wake_at, about, standing)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 id,
@@ -44,6 +47,7 @@ impl SummaryRow {
                 goal.created_at,
                 self.phase,
                 self.settled,
+                self.asks,
                 self.wake_at,
                 goal.about,
                 self.standing,
@@ -55,10 +59,10 @@ impl SummaryRow {
     pub(super) fn follow(&self, connection: &Connection, id: &str) -> Result<(), Failure> {
         connection
             .prepare_cached(
-                "UPDATE summaries SET phase = ?2, settled = ?3, wake_at = ?4, standing = ?5
-                 WHERE goal = ?1 AND standing IS NOT ?5",
+                "UPDATE summaries SET phase = ?2, settled = ?3, asks = ?4, wake_at = ?5, standing = ?6
+                 WHERE goal = ?1 AND standing IS NOT ?6",
             )?
-            .execute(params![id, self.phase, self.settled, self.wake_at, self.standing])?;
+            .execute(params![id, self.phase, self.settled, self.asks, self.wake_at, self.standing])?;
         Ok(())
     }
 }

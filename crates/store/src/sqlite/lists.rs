@@ -8,6 +8,7 @@ use towline_core::{AgentName, Goal, GoalId, GoalState, Merge, Phase, Usage};
 use super::failure::Failure;
 use super::reads::{self, lease_at, text};
 use super::text::{from_json, time_from_text, time_to_text};
+use crate::summary::asks;
 use crate::{GoalSummary, Listed, Listing, Order, StoreError, UnreadableGoal};
 
 /// After every character that an id can have.
@@ -40,6 +41,8 @@ pub(super) struct Standing {
     attempts: usize,
     usage: Usage,
     merged: Option<Merge>,
+    #[serde(default)]
+    asks: bool,
 }
 
 impl About {
@@ -60,6 +63,7 @@ impl Standing {
             attempts: state.attempts.len(),
             usage: state.usage(),
             merged: state.merged.clone(),
+            asks: asks(state),
         }
     }
 }
@@ -108,6 +112,9 @@ impl Query {
         }
         if listing.held {
             conditions.push("summaries.goal IN (SELECT goal FROM leases)".to_owned());
+        }
+        if listing.asks {
+            conditions.push("summaries.asks = 1".to_owned());
         }
         let (direction, past) = match listing.order {
             Order::NewestFirst => ("DESC", '<'),
@@ -211,6 +218,7 @@ fn summary(id: GoalId, row: &Row<'_>) -> Result<GoalSummary, Failure> {
         attempts: standing.attempts,
         usage: standing.usage,
         merged: standing.merged,
+        asks: standing.asks,
         created_at: time_from_text(&what, text(row, 1)?)?,
         updated_at: time_from_text(&what, text(row, 5)?)?,
         lease: lease_at(id, row, 7)?,

@@ -6,7 +6,7 @@ use towline_core::{Event, GoalState, Phase, Seq};
 
 use super::super::lists::Query;
 use super::Scratch;
-use crate::conformance::samples::{append, at, attempt, claimed, created, goal, goal_id, happened};
+use crate::conformance::samples::{append, at, attempt, claimed, created, goal, goal_id, happened, question};
 use crate::{Append, Cursor, GoalSummary, Listed, Listing, Order, Store, StoreError, load_all};
 
 #[test]
@@ -27,6 +27,7 @@ fn no_query_reads_every_row_of_a_table() {
         ("due", Query::list(&Listing::due(at(1), 20)), "summaries_by_wake_at"),
         ("due in pages", Query::list(&Listing { due: Some(at(1)), ..page() }), "summaries_by_wake_at"),
         ("held", Query::list(&Listing { held: true, ..page() }), "sqlite_autoindex_summaries_1"),
+        ("questions", Query::list(&Listing { asks: true, ..page() }), "summaries_by_asks"),
         ("an id", Query::find("01932f6e", 11), "summaries_by_short_id"),
     ];
     for (what, query, index) in queries {
@@ -51,8 +52,9 @@ async fn goals_of_the_first_version_are_listed_and_found() {
     let store = new.store();
     let (moved, lease) = claimed(&store, 1).await;
     let state = GoalState {
-        phase: Phase::Done,
+        phase: Phase::Cancelled,
         attempts: vec![attempt(moved.id, 1, 1, Some(2))],
+        questions: vec![question()],
         ..GoalState::new(&moved)
     };
     let step = Append { state, ..append(&moved, lease.generation, Seq(1), vec![]) };
@@ -69,6 +71,9 @@ async fn goals_of_the_first_version_are_listed_and_found() {
     let done =
         Listing { settled: Some(true), repository: Some("repository".to_owned()), ..Listing::first(9) };
     assert_eq!(upgraded.list(&done).await.expect("a list"), store.list(&done).await.expect("a list"));
+    let asking = Listing { asks: true, ..Listing::first(9) };
+    assert_eq!(upgraded.list(&asking).await.expect("a list"), store.list(&asking).await.expect("a list"));
+    assert_eq!(upgraded.list(&asking).await.expect("a list").len(), 1);
     let found = upgraded.find(&goal_id(1).short(), 9).await.expect("an answer");
     assert_eq!(found, store.find(&goal_id(1).short(), 9).await.expect("an answer"));
     let back = Append { state: GoalState::new(&moved), ..append(&moved, lease.generation, Seq(1), vec![]) };
