@@ -1,5 +1,6 @@
 //! Opening the file: who may read it, how it is written, and how long to wait for others.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -49,9 +50,38 @@ pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
     let mut writer = connect(path).map_err(explained)?;
     schema::refuse_newer(&shown, &writer)?;
     use_log(&writer).map_err(explained)?;
+    if let Some(version) = schema::version_to_leave(&shown, &writer)? {
+        keep_copy(path, &writer, version)?;
+    }
     schema::bring_up_to_date(&shown, &mut writer)?;
     let readers = (0..READERS).map(|_| reader(path)).collect::<Result<_, _>>().map_err(explained)?;
     Ok(Connections { writer, readers })
+}
+
+/// Copies the database as an earlier version of Towline wrote it, so that there is a way back. A copy that was cut off has
+/// another name.
+fn keep_copy(path: &Path, writer: &Connection, version: i32) -> Result<(), StoreError> {
+    let beside = |end: &str| PathBuf::from(format!("{}{end}", path.display()));
+    let (copy, unfinished) =
+        (beside(&format!(".v{version}")), beside(&format!(".v{version}.{}", std::process::id())));
+    let failed = |error: io::Error| {
+        failure::explain_io(&copy.display().to_string(), "copy the database to it", &error)
+    };
+    if copy.exists() {
+        return Ok(());
+    }
+    // SQLite would make a file for everybody to read; it fills one that is empty.
+    towline_files::create_new(&unfinished).map_err(failed)?;
+    let copied = writer.execute("VACUUM INTO ?1", [unfinished.display().to_string()]);
+    // Another process that did the same may have changed the tables since: its copy is the older one, and stays.
+    let kept = match copied.map(|_| fs::hard_link(&unfinished, &copy)) {
+        Ok(Err(error)) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        Ok(_) => Ok(()),
+        Err(error) => Err(explain(&copy.display().to_string(), &error)),
+    };
+    // What cannot be removed is a copy too many, and no reason to stop.
+    let _ = fs::remove_file(&unfinished);
+    kept
 }
 
 /// Makes the file with its directories, for nobody but their owner. SQLite gives the files beside it the same mode.

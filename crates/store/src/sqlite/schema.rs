@@ -31,6 +31,13 @@ pub(super) fn refuse_newer(path: &str, connection: &Connection) -> Result<(), St
     Ok(())
 }
 
+/// The version of a database that is about to be changed; none when it is new or up to date.
+pub(super) fn version_to_leave(path: &str, connection: &Connection) -> Result<Option<i32>, StoreError> {
+    let newest = known(path)?.last().map_or(0, Migration::version);
+    let applied = applied(connection).map_err(|error| explain(path, &error))?;
+    Ok(applied.last().map(|migration| migration.version).filter(|version| *version < newest))
+}
+
 /// Applies what is missing, all of it or nothing.
 pub(super) fn bring_up_to_date(path: &str, connection: &mut Connection) -> Result<(), StoreError> {
     let known = known(path)?;

@@ -1,5 +1,8 @@
 //! Lists and lookups: by index, also over goals of the first version and beside goals that cannot be read.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use refinery::{Migration, Runner};
 use rusqlite::{Connection, params_from_iter};
 use towline_core::{Event, GoalState, Phase, Seq};
@@ -64,7 +67,15 @@ async fn goals_of_the_first_version_are_listed_and_found() {
     copy_as_first_version(&new, &old);
     old.raw().execute_batch("UPDATE goals SET goal = 'damaged' WHERE title = 'goal 3'").expect("damage");
 
+    let before = rows(&old.raw(), "goals");
     let upgraded = old.store();
+    let copy = old.0.path().join("towline.db.v1");
+    assert_eq!(rows(&Connection::open(&copy).expect("a copy"), "goals"), before);
+    assert_eq!(fs::metadata(&copy).expect("a copy").permissions().mode() & 0o777, 0o600);
+    let mut files: Vec<_> =
+        fs::read_dir(old.0.path()).expect("files").map(|file| file.expect("a file").file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["towline.db", "towline.db-shm", "towline.db-wal", "towline.db.v1"]);
     let listed = upgraded.list(&Listing::first(9)).await.expect("a list");
     assert!(matches!(&listed[0], Listed::Unreadable(bad) if bad.id == goal_id(3)), "{listed:#?}");
     assert_eq!(listed[1..], store.list(&Listing::first(9)).await.expect("a list")[1..]);
@@ -121,6 +132,13 @@ async fn a_summary_that_cannot_be_read_is_made_from_the_goal() {
     let before = store.list(&Listing::first(9)).await.expect("a list");
     scratch.raw().execute_batch("UPDATE summaries SET about = '{}', standing = '?'").expect("damage");
     assert_eq!(store.list(&Listing::first(9)).await.expect("a list"), before);
+}
+
+fn rows(raw: &Connection, table: &str) -> Vec<String> {
+    let sql = format!("SELECT id || goal || state FROM {table} ORDER BY id");
+    let mut statement = raw.prepare(&sql).expect("a query");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("texts")
 }
 
 fn plan(raw: &Connection, query: &Query) -> Vec<String> {
