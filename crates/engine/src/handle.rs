@@ -41,16 +41,19 @@ impl Handle {
 
     /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
     pub async fn cancel(&self) {
-        // The outcome is not waited for: whoever insists next must be heard, also while the store fails. A goal that has ended
-        // meanwhile, or is ending, needs no cancelling.
-        let (done, _) = oneshot::channel();
-        let _ = self.orders.send(Order::Wish { event: Event::CancelRequested, done }).await;
+        self.ask_for(Event::CancelRequested).await;
     }
 
     /// Asks for a pause. The goal is paused once [`Handle::result`] says so.
     pub async fn pause(&self, reason: PauseReason) {
-        // A goal that has ended meanwhile, or is ending, needs no pause.
-        let _ = self.steerer().wish(Event::PauseRequested { reason }).await;
+        self.ask_for(Event::PauseRequested { reason }).await;
+    }
+
+    /// The outcome is not waited for: whoever insists next must be heard, also while the store fails. A goal that has ended
+    /// meanwhile, or is ending, needs neither.
+    async fn ask_for(&self, event: Event) {
+        let (done, _) = oneshot::channel();
+        let _ = self.orders.send(Order::Wish { event, done }).await;
     }
 
     /// A way to steer the goal that outlives this handle.
