@@ -10,6 +10,7 @@ mod find;
 mod goal_file;
 mod in_place;
 mod inspect;
+mod notify;
 mod operator;
 mod output;
 mod prompt;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use towline_core::{
-    About, Attempt, Axis, Goal, GoalState, Merge, Outcome, Part, Question, Spent, Usage, Verdict,
+    About, Attempt, Axis, Goal, GoalState, Merge, Origin, Outcome, Part, Question, Spent, Usage, Verdict,
 };
 use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, UnreadableGoal};
@@ -100,10 +100,17 @@ struct OptionReport {
 }
 
 #[derive(Serialize)]
-struct OriginReport {
+pub(crate) struct OriginReport {
     channel: String,
     thread: Option<String>,
     by: Option<String>,
+}
+
+impl OriginReport {
+    pub(crate) fn of(origin: &Origin) -> Self {
+        let Origin { channel, thread, by } = origin.clone();
+        Self { channel, thread, by }
+    }
 }
 
 /// What protects the verdicts of a goal.
@@ -200,11 +207,7 @@ impl GoalReport {
             until: state.phase.until(),
             question: state.open_question().filter(|_| state.phase.takes_answers()).map(QuestionReport::of),
             agent: GoalSummary::of(record).agent.map(|agent| agent.to_string()),
-            origin: OriginReport {
-                channel: goal.origin.channel.clone(),
-                thread: goal.origin.thread.clone(),
-                by: goal.origin.by.clone(),
-            },
+            origin: OriginReport::of(&goal.origin),
             metadata: goal.metadata.clone(),
             labels: goal.labels.clone(),
             workspace: workspace.map(|workspace| workspace.path.clone()),

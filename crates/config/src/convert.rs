@@ -33,6 +33,8 @@ pub struct Config {
     pub workspace: WorkspaceConfig,
     /// How long `towline gc` leaves raw logs and conversations that nobody needs.
     pub retention: Duration,
+    /// The command that is run when a goal needs its user or has ended.
+    pub notify: Option<String>,
     /// The agents by name. Those inside the binary may have no command: it is whoever reads this.
     pub agents: BTreeMap<String, AgentSettings>,
 }
@@ -135,6 +137,7 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         protect: settings.get(&["protect", "paths"]).unwrap_or_default(),
         workspace,
         retention: settings.get(&["retention", "logs"]).unwrap_or_default(),
+        notify: settings.get(&["notify", "command"]),
         agents: agents.usable.clone(),
     };
     let shown = settings.values.iter().map(|(path, setting)| ShownSetting {

@@ -219,7 +219,7 @@ const CONFIGURATION: &[Key] = &[
     acts("prices.*.output", Shape::Dollars),
     acts("prices.*.cache_read", Shape::Dollars),
     acts("prices.*.cache_write", Shape::Dollars),
-    not_yet("notify.command", Shape::Line),
+    acts_for_user("notify.command", Shape::Line),
     not_yet("notify.webhook", Shape::Line),
 ];
 

@@ -46,8 +46,8 @@ fn values_that_may_be_secrets_are_named_and_not_shown() {
                 notify = { webhook = \"https://example.org/hush\", command = \"tell hush\" }\n";
     let named =
         ["agents.claude.env.TOKEN", "agents.claude.mcp.docs.command", "notify.command", "notify.webhook"];
-    let expected = named.map(|key| (key.to_owned(), None, repository_name()));
-    assert_eq!(settings(&[repository(text)]), expected);
+    let expected = named.map(|key| (key.to_owned(), None, user("").name));
+    assert_eq!(settings(&[user(text)]), expected);
 }
 
 #[test]

@@ -128,6 +128,8 @@ fn sample_config() -> Config {
             pass_env: strings(&["DATABASE_URL"]),
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
+        // Only the user's own file can set it, and the sample is a repository's.
+        notify: None,
         agents: default_agents()
             .into_iter()
             .chain([("claude".to_owned(), sample_agent()), ("local".to_owned(), local_agent())])
@@ -150,7 +152,7 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     let expected = vec![
         unused("budget.day.usd", 16),
         unused("defaults.max_parallel", 3),
-        unused("notify.command", 80),
+        Warning { kind: WarningKind::UserOnly, ..unused("notify.command", 80) },
         unused("notify.webhook", 81),
     ];
     assert_eq!(loaded.warnings, expected);
@@ -169,6 +171,7 @@ fn every_key_changes_what_it_is_for() {
         protect.paths = ["a"]
         workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"] }
         retention.logs = "8d"
+        notify.command = "o"
         [defaults]
         agents = ["one", "claude"]
         briefing = false
@@ -260,6 +263,7 @@ fn every_key_changes_what_it_is_for() {
             pass_env: strings(&["_E1"]),
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
+        notify: Some("o".to_owned()),
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
     };
     let loaded = load(&[user(text)]).expect("loads");
@@ -295,6 +299,7 @@ fn without_any_layer_the_defaults_hold() {
             pass_env: vec![],
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
+        notify: None,
         agents: default_agents(),
     };
     let of_agents = default_agents().into_keys().flat_map(|name| {

@@ -19,6 +19,7 @@ use crate::commands::typing::Typing;
 use crate::context::{Context, State};
 use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
+use crate::notify::Notifier;
 use crate::output::{self, Layout};
 use crate::report::GoalReport;
 use crate::view::{LastLine, Live, Paint, TICK, clock_time, ending, how_to_answer, next_steps};
@@ -64,6 +65,7 @@ impl Foreground<'_> {
     pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
+        let mut notifier = Notifier::of(self.context, &beginning.goal().workspace.repository);
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let engine = self.context.engine(self.state, self.agents)?;
@@ -85,7 +87,8 @@ impl Foreground<'_> {
         }
         screen.know(handle.id, &store).await;
         let trouble = engine.store_trouble();
-        let shown = follow(&handle, after, &mut interrupts, &mut screen, typing, &store, trouble).await;
+        let mut watching = Watching { screen: &mut screen, typing, notifier: &mut notifier, trouble };
+        let shown = follow(&handle, after, &mut interrupts, &mut watching, &store).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
             handle.cancel().await;
@@ -93,6 +96,7 @@ impl Foreground<'_> {
         let record = finish(handle, &mut interrupts).await;
         engine.close().await;
         screen.finish();
+        notifier.finish().await;
         shown?;
         let record = record?;
         conclude(self.context, &home, self.format, &record, first.as_ref());
@@ -117,16 +121,23 @@ async fn start(
     started
 }
 
+/// Whoever watches the goal, and how they are reached.
+struct Watching<'a> {
+    screen: &'a mut Screen,
+    typing: Typing,
+    notifier: &'a mut Notifier,
+    trouble: watch::Receiver<Option<StoreTrouble>>,
+}
+
 /// Shows events and passes on what the person wants, until nothing happens any more.
 async fn follow(
     handle: &Handle,
     after: Seq,
     interrupts: &mut Interrupts,
-    screen: &mut Screen,
-    mut typing: Typing,
+    watching: &mut Watching<'_>,
     store: &Arc<dyn Store>,
-    mut trouble: watch::Receiver<Option<StoreTrouble>>,
 ) -> Result<(), Failure> {
+    let Watching { screen, typing, notifier, trouble } = watching;
     let mut events = handle.events(after);
     let mut looks = tokio::time::interval(TICK);
     let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
@@ -140,8 +151,9 @@ async fn follow(
                         // Before it is shown: what is typed from then on is an answer.
                         typing.follow(phase).await;
                         screen.know(handle.id, store).await;
+                        notify(notifier, handle.id, phase, store).await;
                     }
-                    screen.look(&typing);
+                    screen.look(typing);
                     screen.show(&event);
                 }
                 None => return Ok(()),
@@ -155,7 +167,7 @@ async fn follow(
                 }
             },
             _ = looks.tick(), if is_watched => {
-                if screen.look(&typing) == Change::BackInFront {
+                if screen.look(typing) == Change::BackInFront {
                     screen.ask_again(handle.id);
                 }
                 if let Some(line) = typing.line()
@@ -184,6 +196,14 @@ async fn follow(
                 Wish::Suspend => screen.suspend(),
             },
         }
+    }
+}
+
+async fn notify(notifier: &mut Notifier, goal: GoalId, phase: &Phase, store: &Arc<dyn Store>) {
+    if notifier.is_wanted()
+        && let Ok(record) = store.load(goal).await
+    {
+        notifier.entered(phase, &record.goal, &record.state);
     }
 }
 

@@ -1,0 +1,168 @@
+//! Runs the user's own command when a goal needs them, waits for a quota or has ended.
+//!
+//! The command is read from the user's configuration file alone: a repository's file may be anybody's. It gets one JSON object on
+//! standard input and one line in `TOWLINE_TEXT`, and what it prints goes nowhere.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+use towline_config::LayerName;
+use towline_core::{Goal, GoalState, Phase};
+
+use crate::context::Context;
+use crate::output;
+use crate::report::OriginReport;
+
+/// How long the command may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The key of the command in the configuration.
+const KEY: &str = "notify.command";
+
+/// What happened, as the command gets it.
+#[derive(Serialize)]
+struct Notification {
+    /// `needs_you`, `limited`, `done`, `unproven` or `failed`.
+    kind: &'static str,
+    /// All of it in one line.
+    text: String,
+    goal: String,
+    title: String,
+    repository: String,
+    phase: &'static str,
+    reason: Option<String>,
+    /// When the goal continues by itself.
+    until: Option<String>,
+    /// The question that needs an answer.
+    question: Option<String>,
+    origin: OriginReport,
+    metadata: BTreeMap<String, Value>,
+}
+
+impl Notification {
+    /// What is worth a notification in this phase.
+    fn of(goal: &Goal, state: &GoalState, phase: &Phase) -> Option<Self> {
+        let title = output::brief(&goal.title);
+        let question = state.open_question().map(|question| output::brief(&question.ask.title()));
+        let reason = phase.reason().map(|reason| output::brief(&reason));
+        let until = phase.until().map(|until| until.to_string());
+        let because =
+            |words: &Option<String>| words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
+        let (kind, text) = match phase {
+            Phase::Blocked { .. } => ("needs_you", format!("{title} needs an answer{}", because(&question))),
+            Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{}", because(&reason))),
+            Phase::Limited { .. } => {
+                let until = until.clone().unwrap_or_default();
+                ("limited", format!("{title} waits for the provider's quota until {until}"))
+            }
+            Phase::Done => ("done", format!("{title} is done")),
+            Phase::Unproven => ("unproven", format!("{title} ended, and has no checks to prove it")),
+            Phase::Failed { .. } => ("failed", format!("{title} failed{}", because(&reason))),
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            text,
+            goal: goal.id.to_string(),
+            title,
+            repository: goal.workspace.repository.clone(),
+            phase: phase.name(),
+            reason,
+            until,
+            question: question.filter(|_| kind == "needs_you"),
+            origin: OriginReport::of(&goal.origin),
+            metadata: goal.metadata.clone(),
+        })
+    }
+}
+
+/// Runs the user's command, beside everything else.
+pub(crate) struct Notifier {
+    /// None when the user wants no notifications.
+    command: Option<String>,
+    running: JoinSet<()>,
+}
+
+impl Notifier {
+    /// The notifier of a goal in this repository.
+    pub(crate) fn of(context: &Context, repository: &str) -> Self {
+        // A configuration that cannot be read has been reported where it matters.
+        let loaded = context.configuration_under(Path::new(repository), None).ok();
+        let command = loaded.and_then(|loaded| {
+            let is_users = matches!(loaded.sources.get(KEY), Some(LayerName::User(_)));
+            loaded.config.notify.filter(|_| is_users)
+        });
+        Self { command, running: JoinSet::new() }
+    }
+
+    /// Whether anybody is to be notified.
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.command.is_some()
+    }
+
+    /// Notifies the user if this phase is worth it.
+    pub(crate) fn entered(&mut self, phase: &Phase, goal: &Goal, state: &GoalState) {
+        let Some(command) = &self.command else { return };
+        let Some(notification) = Notification::of(goal, state, phase) else { return };
+        match start(command, &notification) {
+            Ok(child) => {
+                self.running.spawn(watch_over(child));
+            }
+            Err(error) => warn(&error.to_string()),
+        }
+    }
+
+    /// Waits until the commands have ended, each within its time.
+    pub(crate) async fn finish(mut self) {
+        while self.running.join_next().await.is_some() {}
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the owner of the user's notification command")]
+fn start(command: &str, notification: &Notification) -> std::io::Result<Child> {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .env("TOWLINE_TEXT", &notification.text)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let json = serde_json::to_vec(notification)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Beside us: a command that does not read must not hold up the goal. One that ends without reading has what it needs.
+        std::thread::spawn(move || stdin.write_all(&json));
+    }
+    Ok(child)
+}
+
+async fn watch_over(mut child: Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let mut ended = spawn_blocking(move || child.wait());
+    match timeout(LIMIT, &mut ended).await {
+        Ok(Ok(Ok(status))) if status.success() => {}
+        Ok(Ok(Ok(status))) => warn(&status.to_string()),
+        Ok(_) => warn("it was lost"),
+        Err(_) => {
+            if let Some(group) = group {
+                // It may have ended by itself just now.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = ended.await;
+            warn(&format!("it took longer than {} seconds and was ended", LIMIT.as_secs()));
+        }
+    }
+}
+
+fn warn(why: &str) {
+    output::say(format_args!("warning: the command in `{KEY}` failed: {why}"));
+}
