@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{environment, repository, repository_name, user};
+use support::{environment, repository, user};
 use towline_config::{Layer, LayerName, ShownSetting, inspect};
 
 fn settings(layers: &[Layer]) -> Vec<(String, Option<String>, LayerName)> {
