@@ -140,7 +140,7 @@ fn ctrl_c_while_a_tool_sleeps_leaves_nothing_and_exits_130() {
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    assert!(ran.stderr.contains("cancelling; press Ctrl-C again"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("stopping; press Ctrl-C again"), "{}", ran.stderr);
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
     assert!(pressed.elapsed() < Duration::from_secs(10), "{:?}", pressed.elapsed());
     assert_cancelled(&desk, &goal);

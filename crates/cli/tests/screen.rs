@@ -152,8 +152,10 @@ fn after_a_question_that_nobody_answered_the_way_on_is_the_answer_and_then_the_r
     let id = &goal[goal.len() - 8..];
     let steps: Vec<&str> = escalated.stdout.lines().skip_while(|line| !line.starts_with("! ")).collect();
     assert_eq!(
-        steps[1..3],
+        steps[1..5],
         [
+            "  ? Which?".to_owned(),
+            "      waits for 0.1s at most".to_owned(),
             format!("  answer it:               towline answer {id} …"),
             format!("  then go on:              towline run --goal {id}"),
         ]

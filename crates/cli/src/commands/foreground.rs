@@ -183,7 +183,7 @@ async fn follow(
             wish = interrupts.next() => match wish {
                 Wish::Stop => {
                     screen.print(&format!(
-                        "cancelling; press Ctrl-C again to end everything at once (to resume later: towline pause {})",
+                        "stopping; press Ctrl-C again to end everything at once (another time, to pause: towline pause {})",
                         handle.id.short()
                     ));
                     handle.cancel().await;
