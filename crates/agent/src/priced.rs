@@ -38,7 +38,7 @@ struct Priced {
     inner: Box<dyn Protocol>,
     list: PriceList,
     model: Option<String>,
-    /// Whether nothing is to be reported any more about a price that is unknown.
+    /// Whether an unknown price was reported, or needs no report.
     is_reported: bool,
 }
 

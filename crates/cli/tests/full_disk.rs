@@ -1,4 +1,4 @@
-//! A full disk: towline reports it, the agent keeps running, and the goal goes on once there is space.
+//! A full disk: towline reports it, the agent keeps running, and the goal continues once there is space.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 

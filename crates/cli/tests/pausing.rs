@@ -13,7 +13,7 @@ use support::{Desk, Ran, finish, of_attempts};
 use towline_testkit::hostile;
 use towline_testkit::scratch::wait_until_process_tree_gone;
 
-/// Works without end; finishes its work once it is told that it was interrupted.
+/// An agent that never ends by itself. Resumed with a prompt that reports the interruption, it finishes.
 fn works_until_interrupted(dir: &Path, before: &str) -> PathBuf {
     let body = format!(
         r#"
@@ -61,7 +61,7 @@ fn assert_paused(desk: &Desk, goal: &str, reason: &str) {
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
 }
 
-/// Resumed, it goes on in its session, and the pause has cost nothing.
+/// The goal resumes in its session, and the pause cost nothing.
 fn assert_done(resumed: &Ran) {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = resumed.json();

@@ -134,7 +134,7 @@ impl ClaudeProtocol {
             "control_response" => self.on_control_answer(decode(line, "control_response")?),
             "auth_status" => Ok(on_auth_status(decode(line, "auth_status")?)),
             "control_cancel_request" => self.on_cancel(decode(line, "control_cancel_request")?),
-            // The state of a message that was sent: when it is taken up, it is shown again, too.
+            // The progress of a message that we sent. The message itself is reported by other frames.
             "command_lifecycle" => Ok(Vec::new()),
             "keep_alive" | "tool_progress" | "tool_use_summary" | "prompt_suggestion"
             | "transcript_mirror" => Ok(Vec::new()),

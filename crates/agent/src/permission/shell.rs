@@ -1,7 +1,7 @@
 //! The commands that a command line may run, for rules that deny some of them.
 //!
-//! This is no shell: it finds what people and agents usually write, such as `cd x && rm y`, `sudo rm y` and `sh -c 'rm y'`. Whoever
-//! wants to hide a command from it can, so `deny` is a guard rail and no jail.
+//! It does not parse the shell's whole language. It finds the usual forms, such as `cd x && rm y`, `sudo rm y` and `sh -c 'rm y'`.
+//! A command can be hidden from it on purpose, so `deny` is a guard rail and not a jail.
 
 /// What makes one command line several commands, or lets it reach into another: no pattern speaks for all of it.
 pub(super) const JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];

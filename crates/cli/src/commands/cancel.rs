@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has whoever drives the goal end what runs, or does it here, and waits until nothing is left. Gives back the goal.
+/// Stops the goal through the engine that runs it, or here when none does, and waits until no process is left. Returns the goal.
 pub(crate) async fn halt(
     context: &Context,
     id: &str,

@@ -27,8 +27,8 @@ use crate::view::{LastLine, Live, Paint, TICK, clock_time, ending, how_to_answer
 /// How many events of a goal that is taken up are looked at for what is still at work.
 const RECALLED: usize = 1_000;
 
-/// How long what runs may take to end after SIGTERM before it is killed: whoever shuts down a machine or a container waits
-/// some ten seconds.
+/// The time that an agent or a check has to end after SIGTERM before it is killed. A machine or a container that shuts down waits
+/// about ten seconds.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a foreground run begins with.
@@ -121,7 +121,7 @@ async fn start(
     started
 }
 
-/// Whoever watches the goal, and how they are reached.
+/// The ways to reach the person who watches the goal.
 struct Watching<'a> {
     screen: &'a mut Screen,
     typing: Typing,

@@ -28,7 +28,7 @@ pub(crate) struct Push {
     id: String,
     /// The remote [default: the one that `git push` would use]
     remote: Option<String>,
-    /// Push the work of a goal without checks, which nobody has proven
+    /// Push work that no check has proven, of a goal without checks
     #[arg(long)]
     unproven: bool,
     /// Print JSON
