@@ -214,7 +214,9 @@ fn taken_up_in_the_middle_of_a_tool() {
         towline.wait().expect("reaped");
         let mut terminal = Terminal::sized(size.0, size.1);
         let towline = terminal.start(&stage.command(&["run", "--goal", &stage.short_id()]));
-        let picture = terminal.wait_to_see("$ ./try-it --slowly · ");
+        terminal.wait_to_see("$ ./try-it --slowly · ");
+        // The last line of the block: before it is there, the picture is not whole.
+        let picture = terminal.wait_to_see("so far 27.5k tokens");
         snapshot("taken_up", size, &steady(&picture));
         stage.open_the_gate();
         assert_eq!(finish(towline).code, Some(0), "{:#?}", terminal.screen());
