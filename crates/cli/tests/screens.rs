@@ -290,6 +290,22 @@ fn failed_by_its_budget() {
 }
 
 #[test]
+fn paused_from_another_terminal() {
+    for size in SIZES {
+        let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+        let mut terminal = Terminal::sized(size.0, size.1);
+        let towline = stage.run(&mut terminal, &[]);
+        terminal.wait_to_see("$ ./try-it --slowly · ");
+        let told = stage.told(&["pause", &stage.short_id()], size);
+        assert_eq!(finish(towline).code, Some(143), "{told}");
+        terminal.wait_for_the_end();
+        snapshot("paused", size, &steady(&terminal.screen()));
+        snapshot("pause", size, &told);
+        snapshot("show_paused", size, &stage.told(&["show", &stage.short_id()], size));
+    }
+}
+
+#[test]
 fn without_colours_there_are_none_and_with_them_they_mean_something() {
     let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
     for (name, no_colour) in [("colours", ""), ("no_colours", "1")] {
