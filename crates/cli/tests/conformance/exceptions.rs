@@ -56,6 +56,8 @@ exceptions! { $
                 "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
             a_killed_agent_is_followed_by_one_that_goes_on:
                 "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
+            a_paused_goal_is_resumed_at_no_cost:
+                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
             a_refused_session_is_followed_by_a_new_one_that_is_told_everything:
                 "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
             a_used_up_quota_parks_the_goal:
@@ -159,6 +161,8 @@ exceptions! { $
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
                 "It has no conversations: each attempt is told the goal again.",
             a_killed_agent_is_followed_by_one_that_goes_on:
+                "It has no conversations: each attempt is told the goal again.",
+            a_paused_goal_is_resumed_at_no_cost:
                 "It has no conversations: each attempt is told the goal again.",
             a_refused_session_is_followed_by_a_new_one_that_is_told_everything:
                 "It has no conversations: each attempt is told the goal again.",

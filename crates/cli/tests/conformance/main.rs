@@ -75,6 +75,7 @@ every_case_for_every_subject! {
         a_killed_agent_is_followed_by_one_that_goes_on,
         an_adopted_agent_is_not_disturbed,
         ctrl_c_in_the_middle_of_a_tool_leaves_nothing,
+        a_paused_goal_is_resumed_at_no_cost,
         a_rule_permits_and_forbids,
         a_person_permits_a_call,
         a_question_of_its_own_tool_reaches_a_person,

@@ -1,7 +1,11 @@
-//! What only people decide: permissions and questions.
+//! What only people decide: permissions, questions and pauses.
 
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use towline_testkit::model::{Matcher, Reply, Rule};
+use towline_testkit::scratch::wait_until_process_tree_gone;
 
 use crate::stage::{Line, RIGHT, Stage, done};
 use crate::subject::{Refusal, Subject};
@@ -94,4 +98,22 @@ pub(crate) fn a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answe
     assert_eq!(answered.code, Some(0), "{answered:?}");
     let report = done(&finish(towline));
     assert_eq!(of_attempts(&report, "end"), ["asked", "completed"]);
+}
+
+pub(crate) fn a_paused_goal_is_resumed_at_no_cost(subject: &'static dyn Subject) {
+    let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
+    let stage = Stage::of(subject, &[goes_on, Line::hangs("tail -f /dev/null")]);
+    let (towline, goal) = stage.start_until("tail -f /dev/null");
+    kill_process(Pid::from_child(&towline), Signal::TERM).expect("SIGTERM");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    wait_until_process_tree_gone(&stage.desk.home.marker(), Duration::from_secs(2));
+    let paused = stage.desk.show(&goal);
+    assert_eq!((&paused["phase"], &paused["reason"]), (&json!("paused"), &json!("shutdown")), "{paused}");
+    assert_eq!(paused["budget"]["attempts"]["left"], 10, "{paused}");
+
+    let report = done(&stage.desk.towline(["resume", &goal, "--json"]));
+    assert_eq!(of_attempts(&report, "end"), ["interrupted", "completed"], "{report}");
+    assert_eq!(of_attempts(&report, "resumed"), [json!(false), json!(subject.facts().resumes())], "{report}");
+    assert_eq!(report["budget"]["attempts"]["left"], 9, "{report}");
 }
