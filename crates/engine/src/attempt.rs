@@ -4,10 +4,11 @@
 //! There is one way through: the log is read from its beginning through the protocol. What was recorded before is
 //! not told again, what `stdin.log` shows as sent is not sent again; then it goes on live.
 
+mod past;
 mod start;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,9 @@ use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     Outcome, RawRef, Source, Usage, Work, WorkspaceBinding,
 };
-use towline_process::{ExitRecord, Notice, OutputTimes, ProcessError, StopCause, Stream};
+use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
+use self::past::Past;
 pub(crate) use self::start::pricing;
 use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
 use crate::checks::{changes, left_work};
@@ -121,31 +123,6 @@ struct Conversation<'a> {
     stopping: Stopping,
     /// How long the agent's tree may take to end after SIGTERM.
     stop_grace: Duration,
-}
-
-/// What happened before this engine looked after the attempt.
-struct Past {
-    /// Output up to here was there already.
-    output_to: u64,
-    times: OutputTimes,
-    /// Requests of the agent that were answered, and when.
-    answered: BTreeMap<String, Timestamp>,
-}
-
-impl Past {
-    fn of(dir: &Path, answered: BTreeMap<String, Timestamp>) -> Self {
-        let output_to = std::fs::symlink_metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
-        Self { output_to, times: OutputTimes::new(dir, Stream::Stdout), answered }
-    }
-
-    /// When the output before `end` was there, unless it was just now.
-    fn time_of(&mut self, end: u64) -> Option<Timestamp> {
-        if end > self.output_to {
-            return None;
-        }
-        let at_ms = self.times.at(end).ok().flatten()?;
-        Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()
-    }
 }
 
 /// Whether the agent may be told something more.

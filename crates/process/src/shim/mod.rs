@@ -5,6 +5,7 @@
 //! the program says and never trusts a client to be there.
 
 mod ending;
+mod finishing;
 mod leader;
 mod log;
 mod output;

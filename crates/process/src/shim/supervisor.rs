@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::ending::Ending;
+use super::finishing::report_failed_start;
 use super::output::{Looked, Output};
 use super::peer::{Peer, PeerId};
 use super::place::Place;
@@ -20,35 +21,29 @@ use super::stdin::Stdin;
 use super::{leader, log};
 use crate::ancestry::is_in_our_tree;
 use crate::clock;
-use crate::files::{self, Stream};
+use crate::files::Stream;
 use crate::index::IndexWriter;
 use crate::launch::Deadline;
 use crate::platform::{self, ProcessId};
-use crate::record::{ExitRecord, SpawnError, StopCause};
-use crate::wire::{Lengths, Message};
+use crate::record::StopCause;
+use crate::wire::Lengths;
 
 /// The one buffer everything goes through.
-const BUFFER_BYTES: usize = 64 * 1024;
+pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 /// Clients at one time; more are turned away.
 const MOST_PEERS: usize = 32;
 /// The loop looks at the wall clock at least this often: it may be set, and the machine may sleep.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How long a client may leave a write unfinished while others wait for their turn.
 const WRITE_STALL: Duration = Duration::from_secs(5);
-/// A pipe holds at most this much unless root enlarges it, so more cannot be left in one whose writers are gone.
-const MOST_LEFT_IN_PIPE: usize = 1024 * 1024;
 /// Pause after a client could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// Pause between tries to write the record to a full disk.
-const RECORD_RETRY: Duration = Duration::from_secs(1);
-/// How long those tries go on at least, whatever the deadline.
-const RECORD_PATIENCE_MS: u64 = 60_000;
 
 /// How the program itself ended.
-struct LeaderEnd {
-    code: Option<i32>,
-    signal: Option<i32>,
-    at_ms: u64,
+pub(super) struct LeaderEnd {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) at_ms: u64,
 }
 
 /// Whether any process of the tree is left, as far as the kernel says.
@@ -74,17 +69,17 @@ pub(super) struct Supervisor {
     pub(super) ending: Ending,
     pub(super) stdin: Stdin,
     pub(super) peers: Vec<Peer>,
-    leader_end: Option<LeaderEnd>,
+    pub(super) leader_end: Option<LeaderEnd>,
     /// Held as long as the program runs, so that it is not hung up before.
     terminal: Option<OwnedFd>,
-    started_at_ms: u64,
-    outputs: [Output; 2],
-    index: IndexWriter,
+    pub(super) started_at_ms: u64,
+    pub(super) outputs: [Output; 2],
+    pub(super) index: IndexWriter,
     signals: Signals,
     listener: UnixListener,
-    place: Place,
+    pub(super) place: Place,
     /// Held as long as anything of the tree may be left.
-    identity: Option<File>,
+    pub(super) identity: Option<File>,
     next_peer: u64,
     buffer: Box<[u8]>,
 }
@@ -256,7 +251,7 @@ impl Supervisor {
         self.next_peer += 1;
     }
 
-    fn read_output(&mut self, stream: Stream, now: Instant) -> Looked {
+    pub(super) fn read_output(&mut self, stream: Stream, now: Instant) -> Looked {
         let output = &mut self.outputs[stream as usize];
         let looked = output.look(&mut self.buffer, now);
         if let Looked::Read(grown) = looked {
@@ -283,7 +278,7 @@ impl Supervisor {
         }
     }
 
-    fn retry_outputs(&mut self, now: Instant) {
+    pub(super) fn retry_outputs(&mut self, now: Instant) {
         for stream in Stream::ALL {
             let output = &mut self.outputs[stream as usize];
             let grown = output.retry(now);
@@ -326,7 +321,7 @@ impl Supervisor {
         self.peers.retain(|peer| !peer.gone);
     }
 
-    fn lengths(&self) -> Lengths {
+    pub(super) fn lengths(&self) -> Lengths {
         Lengths { stdout: self.outputs[0].length(), stderr: self.outputs[1].length() }
     }
 
@@ -366,146 +361,9 @@ impl Supervisor {
         self.terminal = None;
         self.ending.leader_exited(now);
     }
-
-    /// The tree is gone: takes what is left in the pipes, writes the record, says it, and ends.
-    fn finish(mut self) -> io::Result<()> {
-        // The program may have lowered it, and the record needs a file.
-        let _ = platform::raise_descriptor_limit();
-        for stream in Stream::ALL {
-            self.empty_pipe(stream);
-        }
-        let record = self.record();
-        let saved = self.save(&record);
-        if let Err(error) = &saved {
-            log::note(&format!("the exit record is not on disk: {error}"));
-        }
-        // From here on the record answers whoever looks for us.
-        self.identity = None;
-        let _ = std::fs::remove_file(self.place.file(files::SOCKET));
-        self.hand_over(&Message::Exited(Box::new(record)));
-        saved
-    }
-
-    /// Holds the result until every client has taken it. One that never does is waited for up to the deadline.
-    fn hand_over(&mut self, farewell: &Message) {
-        let give_up_at = self.patience_ends_at();
-        loop {
-            let lengths = self.lengths();
-            self.peers.iter_mut().for_each(|peer| peer.say_farewell(lengths, farewell));
-            self.peers.retain(|peer| !peer.gone && peer.has_unsent());
-            let left = give_up_at.saturating_sub(clock::unix_ms());
-            if self.peers.is_empty() || left == 0 {
-                return;
-            }
-            let unread = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::OUT));
-            let mut fds: Vec<_> = unread.collect();
-            let wait = Duration::from_millis(left).min(LONGEST_WAIT);
-            let _ = poll(&mut fds, Timespec::try_from(wait).ok().as_ref());
-        }
-    }
-
-    fn empty_pipe(&mut self, stream: Stream) {
-        for _ in 0..=MOST_LEFT_IN_PIPE / BUFFER_BYTES {
-            self.wait_for_room(stream);
-            if !matches!(self.read_output(stream, Instant::now()), Looked::Read(_)) {
-                break;
-            }
-        }
-        self.wait_for_room(stream);
-        self.outputs[stream as usize].close();
-    }
-
-    /// Waits until nothing is held back by a full disk, within the same bound as for the record.
-    fn wait_for_room(&mut self, stream: Stream) {
-        let give_up_at = self.patience_ends_at();
-        while self.outputs[stream as usize].has_held() && clock::unix_ms() < give_up_at {
-            std::thread::sleep(RECORD_RETRY);
-            self.retry_outputs(Instant::now());
-        }
-    }
-
-    fn patience_ends_at(&self) -> u64 {
-        let ended = self.leader_end.as_ref().map_or(self.started_at_ms, |end| end.at_ms);
-        self.deadline.unix_ms().max(ended + RECORD_PATIENCE_MS)
-    }
-
-    fn record(&self) -> ExitRecord {
-        let end = self.leader_end.as_ref();
-        ExitRecord {
-            code: end.and_then(|end| end.code),
-            signal: end.and_then(|end| end.signal),
-            spawn_error: None,
-            started_at_ms: self.started_at_ms,
-            ended_at_ms: end.map_or_else(clock::unix_ms, |end| end.at_ms),
-            stopped: self.ending.stopped(),
-            leftovers_killed: self.ending.leftovers(),
-            stdout_bytes: self.outputs[0].length(),
-            stderr_bytes: self.outputs[1].length(),
-            stdout_sha256: self.outputs[0].sha256(),
-            stderr_sha256: self.outputs[1].sha256(),
-        }
-    }
-
-    /// The logs are on the disk before the record says how long they are.
-    fn save(&mut self, record: &ExitRecord) -> io::Result<()> {
-        let give_up_at = self.patience_ends_at();
-        let _ = self.index.flush();
-        loop {
-            let saved = self.sync_logs().and_then(|()| write_record(&self.place, record));
-            match saved {
-                Ok(()) => return Ok(()),
-                Err(error) if !may_pass(&error) || clock::unix_ms() >= give_up_at => return Err(error),
-                Err(error) => log::note(&format!("cannot write the exit record, will try again: {error}")),
-            }
-            std::thread::sleep(RECORD_RETRY);
-        }
-    }
-
-    fn sync_logs(&self) -> io::Result<()> {
-        let [stdout, stderr] = &self.outputs;
-        let logs = [self.stdin.written(), stdout.written(), stderr.written(), self.index.written()];
-        files::sync_together(logs.into_iter().flatten())
-    }
-}
-
-fn write_record(place: &Place, record: &ExitRecord) -> io::Result<()> {
-    towline_files::replace_durably(&place.file(files::EXIT), &serde_json::to_vec_pretty(record)?)
-}
-
-/// Whether waiting can help, as it does with a full disk. A directory that was removed, or something else in the place of the
-/// file, stays so.
-fn may_pass(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied,
-    };
-    let lasting = [AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied];
-    !lasting.contains(&error.kind())
 }
 
 /// Whether a client is one of the processes that it would steer. One that cannot be traced counts as one.
 fn is_supervised(client: &UnixStream) -> bool {
     platform::peer_of(client).is_some_and(|pid| is_in_our_tree(pid).unwrap_or(true))
-}
-
-/// The program never ran: the record says why, and there is nothing to supervise.
-fn report_failed_start(prepared: Prepared, error: SpawnError, started_at_ms: u64) -> io::Result<()> {
-    let record = ExitRecord {
-        code: None,
-        signal: None,
-        spawn_error: Some(error),
-        started_at_ms,
-        ended_at_ms: clock::unix_ms(),
-        stopped: None,
-        leftovers_killed: 0,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        stdout_sha256: None,
-        stderr_sha256: None,
-    };
-    let saved = write_record(&prepared.place, &record);
-    let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
-    if let Some(mut starter) = prepared.starter {
-        starter.say_farewell(Lengths::default(), &Message::Exited(Box::new(record)));
-    }
-    saved
 }
