@@ -18,7 +18,7 @@ fn a_goal_that_cannot_be_read_is_listed_as_such_and_the_others_work() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
     let (good, bad) = (run_a_goal(&desk), run_a_goal(&desk));
     let database = rusqlite::Connection::open(desk.home.towline().join("towline.db")).expect("the database");
-    let damage = "UPDATE goals SET state = substr(state, 1, 100) WHERE id = ?1";
+    let damage = "UPDATE parts SET body = substr(body, 1, 100) WHERE goal = ?1 AND path = '.'";
     database.execute(damage, [&bad]).expect("somebody changes it");
     drop(database);
 

@@ -6,13 +6,14 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, AttemptNo, Budget, Commit, Event, Goal, GoalState, Origin, RawRef, Role, Source,
-    Tokens, ToolKind, ToolStatus, ToolUse, Usage, WorkspaceMode, WorkspaceSpec,
+    AgentEvent, AgentName, Attempt, AttemptNo, Budget, CheckResult, Commit, Event, Goal, GoalState, Origin,
+    RawRef, Role, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict, WorkspaceMode,
+    WorkspaceSpec,
 };
 use towline_store::{Append, NewEvent, SqliteStore, Store, WorkerName};
 use towline_testkit::figures::{Figure, median, shown};
@@ -27,12 +28,16 @@ const GOAL: f64 = 50_000.0;
 /// How many appends of each size are made in a round.
 const APPENDS: usize = 40;
 const ROUNDS: usize = 5;
+/// How many attempts a goal has had.
+const HISTORIES: [u32; 2] = [1, 400];
+/// How much longer an append may take with the longest history than with the shortest.
+const GROWTH: f64 = 2.0;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder on a disk");
     let store = SqliteStore::open(&folder.path().join("towline.db")).expect("a store");
-    let mut writer = Writer::new(&store).await;
+    let mut writer = Writer::new(&store, 0, 0).await;
     let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for _ in 0..ROUNDS {
         for batch in BATCHES {
@@ -52,45 +57,78 @@ async fn main() {
         };
         figure.print();
     }
+    measure_histories(&store).await;
+}
+
+/// An append of one event to goals with histories of different lengths.
+async fn measure_histories(store: &SqliteStore) {
+    let mut writers = Vec::new();
+    for (number, attempts) in (1..).zip(HISTORIES) {
+        writers.push(Writer::new(store, number, attempts).await);
+    }
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); writers.len()];
+    for _ in 0..ROUNDS {
+        for (writer, times) in writers.iter_mut().zip(&mut times) {
+            times.push(1e3 / writer.rate(store, 1).await);
+        }
+    }
+    let medians: Vec<f64> = times.into_iter().map(median).collect();
+    let beside = HISTORIES.iter().zip(&medians).map(|(n, time)| format!("{n} attempts: {} ms", shown(*time)));
+    Figure::new(SECTION, "an append after 400 attempts against one after 1", medians[1] / medians[0], "×")
+        .below(GROWTH)
+        .gates()
+        .beside(beside.collect::<Vec<_>>().join(", "))
+        .print();
 }
 
 /// Whoever drives the goal.
 struct Writer {
     goal: Goal,
+    state: GoalState,
     generation: towline_core::Generation,
     expected: towline_core::Seq,
 }
 
 impl Writer {
-    async fn new(store: &SqliteStore) -> Self {
-        let goal = goal();
+    /// Of a goal that has had so many attempts.
+    async fn new(store: &SqliteStore, number: u32, attempts: u32) -> Self {
+        let id = format!("01932f6e-7c00-7abc-8def-{number:012x}").parse().expect("an id");
+        let goal = Goal { id, ..goal() };
+        let attempts = (1..=attempts).map(|n| attempt(&goal, n)).collect();
+        let state = GoalState { attempts, ..GoalState::new(&goal) };
         let created = NewEvent { attempt: None, source: Source::Towline, ..new(Event::Created) };
-        let record = store.create(&goal, &GoalState::new(&goal), created).await.expect("a goal");
+        let record = store.create(&goal, &state, created).await.expect("a goal");
         let (worker, now) = (WorkerName("bench".to_owned()), Timestamp::UNIX_EPOCH);
         let lease = store.claim(goal.id, &worker, now, now, None).await.expect("a lease");
-        Self { goal, generation: lease.generation, expected: record.last_seq }
+        Self { goal, state, generation: lease.generation, expected: record.last_seq }
     }
 
     /// Events a second, with this many in each append.
     async fn rate(&mut self, store: &SqliteStore, batch: usize) -> f64 {
-        let appends: Vec<Vec<NewEvent>> = (0..APPENDS)
-            .map(|_| (0..batch).map(|n| new(Event::Agent { event: work(n) })).collect())
-            .collect();
+        let appends: Vec<Append> = (0..APPENDS).map(|_| self.next(batch)).collect();
         let begun = Instant::now();
-        for events in appends {
-            let append = Append {
-                goal: self.goal.id,
-                generation: self.generation,
-                expected: self.expected,
-                events,
-                state: GoalState::new(&self.goal),
-                effects: Vec::new(),
-                settled: Vec::new(),
-                at: Timestamp::UNIX_EPOCH,
-            };
+        for append in appends {
+            let append = Append { expected: self.expected, ..append };
             self.expected = store.append(append).await.expect("it is written").last_seq;
         }
         (APPENDS * batch) as f64 / begun.elapsed().as_secs_f64()
+    }
+
+    /// An append of this many events, which move the newest attempt.
+    fn next(&mut self, batch: usize) -> Append {
+        if let Some(newest) = self.state.attempts.last_mut() {
+            newest.usage += Usage { input: Tokens(1_200), ..Usage::default() };
+        }
+        Append {
+            goal: self.goal.id,
+            generation: self.generation,
+            expected: self.expected,
+            events: (0..batch).map(|n| new(Event::Agent { event: work(n) })).collect(),
+            state: self.state.clone(),
+            effects: Vec::new(),
+            settled: Vec::new(),
+            at: Timestamp::UNIX_EPOCH,
+        }
     }
 }
 
@@ -138,6 +176,34 @@ fn work(n: usize) -> AgentEvent {
             context_used: Some(Tokens(45_000)),
             context_size: Some(Tokens(200_000)),
         },
+    }
+}
+
+/// An attempt with a verdict as long as usual. Nothing of it has to be running for an append.
+fn attempt(goal: &Goal, n: u32) -> Attempt {
+    let n = AttemptNo::new(n).expect("attempts count from 1");
+    let (agent, now) = (AgentName::new("scripted"), Timestamp::UNIX_EPOCH);
+    let check = CheckResult {
+        name: "tests".to_owned(),
+        met: false,
+        exit_code: Some(101),
+        problem: None,
+        evidence: "assertion failed: left == right\n".repeat(60),
+        took: Duration::from_secs(3),
+    };
+    let verdict = Verdict {
+        candidate: Commit::new("0000000000000000000000000000000000000000"),
+        head: None,
+        tree: "0000000000000000000000000000000000000000".to_owned(),
+        restored: Vec::new(),
+        checks: vec![check],
+        notes: Vec::new(),
+    };
+    Attempt {
+        ended_at: Some(now),
+        text: "The tests pass now. ".repeat(20),
+        verdict: Some(verdict),
+        ..Attempt::begun(goal.id, n, agent, None, now)
     }
 }
 

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
 
 use super::failure::Failure;
+use super::parts::Written;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
@@ -29,6 +30,7 @@ pub struct SqliteStore {
 
 struct Shared {
     path: String,
+    written: Arc<Written>,
     // Before the writer, so that they are gone when it closes: only the last to leave folds the log into the file,
     // and of several that leave at once none is.
     readers: Readers,
@@ -43,7 +45,7 @@ impl SqliteStore {
         let path = path.display().to_string();
         let readers = Readers::start(&path, connections.readers)?;
         let writer = Writer::start(&path, connections.writer)?;
-        Ok(Self { shared: Arc::new(Shared { path, readers, writer }) })
+        Ok(Self { shared: Arc::new(Shared { path, written: Arc::default(), readers, writer }) })
     }
 
     pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
@@ -104,7 +106,8 @@ impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
         let (goal, mut last_seq) = (append.goal, append.expected);
         let (transition, events) = Transition::new(append).map_err(|failure| self.explained(failure))?;
-        self.write(move |connection| transition.write(connection)).await?;
+        let written = Arc::clone(&self.shared.written);
+        self.write(move |connection| transition.write(connection, &written)).await?;
         let mut placed = Vec::with_capacity(events.len());
         for event in events {
             last_seq = last_seq.next();
@@ -142,11 +145,13 @@ impl Store for SqliteStore {
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.shared.written.forget(lease.goal);
         let lease = lease.clone();
         self.write(move |connection| writes::remove(connection, &lease)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.shared.written.forget(lease.goal);
         let lease = lease.clone();
         self.write(move |connection| writes::release(connection, &lease)).await
     }

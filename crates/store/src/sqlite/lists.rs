@@ -21,9 +21,13 @@ const DASHES: [usize; 4] = [8, 12, 16, 20];
 const SHORT: usize = 8;
 
 const SUMMARY: &str = "SELECT summaries.goal, summaries.created_at, summaries.repository, summaries.about,
-        summaries.standing, goals.updated_at, json_valid(goals.goal) AND json_valid(goals.state),
+        summaries.standing, positions.updated_at,
+        json_valid(goals.goal) AND CASE goals.state WHEN '' THEN NOT EXISTS (
+            SELECT 1 FROM parts WHERE parts.goal = summaries.goal AND NOT json_valid(parts.body)
+        ) ELSE json_valid(goals.state) END,
         leases.worker, leases.generation, leases.until
-    FROM summaries CROSS JOIN goals ON goals.id = summaries.goal LEFT JOIN leases ON leases.goal = summaries.goal";
+    FROM summaries CROSS JOIN goals ON goals.id = summaries.goal CROSS JOIN positions ON positions.goal = summaries.goal
+        LEFT JOIN leases ON leases.goal = summaries.goal";
 
 /// The part of a summary that a goal's creation settles.
 #[derive(Serialize, Deserialize)]

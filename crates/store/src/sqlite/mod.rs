@@ -2,7 +2,7 @@
 //!
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
 //! or for the `readers`. What a job says to the database is in `writes` and `reads`, with `text` between domain
-//! values and columns and `caches` for the tables that repeat part of the state; `lists` reads the summaries. `connection` opens files,
+//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries. `connection` opens files,
 //! `schema` brings them up to date, `failure` puts SQLite's errors into our words.
 
 mod caches;
@@ -10,6 +10,7 @@ mod connection;
 mod failure;
 mod handle;
 mod lists;
+mod parts;
 mod readers;
 mod reads;
 mod schema;

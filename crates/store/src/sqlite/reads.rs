@@ -5,18 +5,20 @@ use serde::de::DeserializeOwned;
 use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq};
 
 use super::failure::Failure;
+use super::parts;
 use super::text::{from_json, source_from_text, time_from_text};
 use crate::{GoalRecord, Lease, PendingEffect, StoreError, WorkerName};
 
-const RECORD: &str = "SELECT goals.id, goals.goal, goals.state, goals.last_seq, goals.updated_at,
+const RECORD: &str = "SELECT goals.goal, goals.state, positions.last_seq, positions.updated_at,
         leases.worker, leases.generation, leases.until
-    FROM goals LEFT JOIN leases ON leases.goal = goals.id";
+    FROM goals JOIN positions ON positions.goal = goals.id LEFT JOIN leases ON leases.goal = goals.id
+    WHERE goals.id = ?1";
 
 pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<GoalRecord, Failure> {
-    let mut statement = connection.prepare_cached(&format!("{RECORD} WHERE goals.id = ?1"))?;
+    let mut statement = connection.prepare_cached(RECORD)?;
     let mut rows = statement.query([goal.to_string()])?;
     match rows.next()? {
-        Some(row) => record(row),
+        Some(row) => record(connection, goal, row),
         None => Err(StoreError::NotFound(goal).into()),
     }
 }
@@ -77,15 +79,19 @@ fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
     found.ok_or_else(|| StoreError::NotFound(goal).into())
 }
 
-fn record(row: &Row<'_>) -> Result<GoalRecord, Failure> {
-    let shown = text(row, 0)?;
-    let goal = shown.parse().map_err(|why| Failure::unreadable("a goal's id", why))?;
+fn record(connection: &Connection, goal: GoalId, row: &Row<'_>) -> Result<GoalRecord, Failure> {
+    let whole = part_of(goal, row, 0, "goal")?;
+    let state = match parts::load(connection, goal).map_err(|failure| Failure::of_goal(goal, failure))? {
+        Some(state) => state,
+        // As an earlier version left it.
+        None => part_of(goal, row, 1, "the state of goal")?,
+    };
     Ok(GoalRecord {
-        goal: part_of(goal, row, 1, "goal")?,
-        state: part_of(goal, row, 2, "the state of goal")?,
-        last_seq: Seq(row.get(3)?),
-        updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 4)?)?,
-        lease: lease_at(goal, row, 5)?,
+        goal: whole,
+        state,
+        last_seq: Seq(row.get(2)?),
+        updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 3)?)?,
+        lease: lease_at(goal, row, 4)?,
     })
 }
 

@@ -10,6 +10,7 @@ use crate::StoreError;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__goals", include_str!("../../migrations/sqlite/V1__goals.sql")),
     ("V2__summaries", include_str!("../../migrations/sqlite/V2__summaries.sql")),
+    ("V3__parts", include_str!("../../migrations/sqlite/V3__parts.sql")),
 ];
 
 /// How often another process may get in the way of a migration before that is an error.

@@ -7,6 +7,7 @@ use towline_core::{Effect, Event, Generation, Goal, GoalId, GoalState, RawRef, S
 use super::caches::SummaryRow;
 use super::failure::Failure;
 use super::lists::About;
+use super::parts::{SplitState, Written};
 use super::text::{source_to_text, time_to_text, to_json};
 use super::{caches, reads};
 use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
@@ -15,8 +16,7 @@ use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
 pub(super) struct Creation {
     id: GoalId,
     goal: GoalRow,
-    state: GoalState,
-    state_json: String,
+    split: SplitState,
     summary: SummaryRow,
     event: EventRow,
 }
@@ -37,8 +37,7 @@ pub(super) struct Transition {
     generation: Generation,
     expected: Seq,
     events: Vec<EventRow>,
-    state: GoalState,
-    state_json: String,
+    split: SplitState,
     summary: SummaryRow,
     effects: Vec<EffectRow>,
     settled: Vec<String>,
@@ -65,9 +64,8 @@ impl Creation {
         Ok(Self {
             id: goal.id,
             goal: GoalRow::new(goal)?,
-            state_json: to_json("the goal's state", state)?,
             summary: SummaryRow::new(state)?,
-            state: state.clone(),
+            split: SplitState::new(state.clone())?,
             event: EventRow::new(created)?,
         })
     }
@@ -75,11 +73,13 @@ impl Creation {
     /// Writes the goal and the first entry of its log.
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
         let id = self.id.to_string();
+        let state = &self.split.state;
+        // What moves is in other tables: a goal can be long, and this row is written once.
         let inserted = connection
             .prepare_cached(
                 "INSERT INTO goals
-                     (id, title, created_at, updated_at, phase, wake_at, last_seq, generation, goal, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, 0, ?7, ?8)
+                     (id, title, created_at, updated_at, phase, last_seq, generation, goal, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, '')
                  ON CONFLICT (id) DO NOTHING",
             )?
             .execute(params![
@@ -87,17 +87,22 @@ impl Creation {
                 self.goal.title,
                 self.goal.created_at,
                 self.event.at,
-                self.state.phase.name(),
-                self.state.phase.until().map(time_to_text),
+                state.phase.name(),
                 self.goal.json,
-                self.state_json,
             ])?;
         if inserted == 0 {
             return Err(StoreError::Exists(self.id).into());
         }
+        connection
+            .prepare_cached(
+                "INSERT INTO positions (goal, last_seq, generation, updated_at, revision)
+                 VALUES (?1, 1, 0, ?2, random())",
+            )?
+            .execute(params![id, self.event.at])?;
+        self.split.write(connection, &id, None)?;
         self.summary.insert(connection, &id, &self.goal)?;
         insert_events(connection, &id, Seq(0), std::slice::from_ref(&self.event))?;
-        caches::follow(connection, &id, &self.state)
+        caches::follow(connection, &id, state)
     }
 }
 
@@ -109,9 +114,8 @@ impl Transition {
             generation: append.generation,
             expected: append.expected,
             events: append.events.iter().map(EventRow::new).collect::<Result<_, _>>()?,
-            state_json: to_json("the goal's state", &append.state)?,
             summary: SummaryRow::new(&append.state)?,
-            state: append.state,
+            split: SplitState::new(append.state)?,
             effects: append.effects.iter().map(EffectRow::new).collect::<Result<_, _>>()?,
             settled: append.settled,
             at: time_to_text(append.at),
@@ -120,9 +124,9 @@ impl Transition {
     }
 
     /// Writes all of it, or refuses.
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
+    pub(super) fn write(&self, connection: &Connection, written: &Written) -> Result<(), Failure> {
         let id = self.goal.to_string();
-        let (generation, found) = position(connection, self.goal)?;
+        let Position { generation, last_seq: found, revision } = position(connection, self.goal)?;
         if generation != self.generation {
             return Err(
                 StoreError::Fenced { goal: self.goal, ours: self.generation, held: generation }.into()
@@ -132,26 +136,40 @@ impl Transition {
             return Err(StoreError::Conflict { goal: self.goal, expected: self.expected, found }.into());
         }
         let last = insert_events(connection, &id, self.expected, &self.events)?;
-        self.write_state(connection, &id, last)?;
+        self.write_state(connection, &id, written.at(self.goal, revision).as_deref())?;
         self.write_outbox(connection, &id, last)?;
         self.summary.follow(connection, &id)?;
-        caches::follow(connection, &id, &self.state)
+        caches::follow(connection, &id, &self.split.state)?;
+        let revision = self.write_position(connection, &id, last)?;
+        written.remember(self.goal, revision, &self.split.state);
+        Ok(())
     }
 
-    fn write_state(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
-        connection
-            .prepare_cached(
-                "UPDATE goals SET updated_at = ?2, phase = ?3, wake_at = ?4, last_seq = ?5, state = ?6 WHERE id = ?1",
-            )?
-            .execute(params![
-                id,
-                self.at,
-                self.state.phase.name(),
-                self.state.phase.until().map(time_to_text),
-                last.0,
-                self.state_json,
-            ])?;
+    fn write_state(
+        &self,
+        connection: &Connection,
+        id: &str,
+        before: Option<&GoalState>,
+    ) -> Result<(), Failure> {
+        self.split.write(connection, id, before)?;
+        if before.is_none() {
+            // An earlier version may have left it there.
+            connection
+                .prepare_cached("UPDATE goals SET state = '' WHERE id = ?1 AND state <> ''")?
+                .execute([id])?;
+        }
         Ok(())
+    }
+
+    /// Moves the end of the log, and returns the revision that the state has from now on.
+    fn write_position(&self, connection: &Connection, id: &str, last: Seq) -> Result<i64, Failure> {
+        let revision = connection
+            .prepare_cached(
+                "UPDATE positions SET last_seq = ?2, updated_at = ?3, revision = random() WHERE goal = ?1
+                 RETURNING revision",
+            )?
+            .query_row(params![id, last.0, self.at], |row| row.get(0))?;
+        Ok(revision)
     }
 
     fn write_outbox(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
@@ -166,8 +184,11 @@ impl Transition {
                 .execute(params![id, row.key, last.0, row.effect])?;
         }
         for key in &self.settled {
+            // The key stays, so that it is never carried out again. The rest is not read any more, and a prompt can be long.
             connection
-                .prepare_cached("UPDATE outbox SET settled = 1 WHERE goal = ?1 AND key = ?2")?
+                .prepare_cached(
+                    "UPDATE outbox SET settled = 1, effect = '' WHERE goal = ?1 AND key = ?2 AND settled = 0",
+                )?
                 .execute(params![id, key])?;
         }
         Ok(())
@@ -231,11 +252,26 @@ fn insert_events(connection: &Connection, id: &str, last: Seq, events: &[EventRo
     Ok(last)
 }
 
-/// The generation in force and the end of the log.
-fn position(connection: &Connection, goal: GoalId) -> Result<(Generation, Seq), Failure> {
+/// Where a goal is.
+struct Position {
+    /// The generation in force.
+    generation: Generation,
+    /// The end of the log.
+    last_seq: Seq,
+    /// The revision of its state.
+    revision: i64,
+}
+
+fn position(connection: &Connection, goal: GoalId) -> Result<Position, Failure> {
     let found = connection
-        .prepare_cached("SELECT generation, last_seq FROM goals WHERE id = ?1")?
-        .query_row([goal.to_string()], |row| Ok((Generation(row.get(0)?), Seq(row.get(1)?))))
+        .prepare_cached("SELECT generation, last_seq, revision FROM positions WHERE goal = ?1")?
+        .query_row([goal.to_string()], |row| {
+            Ok(Position {
+                generation: Generation(row.get(0)?),
+                last_seq: Seq(row.get(1)?),
+                revision: row.get(2)?,
+            })
+        })
         .optional()?;
     found.ok_or_else(|| StoreError::NotFound(goal).into())
 }
@@ -249,7 +285,7 @@ pub(super) fn claim(
     until: Timestamp,
     proven_dead: Option<&WorkerName>,
 ) -> Result<Lease, Failure> {
-    let (newest, _) = position(connection, goal)?;
+    let newest = position(connection, goal)?.generation;
     if let Some(held) = reads::lease(connection, goal)?
         && held.worker != *worker
         && held.until > now
@@ -259,7 +295,7 @@ pub(super) fn claim(
     }
     let lease = Lease { goal, worker: worker.clone(), generation: newest.next(), until };
     connection
-        .prepare_cached("UPDATE goals SET generation = ?2 WHERE id = ?1")?
+        .prepare_cached("UPDATE positions SET generation = ?2 WHERE goal = ?1")?
         .execute(params![goal.to_string(), lease.generation.0])?;
     connection
         .prepare_cached(
@@ -273,7 +309,7 @@ pub(super) fn claim(
 
 /// Moves the end of a lease that is still the holder's.
 pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) -> Result<Lease, Failure> {
-    let (newest, _) = position(connection, lease.goal)?;
+    let newest = position(connection, lease.goal)?.generation;
     let moved = connection
         .prepare_cached("UPDATE leases SET until = ?4 WHERE goal = ?1 AND worker = ?2 AND generation = ?3")?
         .execute(params![lease.goal.to_string(), lease.worker.0, lease.generation.0, time_to_text(until)])?;
@@ -285,7 +321,7 @@ pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) ->
 
 /// Removes every row of a goal, if the lease is still the newest.
 pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
-    let (newest, _) = position(connection, lease.goal)?;
+    let newest = position(connection, lease.goal)?.generation;
     if newest != lease.generation {
         return Err(StoreError::Fenced { goal: lease.goal, ours: lease.generation, held: newest }.into());
     }
@@ -298,6 +334,8 @@ pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failu
         "DELETE FROM attempts WHERE goal = ?1",
         "DELETE FROM sessions WHERE goal = ?1",
         "DELETE FROM summaries WHERE goal = ?1",
+        "DELETE FROM parts WHERE goal = ?1",
+        "DELETE FROM positions WHERE goal = ?1",
         "DELETE FROM goals WHERE id = ?1",
     ] {
         connection.prepare_cached(statement)?.execute([&id])?;

@@ -106,11 +106,16 @@ import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], timeout=5)
 for (name,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
     columns = [row[1] for row in connection.execute(f"pragma table_info({name})")]
-    if "phase" in columns:
-        connection.execute(f"update {name} set phase = 'done'")
-    for column in columns:
-        if column in ("state", "snapshot"):
-            connection.execute(f"update {name} set {column} = replace({column}, '\"phase\":\"running\"', '\"phase\":\"done\"')")
+    changes = ["phase = 'done'"] if "phase" in columns else []
+    changes += [
+        f"{column} = replace({column}, '\"phase\":\"running\"', '\"phase\":\"done\"')"
+        for column in columns if column in ("body", "standing", "state")
+    ]
+    for change in changes:
+        try:
+            connection.execute(f"update {name} set {change}")
+        except sqlite3.IntegrityError:
+            pass
 connection.commit()
 PY
 "#,

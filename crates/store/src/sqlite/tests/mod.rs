@@ -4,6 +4,7 @@ mod full_disk;
 mod grouping;
 mod lists;
 mod opening;
+mod parts;
 mod processes;
 mod tables;
 

@@ -57,7 +57,7 @@ fn a_new_file_that_many_open_at_once_is_made_ready_once() {
             }
         });
         let versions = "SELECT COUNT(*) FROM refinery_schema_history";
-        assert_eq!(scratch.raw().query_row(versions, [], |row| row.get::<_, i64>(0)).expect("a number"), 2);
+        assert_eq!(scratch.raw().query_row(versions, [], |row| row.get::<_, i64>(0)).expect("a number"), 3);
     }
 }
 
@@ -179,7 +179,7 @@ async fn a_state_that_cannot_be_read_names_its_goal() {
     let scratch = Scratch::new();
     let store = scratch.store();
     let goal = created(&store, 1).await;
-    scratch.raw().execute_batch("UPDATE goals SET state = '{}'").expect("somebody changes it");
+    scratch.raw().execute_batch("UPDATE parts SET body = '{}'").expect("somebody changes it");
     let error = store.load(goal.id).await.expect_err("it is no state").to_string();
     assert!(error.contains(&format!("the state of goal {} cannot be read", goal.id)), "{error}");
 }
