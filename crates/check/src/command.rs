@@ -8,11 +8,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use towline_core::show_duration;
 use towline_process::{
-    Deadline, ExitRecord, Launch, Notice, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause,
-    Stream,
+    ExitRecord, Launch, Notice, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause, Stream,
 };
 
 use crate::blocking::blocking;
@@ -137,12 +135,10 @@ impl<'a> Place<'a> {
     }
 
     fn launch(&self, command: &Command<'_>) -> Launch {
-        let latest = command.timeout.saturating_add(BACKSTOP).as_millis();
-        let deadline = now_unix_ms().saturating_add(u64::try_from(latest).unwrap_or(u64::MAX));
         Launch {
             argv: command.argv.clone(),
             cwd: self.directory.to_owned(),
-            deadline: Deadline::at_unix_ms(deadline),
+            lifetime: command.timeout.saturating_add(BACKSTOP),
             interrupt_grace: INTERRUPT_GRACE,
             term_grace: TERM_GRACE,
             drain: DRAIN,
@@ -212,11 +208,6 @@ async fn ended(shim: &mut Shim) -> Result<ExitRecord, ProcessError> {
             return Ok(record);
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the shim's deadline is an absolute time")]
-fn now_unix_ms() -> u64 {
-    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 impl Ended {

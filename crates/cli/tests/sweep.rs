@@ -71,7 +71,7 @@ impl Stray {
         let launch = json!({
             "argv": ["sh", "-c", "trap '' INT TERM; setsid sleep 600 & sleep 600; sleep 600"],
             "cwd": desk.project.path(),
-            "deadline_unix_ms": 4_102_444_800_000_u64,
+            "lifetime_ms": 3_600_000,
             "interrupt_grace_ms": 600_000,
             "term_grace_ms": 600_000,
             "drain_ms": 600_000,

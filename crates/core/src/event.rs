@@ -227,6 +227,11 @@ pub enum Event {
         /// The new phase.
         phase: Phase,
     },
+    /// The system's clock was set, or the machine was suspended, while the goal was driven.
+    ClockMoved {
+        /// How far the clock has moved beyond the time that passed, in milliseconds; less than zero if it was set back.
+        by_ms: i64,
+    },
     /// Something the operator should know that changes nothing.
     Notice {
         /// What.
@@ -266,6 +271,7 @@ impl Event {
             Self::Published { .. } => "published",
             Self::Verified { .. } => "verify",
             Self::PhaseChanged { .. } => "phase_changed",
+            Self::ClockMoved { .. } => "clock_moved",
             Self::Notice { .. } => "notice",
         }
     }

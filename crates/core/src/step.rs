@@ -15,7 +15,7 @@ mod talk;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use self::stopping::{Runs, why_of};
 use crate::clock::later;
@@ -152,6 +152,10 @@ impl Stepper<'_> {
     fn apply(&mut self, incoming: &Incoming) -> Result<(), Illegal> {
         match (self.before.clone(), &incoming.event) {
             (_, Event::Notice { .. }) => Ok(()),
+            (_, Event::ClockMoved { by_ms }) => {
+                self.move_clock(*by_ms);
+                Ok(())
+            }
             (_, Event::Claimed { .. }) => {
                 self.state.generation = incoming.stamp.generation;
                 Ok(())
@@ -332,6 +336,13 @@ impl Stepper<'_> {
         let waited = self.state.settled_at.map(|settled_at| self.now.duration_since(settled_at));
         let waited = waited.and_then(|waited| waited.try_into().ok()).unwrap_or_default();
         Some(later(taken_up_at, waited))
+    }
+
+    /// Keeps the time in which the goal worked, and in which it waited, as long as it was. Times of the day stay as they are.
+    fn move_clock(&mut self, by_ms: i64) {
+        let moved = |at: Timestamp| at.checked_add(SignedDuration::from_millis(by_ms)).unwrap_or(at);
+        self.state.taken_up_at = self.state.taken_up_at.map(moved);
+        self.state.settled_at = self.state.settled_at.map(moved);
     }
 
     fn record_end(&mut self, end: End, exit: &crate::Exit, work: crate::Work, changes: &str) {

@@ -49,7 +49,8 @@ impl Event {
             | Self::PauseRequested { .. }
             | Self::ResumeRequested
             | Self::AnswerDelivered { .. }
-            | Self::RetryRequested { .. } => {}
+            | Self::RetryRequested { .. }
+            | Self::ClockMoved { .. } => {}
         }
     }
 }

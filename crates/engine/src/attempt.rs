@@ -6,6 +6,7 @@
 
 mod past;
 mod start;
+mod time;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +24,8 @@ use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
 use self::past::Past;
 pub(crate) use self::start::pricing;
-use self::start::{SIGNAL_PATIENCE, deadline, start, with_tools};
+use self::start::{SIGNAL_PATIENCE, lifetime, start, with_tools};
+use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
@@ -109,6 +111,7 @@ struct Conversation<'a> {
     dir: PathBuf,
     reading: Reading,
     clocks: Clocks,
+    time: AttemptTime,
     link: Link,
     control: ExecutorControl,
     /// Output up to here is in the goal's log already.
@@ -169,17 +172,18 @@ impl<'a> Conversation<'a> {
             (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
         ]);
         let context = opening.context(&shared.environment, &towline);
-        let deadline = deadline(*control.lease_until.borrow());
+        let lifetime = lifetime(*control.lease_ends.borrow());
         let past = Past::of(&dir, job.answered.clone());
-        let link = match Link::find(&dir, job.trail).await {
-            Some(link) => link,
+        let (link, time) = match Link::find(&dir, job.trail).await {
+            Some(link) => (link, AttemptTime::adopted(shared.clock.now())),
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
                 let (swept, refreshed) =
                     tokio::join!(link::sweep(job.trail), refresh(&shared.home, &job.goal));
                 swept.map_err(left)?;
                 refreshed?;
-                start(shared, &opening, &context, &dir, deadline).await?
+                let time = AttemptTime::started(shared.clock.now());
+                (start(shared, &opening, &context, &dir, lifetime).await?, time)
             }
         };
         let sent = Sent::read(&dir);
@@ -190,6 +194,7 @@ impl<'a> Conversation<'a> {
             reading: Reading::new(&dir, opening.protocol(&context, &sent)),
             clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
             stop_grace: opening.settings.stop_grace,
+            time,
             link,
             control,
             recorded_to: job.read_to,
@@ -265,7 +270,8 @@ impl<'a> Conversation<'a> {
     async fn wait(&mut self, output: Output) -> Result<(), DriverGone> {
         let lingers = self.lingers(output);
         let Link::Alive(shim) = &mut self.link else { return Ok(()) };
-        let now = self.shared.clock.now();
+        self.time.hear(shim.run_time_ms());
+        let now = self.time.now();
         let (due, clock) = self.clocks.next();
         let overdue = Instant::now() + until(now, due);
         let lingers_until = Instant::now() + LINGERING;
@@ -283,8 +289,8 @@ impl<'a> Conversation<'a> {
             }
             // Each sign of life begins the wait anew.
             () = tokio::time::sleep_until(lingers_until), if lingers => self.signal().await,
-            () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No => {
-                if self.shared.clock.now() >= due {
+            () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No && self.time.is_known() => {
+                if self.time.now() >= due {
                     self.stopping = Stopping::Overdue;
                     self.line.tell_own(Event::ClockRanOut { clock }).await?;
                 }
@@ -292,10 +298,10 @@ impl<'a> Conversation<'a> {
             Some(delivery) = self.control.deliveries.recv(), if output == Output::Drained => {
                 self.deliver(delivery).await?;
             }
-            Ok(()) = self.control.lease_until.changed() => {
-                let until = deadline(*self.control.lease_until.borrow_and_update());
+            Ok(()) = self.control.lease_ends.changed() => {
+                let lifetime = lifetime(*self.control.lease_ends.borrow_and_update());
                 // A shim that does not answer is about to say why.
-                let _ = shim.extend(until).await;
+                let _ = shim.extend(lifetime).await;
             }
             notice = shim.next() => match notice {
                 Ok(Notice::Grown { .. }) => {}
@@ -359,7 +365,7 @@ impl<'a> Conversation<'a> {
         if self.reading.take_in() == Output::Drained {
             return Ok(Output::Drained);
         }
-        let heard_at = self.past.time_of(self.reading.offset()).unwrap_or_else(|| self.shared.clock.now());
+        let heard_at = self.past.time_of(self.reading.offset()).unwrap_or_else(|| self.time.now());
         self.clocks.heard(heard_at);
         let mut batch = Vec::new();
         while let Some((raw, actions)) = self.reading.next_line() {
@@ -405,7 +411,7 @@ impl<'a> Conversation<'a> {
         let recorded =
             self.recorded_to > 0 && raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
         let time = raw.and_then(|raw| self.past.time_of(raw.offset + raw.length));
-        let now = time.unwrap_or_else(|| self.shared.clock.now());
+        let now = time.unwrap_or_else(|| self.time.now());
         let mut news = Vec::new();
         for action in actions {
             let Action::Emit { event, parent } = action else { continue };
@@ -453,7 +459,7 @@ impl<'a> Conversation<'a> {
         match answers {
             // An adopted agent that does not wait any more was answered by whoever looked after it before.
             Some(question) if is_heard || self.past.output_to > 0 => {
-                self.clocks.answered(self.shared.clock.now());
+                self.clocks.answered(self.time.now());
                 self.line
                     .tell_own(Event::AnswerDelivered { question, words: self.reading.refusal_words() })
                     .await
@@ -469,7 +475,7 @@ impl<'a> Conversation<'a> {
         if let (Link::Alive(shim), false) = (&self.link, rest.is_empty()) {
             // A process that does not read any more is about to end, and its end is what counts.
             let _ = shim.write(&rest).await;
-            self.clocks.heard(self.shared.clock.now());
+            self.clocks.heard(self.time.now());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The driver of one goal, in three beats: select what happened, handle it (the core decides, nothing is touched),
 //! react (record it, then act).
 
+mod clock_watch;
 mod executors;
 mod looks;
 mod storing;
@@ -21,6 +22,7 @@ use towline_core::{
 use towline_mask::Mask;
 use towline_store::{GoalRecord, Lease, StoreError};
 
+use self::clock_watch::ClockWatch;
 use self::storing::Outage;
 pub use self::storing::StoreTrouble;
 use self::transition::Transition;
@@ -35,7 +37,7 @@ use crate::watch::{Certainty, GoalWatch, Observed};
 const NEWS_WAITING: usize = 4;
 /// How long running work may take to end when the driver cannot go on.
 const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
-/// Timers follow wall time, which can jump: none sleeps longer than this before it looks again.
+/// Timers are for times of the day, and the clock can be set: none sleeps longer than this before it looks again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(300);
 
 /// What the operator wants of a goal that is being driven.
@@ -102,7 +104,9 @@ pub(crate) struct Driver {
     /// The way to the living agent.
     deliveries: mpsc::UnboundedSender<Delivery>,
     stop: watch::Sender<StopLevel>,
-    lease_until: watch::Sender<Timestamp>,
+    /// When the lease expires, as far as nobody sets the clock.
+    lease_ends: watch::Sender<Instant>,
+    clock: ClockWatch,
     last_seq: watch::Sender<Seq>,
     /// Hides secrets in everything that is recorded.
     mask: Mask,
@@ -117,7 +121,8 @@ impl Driver {
         last_seq: watch::Sender<Seq>,
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
-        let lease_until = watch::Sender::new(lease.until);
+        let lease_ends = watch::Sender::new(Instant::now() + LEASE);
+        let clock = ClockWatch::new(shared.clock.now());
         let mask = mask_of(&shared, &record.goal, record.state.attempts.iter().map(|attempt| attempt.id));
         let removals = shared.watch.removals();
         Self {
@@ -141,7 +146,8 @@ impl Driver {
             work: JoinSet::new(),
             deliveries: mpsc::unbounded_channel().0,
             stop: watch::Sender::new(StopLevel::Run),
-            lease_until,
+            lease_ends,
+            clock,
             last_seq,
             mask,
         }
@@ -251,7 +257,9 @@ impl Driver {
     async fn drive(&mut self) -> Result<(), EngineError> {
         while !(self.state.phase.is_settled() && self.work.is_empty()) {
             self.report_outage().await?;
-            match self.select().await {
+            let beat = self.select().await;
+            self.note_moved_clock().await?;
+            match beat {
                 Beat::News(batch) => {
                     self.expect_attempt_of(&batch.incoming);
                     self.take_in_batch(batch).await?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use towline_agent::{AgentSettings, Kind, is_agents_variable};
 use towline_check::Environment;
@@ -35,8 +36,9 @@ use crate::watch::StateWatch;
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
-/// How far the system's clock may have been set back since a lease was written.
-const CLOCK_TROUBLE: Duration = Duration::from_secs(60 * 60);
+/// How long a living engine may take to renew a lease: it does so three times while the lease holds.
+const RENEWAL_PATIENCE: Duration = Duration::from_secs(30);
+const RENEWAL_PAUSE: Duration = Duration::from_millis(500);
 
 /// How often, and with what pause, it is looked whether an engine that cannot be reached is dead.
 const DEATH_TRIES: u32 = 40;
@@ -246,7 +248,7 @@ impl Engine {
         turn: Option<Turn>,
     ) -> Result<Handle, EngineError> {
         refuse(&record, wish.as_ref(), self.shared.clock.now())?;
-        let lease = self.claim(&record).await?;
+        let lease = self.claim(record.goal.id).await?;
         // From here on the lease says that somebody is there.
         drop(turn);
         // Whoever held it before may have moved it on until a moment ago.
@@ -291,7 +293,7 @@ impl Engine {
             if wish.is_some() {
                 refuse(&record, wish, self.shared.clock.now())?;
             }
-            match self.claim(&record).await {
+            match self.claim(goal).await {
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
                     tokio::time::sleep(DEATH_PAUSE).await;
@@ -320,21 +322,44 @@ impl Engine {
         }
     }
 
-    /// Takes the lease, from a dead engine too.
-    async fn claim(&self, record: &GoalRecord) -> Result<Lease, EngineError> {
+    /// Takes the lease, also from an engine that is dead or does not renew it any more.
+    async fn claim(&self, goal: GoalId) -> Result<Lease, EngineError> {
+        let lease = self.shared.store.load(goal).await?.lease;
+        let lost = match &lease {
+            Some(lease) if self.is_held(lease).await? => return Err(EngineError::Busy { goal }),
+            lease => lease.as_ref().map(|lease| &lease.worker),
+        };
         let now = self.shared.clock.now();
         let until = now.checked_add(LEASE).unwrap_or(now);
-        let latest = until.checked_add(CLOCK_TROUBLE).unwrap_or(until);
-        let dead = record.lease.as_ref().filter(|lease| {
-            // No engine writes one that holds for so long.
-            lease.until > latest || is_dead(&self.shared.home.engines(), &lease.worker)
-        });
-        let dead = dead.map(|lease| &lease.worker);
-        let claimed = self.shared.store.claim(record.goal.id, self.presence.worker(), now, until, dead).await;
+        let claimed = self.shared.store.claim(goal, self.presence.worker(), now, until, lost).await;
         claimed.map_err(|error| match error {
             StoreError::Held { goal, .. } => EngineError::Busy { goal },
             other => other.into(),
         })
+    }
+
+    /// Whether a living engine holds this lease. The times in it are of a clock that may have been set since, or the machine was
+    /// suspended. So where they say that it has expired, or that it holds for longer than any lease does, an engine that lives
+    /// gets the time to renew it.
+    async fn is_held(&self, lease: &Lease) -> Result<bool, EngineError> {
+        let is_ours = lease.worker == *self.presence.worker();
+        if is_ours || is_dead(&self.shared.home.engines(), &lease.worker) {
+            return Ok(false);
+        }
+        let now = self.shared.clock.now();
+        let latest = now.checked_add(LEASE).unwrap_or(now);
+        if lease.until > now && lease.until <= latest {
+            return Ok(true);
+        }
+        let give_up = Instant::now() + RENEWAL_PATIENCE;
+        while Instant::now() < give_up {
+            tokio::time::sleep(RENEWAL_PAUSE).await;
+            let current = self.shared.store.load(lease.goal).await?.lease;
+            if current.as_ref() != Some(lease) {
+                return Ok(current.is_some());
+            }
+        }
+        Ok(false)
     }
 }
 

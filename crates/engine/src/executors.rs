@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use towline_core::{AttemptNo, Delivery, Goal, GoalState};
 
 use crate::engine::Shared;
@@ -41,8 +41,8 @@ impl Job {
 /// How the driver reaches an executor at work.
 pub(crate) struct ExecutorControl {
     pub(crate) stop: watch::Receiver<StopLevel>,
-    /// The end of the driver's lease, which bounds the life of an agent without an engine.
-    pub(crate) lease_until: watch::Receiver<Timestamp>,
+    /// When the driver's lease expires, which bounds the life of an agent without an engine.
+    pub(crate) lease_ends: watch::Receiver<Instant>,
     /// Answers and messages for a running agent.
     pub(crate) deliveries: mpsc::UnboundedReceiver<Delivery>,
 }

@@ -17,12 +17,12 @@ use crate::error::ProcessError;
 use crate::files;
 use crate::guard::Guard;
 use crate::identity::{self, Identity};
-use crate::launch::{Deadline, Launch};
+use crate::launch::Launch;
 use crate::link::Link;
 use crate::platform::Signal;
 use crate::record::ExitRecord;
 use crate::starting::{self, ShimProgram, log_excerpt};
-use crate::wire::{Lengths, Operation, Outcome};
+use crate::wire::{Deadline, Lengths, Operation, Outcome};
 
 /// How long a supervisor may take to get ready; generous, for machines under load.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
@@ -196,10 +196,19 @@ impl Shim {
         self.guard.end().await.map_err(not_ended(&self.dir))
     }
 
-    /// Moves the deadline further away; an earlier one than the present is ignored. Refused with
+    /// Lets the run last for so long from now; less than it has left is ignored. Refused with
     /// [`ProcessError::Stopping`] once the run is being ended.
-    pub async fn extend(&self, deadline: Deadline) -> Result<(), ProcessError> {
-        self.request(Operation::Extend(deadline), &[]).await
+    pub async fn extend(&self, remaining: Duration) -> Result<(), ProcessError> {
+        self.request(Operation::Extend(Deadline::after(remaining)), &[]).await
+    }
+
+    /// The run's own time in milliseconds since the Unix epoch: wall time at its start, moved on by the time that has passed. The
+    /// times of its `index` are of this kind. None before the first notice.
+    pub fn run_time_ms(&mut self) -> Option<u64> {
+        match self.state.get_mut() {
+            State::Connected(link) => link.run_time_ms(),
+            State::Ended { .. } => None,
+        }
     }
 
     /// Waits for the next notice. May be dropped and called again without losing one. After

@@ -7,22 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// An absolute point in time, in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Deadline(u64);
-
-impl Deadline {
-    /// The deadline at this many milliseconds since the Unix epoch.
-    pub const fn at_unix_ms(milliseconds: u64) -> Self {
-        Self(milliseconds)
-    }
-
-    /// The deadline as milliseconds since the Unix epoch.
-    pub const fn unix_ms(self) -> u64 {
-        self.0
-    }
-}
+use crate::clock::millis;
 
 /// What the program's standard streams are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,8 +46,9 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// The directory the program starts in.
     pub cwd: PathBuf,
-    /// When the shim ends the run by itself, whether or not anybody is connected.
-    pub deadline: Deadline,
+    /// How long the run may last before the supervisor ends it by itself, whether or not anybody is connected. Clients can
+    /// [extend](crate::Shim::extend) it. The time in which the machine is suspended does not count.
+    pub lifetime: Duration,
     /// How long the program may take to end after the SIGINT that begins a stop.
     pub interrupt_grace: Duration,
     /// How long the tree may take to end between SIGTERM and SIGKILL.
@@ -81,7 +67,7 @@ pub struct Launch {
 struct LaunchFile {
     argv: Vec<String>,
     cwd: PathBuf,
-    deadline_unix_ms: Deadline,
+    lifetime_ms: u64,
     interrupt_grace_ms: u64,
     term_grace_ms: u64,
     drain_ms: u64,
@@ -96,7 +82,7 @@ impl Launch {
         serde_json::to_vec_pretty(&LaunchFile {
             argv: self.argv.clone(),
             cwd: self.cwd.clone(),
-            deadline_unix_ms: self.deadline,
+            lifetime_ms: millis(self.lifetime),
             interrupt_grace_ms: millis(self.interrupt_grace),
             term_grace_ms: millis(self.term_grace),
             drain_ms: millis(self.drain),
@@ -110,7 +96,7 @@ impl Launch {
         Ok(Self {
             argv: file.argv,
             cwd: file.cwd,
-            deadline: file.deadline_unix_ms,
+            lifetime: Duration::from_millis(file.lifetime_ms),
             interrupt_grace: Duration::from_millis(file.interrupt_grace_ms),
             term_grace: Duration::from_millis(file.term_grace_ms),
             drain: Duration::from_millis(file.drain_ms),
@@ -118,10 +104,6 @@ impl Launch {
             stdio: file.stdio,
         })
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -133,7 +115,7 @@ mod tests {
         let mut launch = Launch {
             argv: vec!["program".into(), "-x".into(), "zwei Wörter".into()],
             cwd: "/somewhere/deep".into(),
-            deadline: Deadline::at_unix_ms(1_800_000_000_123),
+            lifetime: Duration::from_millis(1_800_123),
             interrupt_grace: Duration::from_millis(1500),
             term_grace: Duration::from_secs(5),
             drain: Duration::from_secs(2),
@@ -150,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_speak_of_streams_or_grace_means_pipes_and_none() {
-        let file = r#"{"argv":["program"],"cwd":"/","deadline_unix_ms":7,
+        let file = r#"{"argv":["program"],"cwd":"/","lifetime_ms":7,
             "interrupt_grace_ms":1,"term_grace_ms":2,"drain_ms":3}"#;
         let launch = Launch::from_json(file.as_bytes()).unwrap();
         assert_eq!((launch.stdio, launch.closed_output_grace), (Stdio::Pipes, None));

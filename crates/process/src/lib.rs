@@ -43,7 +43,7 @@ pub use foreground::is_in_foreground;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
 pub use identity::shim_process;
 pub use inspection::refuse_inspection;
-pub use launch::{Deadline, Launch, Stdio, WindowSize};
+pub use launch::{Launch, Stdio, WindowSize};
 pub use log_reader::{CHUNK_BYTES, LogReader};
 pub use output_times::OutputTimes;
 pub use platform::{ProcessId, Signal, descendants};

@@ -6,10 +6,12 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
+use crate::clock::{self, millis};
 use crate::error::ProcessError;
 use crate::record::ExitRecord;
 use crate::wire::{self, Lengths, Message, Operation, Outcome, Request};
@@ -26,6 +28,8 @@ pub(crate) struct Link {
     last_id: u64,
     reply: Option<(u64, Outcome)>,
     grown: Option<Lengths>,
+    /// The run's own time, and when it was heard.
+    time: Option<(u64, Instant)>,
     exited: Option<Box<ExitRecord>>,
     closed: bool,
 }
@@ -40,6 +44,7 @@ impl Link {
             last_id: 0,
             reply: None,
             grown: None,
+            time: None,
             exited: None,
             closed: false,
         }
@@ -52,6 +57,11 @@ impl Link {
 
     pub(crate) fn has_grown(&self) -> bool {
         self.grown.is_some()
+    }
+
+    /// The run's own time, once it was heard.
+    pub(crate) fn run_time_ms(&self) -> Option<u64> {
+        self.time.map(|(heard, at)| heard.saturating_add(millis(at.elapsed())))
     }
 
     pub(crate) fn exited(&self) -> Option<&ExitRecord> {
@@ -137,7 +147,10 @@ impl Link {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match serde_json::from_slice(line) {
                 Ok(Message::Reply { id, outcome }) => self.reply = Some((id, outcome)),
-                Ok(Message::Grown(lengths)) => self.grown = Some(lengths),
+                Ok(Message::Grown(growth)) => {
+                    self.grown = Some(growth.lengths());
+                    self.time = Some((growth.now_ms.unwrap_or_else(clock::unix_ms), Instant::now()));
+                }
                 Ok(Message::Exited(record)) => self.exited = Some(record),
                 Err(source) => return Err(ProcessError::Protocol { dir: dir.to_owned(), source }),
             }

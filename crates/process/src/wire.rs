@@ -4,9 +4,11 @@
 //! unasked. The bytes of a `write` follow its line as they are (`length` of them), so that any bytes pass
 //! without an encoding and neither side has to hold them whole.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::launch::Deadline;
+use crate::clock::{self, millis};
 use crate::platform::Signal;
 use crate::record::ExitRecord;
 
@@ -34,11 +36,28 @@ pub(crate) enum Operation {
     Extend(Deadline),
 }
 
+/// A point in time in milliseconds since the Unix epoch. Whoever reads it takes what is left of the time at once, because the clock
+/// may be set afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    pub(crate) fn after(remaining: Duration) -> Self {
+        Self(clock::unix_ms().saturating_add(millis(remaining)))
+    }
+
+    /// What is left of the time at this moment.
+    pub(crate) fn remaining(self, unix_ms: u64) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(unix_ms))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     Reply { id: u64, outcome: Outcome },
-    Grown(Lengths),
+    Grown(Growth),
     Exited(Box<ExitRecord>),
 }
 
@@ -54,10 +73,31 @@ pub(crate) enum Outcome {
 }
 
 /// How long the two logs are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Lengths {
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
+}
+
+/// The lengths of the logs at a time of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Growth {
+    stdout: u64,
+    stderr: u64,
+    /// When this was sent, in milliseconds since the Unix epoch by the run's own clock. Supervisors of earlier versions do not
+    /// report it.
+    #[serde(default)]
+    pub(crate) now_ms: Option<u64>,
+}
+
+impl Growth {
+    pub(crate) fn new(Lengths { stdout, stderr }: Lengths, now_ms: u64) -> Self {
+        Self { stdout, stderr, now_ms: Some(now_ms) }
+    }
+
+    pub(crate) fn lengths(self) -> Lengths {
+        Lengths { stdout: self.stdout, stderr: self.stderr }
+    }
 }
 
 /// One value as its line.
@@ -85,12 +125,29 @@ mod tests {
             "{\"id\":3,\"op\":{\"signal\":\"interrupt\"}}\n"
         );
         assert_eq!(
+            text(line(&Request { id: 4, op: Operation::Extend(Deadline(1_800_000_000_123)) })),
+            "{\"id\":4,\"op\":{\"extend\":1800000000123}}\n"
+        );
+        assert_eq!(
             text(line(&Message::Reply { id: 2, outcome: Outcome::Done })),
             "{\"reply\":{\"id\":2,\"outcome\":\"done\"}}\n"
         );
         assert_eq!(
-            text(line(&Message::Grown(Lengths { stdout: 7, stderr: 0 }))),
-            "{\"grown\":{\"stdout\":7,\"stderr\":0}}\n"
+            text(line(&Message::Grown(Growth::new(Lengths { stdout: 7, stderr: 0 }, 5)))),
+            "{\"grown\":{\"stdout\":7,\"stderr\":0,\"now_ms\":5}}\n"
         );
+    }
+
+    #[test]
+    fn the_lengths_that_an_earlier_version_reports_have_no_time() {
+        let growth: Message = serde_json::from_str(r#"{"grown":{"stdout":7,"stderr":1}}"#).unwrap();
+        assert_eq!(growth, Message::Grown(Growth { stdout: 7, stderr: 1, now_ms: None }));
+    }
+
+    #[test]
+    fn a_deadline_leaves_the_time_until_then_and_none_once_it_has_passed() {
+        let deadline = Deadline(1_000_500);
+        let left = [1_000_000, 1_000_500, 9_000_000].map(|now| deadline.remaining(now).as_millis());
+        assert_eq!(left, [500, 0, 0]);
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Run, exit_of, from_now, output_ending_with, until, within};
+use common::{Run, exit_of, output_ending_with, until, within};
 use towline_process::{ProcessError, Shim, Stdio, StopCause, Stream, WindowSize};
 
 fn in_terminal(argv: &[&str]) -> Run {
@@ -173,7 +173,7 @@ async fn code_signal_and_deadline_are_told_as_without_a_terminal() {
     let run = in_terminal(&["no-such-program-anywhere"]);
     assert!(exit_of(&mut run.start().await).await.spawn_error.is_some());
     let mut run = script("trap '' INT TERM; while :; do sleep 300; done");
-    run.launch.deadline = from_now(Duration::from_millis(700));
+    run.launch.lifetime = Duration::from_millis(700);
     let record = exit_of(&mut run.start().await).await;
     assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Deadline)));
 }

@@ -1,6 +1,7 @@
 //! A goal's log as a story: a few lines for each thing that matters, nothing for the rest.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{
@@ -155,6 +156,15 @@ impl Story {
                 vec![paint.good(&format!("merged into {} at {}", brief(into), commit.short()))]
             }
             Event::Verified { verdict } => self.verified(verdict, envelope.goal),
+            Event::ClockMoved { by_ms } => {
+                let by = show_duration(Duration::from_millis(by_ms.unsigned_abs()));
+                let moved = if *by_ms < 0 {
+                    format!("the clock was set back by {by}")
+                } else {
+                    format!("the clock moved ahead by {by}: it was set, or the machine was suspended")
+                };
+                vec![paint.dim(&format!("  {moved}"))]
+            }
             Event::Notice { text } => vec![paint.dim(&format!("  {}", brief(text)))],
             _ => Vec::new(),
         }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use tokio::time::Instant;
 use towline_agent::{AgentSettings, Kind, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
 use towline_core::{LaunchProblem, PriceList};
-use towline_process::{Deadline, spawn};
+use towline_process::spawn;
 
 use crate::engine::Shared;
 use crate::link::Link;
@@ -43,7 +43,7 @@ pub(super) async fn start(
     opening: &Opening,
     context: &LaunchContext<'_>,
     dir: &Path,
-    deadline: Deadline,
+    lifetime: Duration,
 ) -> Result<Link, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
     let settings = &opening.settings;
@@ -56,7 +56,7 @@ pub(super) async fn start(
     let launch = towline_process::Launch {
         argv: plan.argv,
         cwd: PathBuf::from(&opening.directory),
-        deadline,
+        lifetime,
         interrupt_grace: SIGNAL_PATIENCE,
         term_grace: settings.stop_grace,
         drain: DRAIN,
@@ -81,8 +81,7 @@ fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
     }
 }
 
-/// The supervisor's own deadline: as long as the lease holds, and some time for an engine to come back.
-pub(super) fn deadline(lease_until: Timestamp) -> Deadline {
-    let end = lease_until.checked_add(WITHOUT_ENGINE).unwrap_or(Timestamp::MAX);
-    Deadline::at_unix_ms(u64::try_from(end.as_millisecond()).unwrap_or(0))
+/// How long an agent may last from now on: as long as the lease holds, and some time for an engine to come back.
+pub(super) fn lifetime(lease_ends: Instant) -> Duration {
+    lease_ends.saturating_duration_since(Instant::now()) + WITHOUT_ENGINE
 }

@@ -48,8 +48,8 @@ impl Driver {
         let (sender, deliveries) = mpsc::unbounded_channel();
         self.deliveries = sender;
         let line = Newsline::new(self.newsline.clone(), self.lease.generation, job.attempt());
-        let (stop, lease_until) = (self.stop.subscribe(), self.lease_until.subscribe());
-        let control = ExecutorControl { stop, lease_until, deliveries };
+        let (stop, lease_ends) = (self.stop.subscribe(), self.lease_ends.subscribe());
+        let control = ExecutorControl { stop, lease_ends, deliveries };
         self.work.spawn(self.shared.executors.run(Arc::clone(&self.shared), job, line, control));
     }
 

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use tokio::time::Instant;
 use towline_core::{Event, Seq, show_duration};
 use towline_store::{Append, StoreError};
 
 use super::transition::Transition;
-use super::{Driver, Order, until};
+use super::{Driver, Order};
 use crate::engine::LEASE;
 use crate::error::EngineError;
 
@@ -94,10 +94,10 @@ impl Driver {
     }
 
     async fn try_to_renew(&mut self) -> Result<(), StoreError> {
-        let now = self.shared.clock.now();
+        let (asked_at, now) = (Instant::now(), self.shared.clock.now());
         let until = now.checked_add(LEASE).unwrap_or(now);
         self.lease = self.shared.store.renew(&self.lease, until).await?;
-        self.lease_until.send_replace(self.lease.until);
+        self.lease_ends.send_replace(asked_at + LEASE);
         self.renew_at = Instant::now() + LEASE / 3;
         Ok(())
     }
@@ -126,8 +126,8 @@ impl Driver {
 
     /// Takes note that the store fails. Gives how long to wait before the next try; none once the lease has expired.
     fn note_outage(&mut self, error: &StoreError) -> Option<Duration> {
-        let (now, ends) = (self.shared.clock.now(), self.lease.until);
-        if now >= ends {
+        let left = self.lease_ends.borrow().saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return None;
         }
         let outage = self.outage.get_or_insert_with(|| Outage {
@@ -135,9 +135,12 @@ impl Driver {
             error: error.to_string(),
             pause: FIRST_PAUSE,
         });
-        let pause = outage.pause.min(until(now, ends));
+        let pause = outage.pause.min(left);
         outage.pause = (outage.pause * 2).min(LONGEST_PAUSE);
-        let trouble = Some(StoreTrouble { error: outage.error.clone(), until: ends });
+        let now = self.shared.clock.now();
+        // To the second, so that it is the same at each try.
+        let until = now.checked_add(left).unwrap_or(now).round(Unit::Second).unwrap_or(now);
+        let trouble = Some(StoreTrouble { error: outage.error.clone(), until });
         self.shared.store_trouble.send_if_modified(|current| {
             let is_news = *current != trouble;
             *current = trouble;

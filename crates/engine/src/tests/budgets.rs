@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use towline_core::{Axis, Budget, End, FailureReason, Phase};
+use jiff::SignedDuration;
+use tokio::time::Instant;
+use towline_core::{Axis, Budget, End, Event, FailureReason, Phase};
 
 use super::harness::World;
 use super::values::{beginning, crashed, ended, goal_with, verdict};
+use crate::news::StopLevel;
 
 fn spent(axis: Axis) -> Phase {
     Phase::Failed { reason: FailureReason::Budget { axis } }
@@ -55,4 +58,28 @@ async fn an_attempt_is_stopped_when_the_wall_time_is_over() {
     work.finish(ended(End::Lost)).await;
     engine.publish().await;
     assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Wall));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_spends_no_wall_time_and_gives_none() {
+    for hours in [2, -2] {
+        let world = World::new();
+        let mut engine = world.engine();
+        let wall = Duration::from_secs(600);
+        let began = Instant::now();
+        let handle = engine.start(goal_with(Budget { wall: Some(wall), ..Budget::default() })).await;
+        let mut work = engine.first_attempt().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        world.set_clock(SignedDuration::from_hours(hours));
+        tokio::time::sleep(Duration::from_secs(500)).await;
+        assert_eq!(*work.control.stop.borrow(), StopLevel::Run, "{hours} h");
+        work.stopped().await;
+        let passed = began.elapsed();
+        assert!(passed >= wall && passed < wall + Duration::from_secs(30), "{hours} h: {passed:?}");
+        work.finish(ended(End::Lost)).await;
+        engine.publish().await;
+        assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Wall));
+        let by_ms = hours * 3_600_000;
+        assert!(world.log(goal_with(Budget::default()).id).await.contains(&Event::ClockMoved { by_ms }));
+    }
 }

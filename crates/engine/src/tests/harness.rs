@@ -1,12 +1,12 @@
 //! Engines whose executors are played by the test.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -31,14 +31,16 @@ use crate::opening::Opening;
 /// How long a test waits for anything, in its own time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// Wall time that follows the paused time of the runtime.
+/// Wall time that follows the paused time of the runtime, until the test sets it.
 struct PausedClock {
     since: Instant,
+    set_by: Mutex<SignedDuration>,
 }
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
-        beginning().checked_add(self.since.elapsed()).expect("in range")
+        let passed = beginning().checked_add(self.since.elapsed()).expect("in range");
+        passed + *self.set_by.lock().expect("unharmed")
     }
 }
 
@@ -55,12 +57,17 @@ impl World {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("state")).expect("a state directory");
         let store = SqliteStore::open(&home.database()).expect("a store");
-        let clock = Arc::new(PausedClock { since: Instant::now() });
+        let clock = Arc::new(PausedClock { since: Instant::now(), set_by: Mutex::default() });
         Self { home, store: Arc::new(FaultyStore::new(Arc::new(store))), clock, _dir: dir }
     }
 
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Sets the system's clock.
+    pub(super) fn set_clock(&self, by: SignedDuration) {
+        *self.clock.set_by.lock().expect("unharmed") += by;
     }
 
     /// An engine with as many slots as a test can need.

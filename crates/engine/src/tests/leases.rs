@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use jiff::ToSpan;
+use jiff::{SignedDuration, ToSpan};
+use tokio::time::Instant;
 use towline_core::{End, Phase};
 use towline_store::{Store, StoreError, WorkerName};
 
+use super::faulty_store::Call;
 use super::harness::World;
-use super::values::{ended, goal, verdict};
+use super::values::{ended, goal, notice, verdict};
 use crate::error::EngineError;
 use crate::news::StopLevel;
 
@@ -20,7 +22,7 @@ async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     let lease = world.record(goal(1).id).await.lease.expect("a lease");
     assert!(lease.until > world.now());
-    assert!(*work.control.lease_until.borrow() > world.now(), "the agent's supervisor learns of it");
+    assert!(*work.control.lease_ends.borrow() > Instant::now(), "the agent's supervisor learns of it");
 
     let other = world.engine();
     let refused = other.engine.take_up(goal(1).id, None).await.err();
@@ -81,4 +83,66 @@ async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
     assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
     assert_eq!(world.record(goal(1).id).await.lease, None);
     assert_eq!(world.log(goal(1).id).await, log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
+    for hours in [2, -2] {
+        let world = World::new();
+        let mut engine = world.engine();
+        let _handle = engine.start(goal(1)).await;
+        let work = engine.first_attempt().await;
+        world.set_clock(SignedDuration::from_hours(hours));
+        let other = world.engine();
+        let refused = other.engine.take_up(goal(1).id, None).await.err();
+        assert!(matches!(refused, Some(EngineError::Busy { .. })), "{hours} h: {refused:?}");
+        assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
+        work.finish(ended(End::Completed)).await;
+        assert!(matches!(world.record(goal(1).id).await.state.phase, Phase::Checking { .. }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_dead_engine_does_not_outlive_it_when_the_clock_was_set_back() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let _work = engine.first_attempt().await;
+    engine.crash(handle).await;
+    world.set_clock(SignedDuration::from_hours(-2));
+    let mut other = world.engine();
+    let began = Instant::now();
+    let _handle = other.take_up(goal(1).id).await;
+    other.next().await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_lives_and_renews_nothing_loses_its_lease() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let _work = engine.first_attempt().await;
+    handle.crash().await;
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    let mut other = world.engine();
+    let _handle = other.take_up(goal(1).id).await;
+    other.next().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let _handle = engine.start(goal(1)).await;
+    let work = engine.first_attempt().await;
+    world
+        .store
+        .fail(|call| (call == Call::Append).then(|| StoreError::NoSpace { path: "towline.db".into() }));
+    work.send(notice("one")).await;
+    world.set_clock(SignedDuration::from_hours(2));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    world.store.heal();
+    work.say(notice("two")).await;
+    assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
 }

@@ -11,7 +11,6 @@ use super::output::Looked;
 use super::place::Place;
 use super::startup::Prepared;
 use super::supervisor::{BUFFER_BYTES, LONGEST_WAIT, Supervisor};
-use crate::clock;
 use crate::files::{self, Stream};
 use crate::platform;
 use crate::record::{ExitRecord, SpawnError};
@@ -22,7 +21,7 @@ const MOST_LEFT_IN_PIPE: usize = 1024 * 1024;
 /// Pause between tries to write the record to a full disk.
 const RECORD_RETRY: Duration = Duration::from_secs(1);
 /// How long those tries go on at least, whatever the deadline.
-const RECORD_PATIENCE_MS: u64 = 60_000;
+const RECORD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// The tree is gone: takes what is left in the pipes, writes the record, says it, and ends.
@@ -48,16 +47,16 @@ impl Supervisor {
     fn hand_over(&mut self, farewell: &Message) {
         let give_up_at = self.patience_ends_at();
         loop {
-            let lengths = self.lengths();
-            self.peers.iter_mut().for_each(|peer| peer.say_farewell(lengths, farewell));
+            let (lengths, clock) = (self.lengths(), self.clock);
+            self.peers.iter_mut().for_each(|peer| peer.say_farewell(lengths, clock, farewell));
             self.peers.retain(|peer| !peer.gone && peer.has_unsent());
-            let left = give_up_at.saturating_sub(clock::unix_ms());
-            if self.peers.is_empty() || left == 0 {
+            let left = give_up_at.saturating_duration_since(Instant::now());
+            if self.peers.is_empty() || left.is_zero() {
                 return;
             }
             let unread = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::OUT));
             let mut fds: Vec<_> = unread.collect();
-            let wait = Duration::from_millis(left).min(LONGEST_WAIT);
+            let wait = left.min(LONGEST_WAIT);
             let _ = poll(&mut fds, Timespec::try_from(wait).ok().as_ref());
         }
     }
@@ -76,15 +75,15 @@ impl Supervisor {
     /// Waits until nothing is held back by a full disk, within the same bound as for the record.
     fn wait_for_room(&mut self, stream: Stream) {
         let give_up_at = self.patience_ends_at();
-        while self.outputs[stream as usize].has_held() && clock::unix_ms() < give_up_at {
+        while self.outputs[stream as usize].has_held() && Instant::now() < give_up_at {
             std::thread::sleep(RECORD_RETRY);
             self.retry_outputs(Instant::now());
         }
     }
 
-    fn patience_ends_at(&self) -> u64 {
-        let ended = self.leader_end.as_ref().map_or(self.started_at_ms, |end| end.at_ms);
-        self.deadline.unix_ms().max(ended + RECORD_PATIENCE_MS)
+    fn patience_ends_at(&self) -> Instant {
+        let ended = self.leader_end.as_ref().map_or_else(Instant::now, |end| end.at);
+        self.deadline.max(ended + RECORD_PATIENCE)
     }
 
     fn record(&self) -> ExitRecord {
@@ -93,8 +92,8 @@ impl Supervisor {
             code: end.and_then(|end| end.code),
             signal: end.and_then(|end| end.signal),
             spawn_error: None,
-            started_at_ms: self.started_at_ms,
-            ended_at_ms: end.map_or_else(clock::unix_ms, |end| end.at_ms),
+            started_at_ms: self.clock.started_at_ms(),
+            ended_at_ms: end.map_or_else(|| self.clock.now_ms(), |end| end.at_ms),
             stopped: self.ending.stopped(),
             leftovers_killed: self.ending.leftovers(),
             stdout_bytes: self.outputs[0].length(),
@@ -112,7 +111,7 @@ impl Supervisor {
             let saved = self.sync_logs().and_then(|()| write_record(&self.place, record));
             match saved {
                 Ok(()) => return Ok(()),
-                Err(error) if !may_pass(&error) || clock::unix_ms() >= give_up_at => return Err(error),
+                Err(error) if !may_pass(&error) || Instant::now() >= give_up_at => return Err(error),
                 Err(error) => log::note(&format!("cannot write the exit record, will try again: {error}")),
             }
             std::thread::sleep(RECORD_RETRY);
@@ -141,17 +140,14 @@ fn may_pass(error: &io::Error) -> bool {
 }
 
 /// The program never ran: the record says why, and there is nothing to supervise.
-pub(super) fn report_failed_start(
-    prepared: Prepared,
-    error: SpawnError,
-    started_at_ms: u64,
-) -> io::Result<()> {
+pub(super) fn report_failed_start(prepared: Prepared, error: SpawnError) -> io::Result<()> {
+    let clock = prepared.clock;
     let record = ExitRecord {
         code: None,
         signal: None,
         spawn_error: Some(error),
-        started_at_ms,
-        ended_at_ms: clock::unix_ms(),
+        started_at_ms: clock.started_at_ms(),
+        ended_at_ms: clock.now_ms(),
         stopped: None,
         leftovers_killed: 0,
         stdout_bytes: 0,
@@ -162,7 +158,7 @@ pub(super) fn report_failed_start(
     let saved = write_record(&prepared.place, &record);
     let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
     if let Some(mut starter) = prepared.starter {
-        starter.say_farewell(Lengths::default(), &Message::Exited(Box::new(record)));
+        starter.say_farewell(Lengths::default(), clock, &Message::Exited(Box::new(record)));
     }
     saved
 }

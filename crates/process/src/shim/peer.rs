@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use rustix::event::PollFlags;
 
-use crate::wire::{self, Lengths, MAX_REQUEST_LINE, Message, Outcome, Request};
+use crate::clock::RunClock;
+use crate::wire::{self, Growth, Lengths, MAX_REQUEST_LINE, Message, Outcome, Request};
 
 /// Unread input held for a client; more stays in its socket.
 const INBOX_CAP: usize = 64 * 1024;
@@ -162,20 +163,20 @@ impl Peer {
 
     /// Sends what is waiting, and tells the client how long the logs are, unless it knows or has not yet read what
     /// it was told before. Replies go first: a notice that had to wait for them would wait for the next event.
-    pub(super) fn tell(&mut self, lengths: Lengths) {
+    pub(super) fn tell(&mut self, lengths: Lengths, clock: RunClock) {
         self.flush();
         if self.outbox.is_empty() && self.told != Some(lengths) {
             self.told = Some(lengths);
-            self.outbox.extend(wire::line(&Message::Grown(lengths)));
+            self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
             self.flush();
         }
     }
 
     /// The last thing a client hears, after the last lengths. May be called again to send what did not get through.
-    pub(super) fn say_farewell(&mut self, lengths: Lengths, farewell: &Message) {
+    pub(super) fn say_farewell(&mut self, lengths: Lengths, clock: RunClock, farewell: &Message) {
         if !std::mem::replace(&mut self.said_farewell, true) {
             if self.told != Some(lengths) {
-                self.outbox.extend(wire::line(&Message::Grown(lengths)));
+                self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
             }
             self.outbox.extend(wire::line(farewell));
         }

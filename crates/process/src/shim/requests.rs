@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use super::log;
 use super::peer::{Incoming, Payload, Peer};
-use super::supervisor::Supervisor;
+use super::supervisor::{LONGEST_LIFETIME, Supervisor};
+use crate::clock;
 use crate::platform::{self, Delivery, Signal};
 use crate::record::StopCause;
 use crate::wire::{Operation, Outcome, Request};
@@ -60,7 +61,8 @@ impl Supervisor {
             }
             Operation::Extend(_) if self.ending.has_begun() => Outcome::Stopping,
             Operation::Extend(deadline) => {
-                self.deadline = self.deadline.max(deadline);
+                self.deadline =
+                    self.deadline.max(now + deadline.remaining(clock::unix_ms()).min(LONGEST_LIFETIME));
                 Outcome::Done
             }
         };

@@ -13,6 +13,7 @@ use rustix::fs::{FileType, Mode};
 use super::peer::{Peer, PeerId};
 use super::place::Place;
 use super::signals::Signals;
+use crate::clock::RunClock;
 use crate::files::{self, Stream};
 use crate::identity;
 use crate::inspection::refuse_inspection;
@@ -26,6 +27,8 @@ pub(super) struct Prepared {
     /// Its lock is what tells us from a process that only claims to be us.
     pub(super) identity: File,
     pub(super) launch: Launch,
+    /// The time of the run, which begins here.
+    pub(super) clock: RunClock,
     pub(super) signals: Signals,
     pub(super) listener: UnixListener,
     /// The connection of whoever started us, if it gave us one.
@@ -58,11 +61,13 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     let [stdin_log, index] = [create(files::STDIN)?, create(files::INDEX)?];
     let [stdout_log, stderr_log] = [create(Stream::Stdout.file_name())?, create(Stream::Stderr.file_name())?];
     // Before the program starts, which may be quick to turn against us.
-    let starter = starter.map(greet).transpose()?;
+    let clock = RunClock::start();
+    let starter = starter.map(|starter| greet(starter, clock)).transpose()?;
     Ok(Prepared {
         place,
         identity,
         launch,
+        clock,
         signals,
         listener,
         starter,
@@ -74,9 +79,9 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
 }
 
 /// Tells our starter that we have the run in hand.
-fn greet(starter: UnixStream) -> io::Result<Peer> {
+fn greet(starter: UnixStream, clock: RunClock) -> io::Result<Peer> {
     let mut starter = Peer::new(PeerId::STARTER, starter, Instant::now())?;
-    starter.tell(Lengths::default());
+    starter.tell(Lengths::default(), clock);
     Ok(starter)
 }
 

@@ -20,10 +20,9 @@ use super::startup::Prepared;
 use super::stdin::Stdin;
 use super::{leader, log};
 use crate::ancestry::is_in_our_tree;
-use crate::clock;
+use crate::clock::RunClock;
 use crate::files::Stream;
 use crate::index::IndexWriter;
-use crate::launch::Deadline;
 use crate::platform::{self, ProcessId};
 use crate::record::StopCause;
 use crate::wire::Lengths;
@@ -32,8 +31,10 @@ use crate::wire::Lengths;
 pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 /// Clients at one time; more are turned away.
 const MOST_PEERS: usize = 32;
-/// The loop looks at the wall clock at least this often: it may be set, and the machine may sleep.
+/// The loop looks around at least this often.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// A time that no run lasts, and that can be added to any moment.
+pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// How long a client may leave a write unfinished while others wait for their turn.
 const WRITE_STALL: Duration = Duration::from_secs(5);
 /// Pause after a client could not be accepted.
@@ -43,6 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct LeaderEnd {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
+    pub(super) at: Instant,
     pub(super) at_ms: u64,
 }
 
@@ -64,7 +66,8 @@ enum Source {
 }
 
 pub(super) struct Supervisor {
-    pub(super) deadline: Deadline,
+    /// When the run is ended if nobody extends it.
+    pub(super) deadline: Instant,
     pub(super) leader: ProcessId,
     pub(super) ending: Ending,
     pub(super) stdin: Stdin,
@@ -72,7 +75,7 @@ pub(super) struct Supervisor {
     pub(super) leader_end: Option<LeaderEnd>,
     /// Held as long as the program runs, so that it is not hung up before.
     terminal: Option<OwnedFd>,
-    pub(super) started_at_ms: u64,
+    pub(super) clock: RunClock,
     pub(super) outputs: [Output; 2],
     pub(super) index: IndexWriter,
     signals: Signals,
@@ -87,26 +90,25 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Runs the program to its end.
     pub(super) fn run(prepared: Prepared) -> io::Result<()> {
-        let started_at_ms = clock::unix_ms();
         match leader::start(&prepared.launch, &prepared.place)? {
-            Ok(leader) => Self::new(prepared, leader, started_at_ms).supervise(),
-            Err(error) => report_failed_start(prepared, error, started_at_ms),
+            Ok(leader) => Self::new(prepared, leader).supervise(),
+            Err(error) => report_failed_start(prepared, error),
         }
     }
 
-    fn new(prepared: Prepared, leader: leader::Leader, started_at_ms: u64) -> Self {
+    fn new(prepared: Prepared, leader: leader::Leader) -> Self {
         let streams = leader.streams;
         let stdout = Output::new(Stream::Stdout, prepared.stdout_log, Some(streams.stdout));
         let stderr = Output::new(Stream::Stderr, prepared.stderr_log, streams.stderr);
         Self {
-            deadline: prepared.launch.deadline,
+            deadline: Instant::now() + prepared.launch.lifetime.min(LONGEST_LIFETIME),
             leader: leader.process,
             ending: Ending::new(leader.process, &prepared.launch),
             stdin: Stdin::new(prepared.stdin_log, streams.stdin),
             peers: prepared.starter.into_iter().collect(),
             leader_end: None,
             terminal: streams.terminal,
-            started_at_ms,
+            clock: prepared.clock,
             outputs: [stdout, stderr],
             index: IndexWriter::new(prepared.index),
             signals: prepared.signals,
@@ -192,11 +194,11 @@ impl Supervisor {
             [self.ending.next_step_at(), stalled, self.outputs[0].retry_at(), self.outputs[1].retry_at()];
         let nearest = steps.into_iter().flatten().min();
         let mut wait = nearest.map_or(LONGEST_WAIT, |at| at.saturating_duration_since(now)).min(LONGEST_WAIT);
-        if let Some(due) = self.index.due_in(clock::unix_ms()) {
+        if let Some(due) = self.index.due_in(self.clock.now_ms()) {
             wait = wait.min(due);
         }
         if !self.ending.has_begun() {
-            wait = wait.min(Duration::from_millis(self.deadline.unix_ms().saturating_sub(clock::unix_ms())));
+            wait = wait.min(self.deadline.saturating_duration_since(now));
         }
         wait
     }
@@ -263,7 +265,7 @@ impl Supervisor {
 
     fn note_growth(&mut self, stream: Stream, offset: u64, length: u64) {
         if length > 0
-            && let Err(error) = self.index.grew(stream, offset, length, clock::unix_ms())
+            && let Err(error) = self.index.grew(stream, offset, length, self.clock.now_ms())
         {
             log::note(&format!("cannot write the index: {error}"));
         }
@@ -271,7 +273,7 @@ impl Supervisor {
 
     /// Whoever takes the run up after a crash finds the time of the last sign of life there.
     fn flush_index(&mut self) {
-        if self.index.due_in(clock::unix_ms()) == Some(Duration::ZERO)
+        if self.index.due_in(self.clock.now_ms()) == Some(Duration::ZERO)
             && let Err(error) = self.index.flush()
         {
             log::note(&format!("cannot write the index: {error}"));
@@ -290,7 +292,7 @@ impl Supervisor {
     fn keep_time(&mut self, now: Instant) {
         self.retry_outputs(now);
         self.flush_index();
-        if !self.ending.has_begun() && clock::unix_ms() >= self.deadline.unix_ms() {
+        if !self.ending.has_begun() && now >= self.deadline {
             self.ending.stop(StopCause::Deadline, now);
         }
         if self.outputs[Stream::Stdout as usize].is_closed() {
@@ -327,7 +329,8 @@ impl Supervisor {
 
     fn tell_peers(&mut self) {
         let lengths = self.lengths();
-        self.peers.iter_mut().for_each(|peer| peer.tell(lengths));
+        let clock = self.clock;
+        self.peers.iter_mut().for_each(|peer| peer.tell(lengths, clock));
     }
 
     /// Reaps whoever has ended. The kernel's word that we have no child left means that the whole tree is gone:
@@ -355,7 +358,8 @@ impl Supervisor {
         self.leader_end = Some(LeaderEnd {
             code: status.exit_status(),
             signal: status.terminating_signal(),
-            at_ms: clock::unix_ms(),
+            at: now,
+            at_ms: self.clock.now_ms(),
         });
         self.stdin.detach();
         self.terminal = None;

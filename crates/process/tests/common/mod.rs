@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use towline_process::{
-    Deadline, ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stdio,
-    Stream, connect, end_processes, processes_with_env, spawn,
+    ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stdio, Stream,
+    connect, end_processes, processes_with_env, spawn,
 };
 
 /// No wait in these tests is longer; each of them normally ends within milliseconds.
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A run of a shell script, with short graces and a deadline far away.
+    /// A run of a shell script, with short graces and a long lifetime.
     pub(crate) fn script(script: &str) -> Self {
         Self::command(&["sh", "-c", script])
     }
@@ -43,7 +43,7 @@ impl Run {
         let launch = Launch {
             argv: argv.iter().map(ToString::to_string).collect(),
             cwd: work,
-            deadline: from_now(Duration::from_secs(300)),
+            lifetime: Duration::from_secs(300),
             interrupt_grace: Duration::from_millis(100),
             term_grace: Duration::from_millis(200),
             drain: Duration::from_millis(300),
@@ -152,13 +152,9 @@ pub(crate) async fn output_ending_with(shim: &mut Shim, stream: Stream, ending: 
     .await;
 }
 
-#[expect(clippy::disallowed_methods, reason = "deadlines are wall time")]
+#[expect(clippy::disallowed_methods, reason = "records have wall time")]
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
-}
-
-pub(crate) fn from_now(duration: Duration) -> Deadline {
-    Deadline::at_unix_ms(now_ms() + u64::try_from(duration.as_millis()).unwrap())
 }
 
 /// A field of `/proc/PID/status`, as a number.

@@ -6,6 +6,7 @@ mod home;
 mod processes;
 mod programs;
 mod project;
+mod set_clock;
 mod user;
 mod wait;
 
@@ -16,5 +17,6 @@ pub use processes::{
 pub use programs::{clean_command, shim_program, towline_program};
 pub(crate) use programs::{search_path, target_directory};
 pub use project::Project;
+pub use set_clock::SetClock;
 pub use user::become_ordinary_user;
 pub use wait::{wait_for, wait_for_some};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::fixtures::*;
 use crate::{
     Axis, Budget, Clock, Effect, End, Event, FailureReason, Goal, MicroUsd, Moved, Outcome, Phase, Stamp,
@@ -320,4 +322,29 @@ fn checks_of_a_spent_budget_that_were_cancelled_run_first_on_retry() {
     let moved = story.tell(Event::Dispatched);
     assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
     assert_eq!(launch_of(story.tell(red_verdict("t1"))).attempt, no(2));
+}
+
+#[test]
+fn a_clock_that_was_set_moves_neither_the_work_nor_the_wait() {
+    let wall = Budget { wall: Some(Duration::from_secs(600)), ..Budget::default() };
+    for by_ms in [7_200_000, -7_200_000] {
+        let set = |story: &mut Story| {
+            story.now = story.now.checked_add(SignedDuration::from_millis(by_ms)).expect("in range");
+            assert_eq!(story.tell(Event::ClockMoved { by_ms }), Moved::default());
+        };
+        let mut working = Story::working(goal_with(wall.clone()));
+        let left = |story: &Story| story.state.wall_ends().map(|ends| ends.duration_since(story.now));
+        let before = left(&working);
+        set(&mut working);
+        assert_eq!(left(&working), before);
+
+        let mut blocked = Story::blocked();
+        blocked.state.budget = wall.clone();
+        let before = left(&blocked);
+        blocked.wait(100);
+        set(&mut blocked);
+        blocked.wait(100);
+        blocked.tell(answered(1, "blue"));
+        assert_eq!(left(&blocked), before, "the wait is not the goal's");
+    }
 }

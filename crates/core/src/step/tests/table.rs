@@ -40,6 +40,7 @@ merge           -     -     -     -     -     -     -     -     -     -     -   
 published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
 verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
 phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_moved     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
 
@@ -84,6 +85,7 @@ some_of_each! { events: Event, by Event {
     Event::Published { .. } => Event::Published { branch: "towline/x".into(), commit: crate::Commit::new("c-t1") };
     Event::Verified { .. } => verified("t1");
     Event::PhaseChanged { .. } => now_in(Phase::Done);
+    Event::ClockMoved { .. } => Event::ClockMoved { by_ms: 7_200_000 };
     Event::Notice { .. } => Event::Notice { text: "by the way".into() };
 }}
 
