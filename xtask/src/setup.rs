@@ -17,6 +17,7 @@ use npm::Packages;
 /// depends on the platform.
 const CLIS: &[(&str, &str)] = &[
     ("Claude Code", "node_modules/@anthropic-ai/claude-code-*/claude"),
+    ("older Claude Code", "node_modules/claude-code-older/node_modules/@anthropic-ai/claude-code-*/claude"),
     ("Codex", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
     ("Gemini CLI", "node_modules/@google/gemini-cli/bundle/gemini.js"),
     ("opencode", "node_modules/opencode-*/bin/opencode"),

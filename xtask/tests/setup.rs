@@ -12,6 +12,7 @@ const PRETENDING_NPM: &str = r#"#!/bin/sh
 [ "$1" = ci ] || exit 0
 echo "$@" >> npm.log
 for program in jest/bin/jest.js @anthropic-ai/claude-code-some-platform/claude \
+    claude-code-older/node_modules/@anthropic-ai/claude-code-some-platform/claude \
     @openai/codex-some-platform/vendor/some-triple/bin/codex \
     @google/gemini-cli/bundle/gemini.js \
     opencode-some-platform/bin/opencode
@@ -252,7 +253,9 @@ fn a_platform_without_an_agent_is_an_error_that_names_all_that_are_missing() {
     let nothing = Machine::new("no-binary").with_npm("#!/bin/sh\nexit 0\n");
     let error = error_of(&nothing.xtask(&["setup"]));
     assert!(
-        error.contains("no Claude Code, no Codex, no Gemini CLI, no opencode for this platform"),
+        error.contains(
+            "no Claude Code, no older Claude Code, no Codex, no Gemini CLI, no opencode for this platform"
+        ),
         "{error}"
     );
 

@@ -17,6 +17,8 @@ mod gemini;
 mod json;
 mod jsonrpc;
 mod permission;
+#[cfg(test)]
+mod pins_tests;
 mod priced;
 mod protocol;
 mod script;

@@ -59,7 +59,7 @@ fn the_list_is_in_order_of_preference_and_says_what_is_seen_of_each() {
             "command": [path("claude")],
             "path": path("claude"),
             "version": "2.1.197",
-            "tested": {"versions": "2.1.197", "covers": true},
+            "tested": {"versions": "2.1.197 to 2.1.325", "covers": true},
             "signed_in": {"state": "yes", "by": "ANTHROPIC_API_KEY"},
             "permission": "bypass",
             "model": "opus",
@@ -136,7 +136,19 @@ fn people_read_the_list_as_a_table() {
     let claude = program("claude");
     assert_eq!(
         rows[2],
-        ["2", "claude", "claude", "2.1.197", "2.1.197", "yes", "bypass", "opus", "mine", "0", &claude]
+        [
+            "2",
+            "claude",
+            "claude",
+            "2.1.197",
+            "2.1.197 to 2.1.325",
+            "yes",
+            "bypass",
+            "opus",
+            "mine",
+            "0",
+            &claude
+        ]
     );
     let other = rows.iter().find(|row| row.get(1) == Some(&"other")).expect("the missing one");
     assert_eq!(

@@ -117,13 +117,13 @@ fn sleeping(desk: &Desk) -> (std::process::Child, String) {
     let towline = desk.start(["run", "take a nap", "--check", "true", "--json"]);
     let marker = desk.home.marker();
     wait_for(LIMIT, "the tool to sleep", || {
-        processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 321"))
+        processes_with(&marker).iter().any(|process| process.command.starts_with("tail -f /dev/null"))
     });
     (towline, desk.only_goal())
 }
 
 fn model_that_naps() -> ModelServer {
-    ModelServer::start([Rule::always().reply(bash("sleep 321"))])
+    ModelServer::start([Rule::always().reply(bash("tail -f /dev/null"))])
 }
 
 fn assert_cancelled(desk: &Desk, goal: &str) {

@@ -16,6 +16,9 @@ use towline_testkit::scratch::wait_until_process_tree_gone;
 
 const SECRET: &str = "hush-0123456789";
 
+/// The pinned version.
+const CLAUDE: &str = "2.1.325";
+
 /// A desk with the real Claude Code, signed in by a key. It is not asked anything here but its version.
 fn desk_with_claude() -> Desk {
     let model = ModelServer::start([Rule::always().reply(Reply::text("Nobody should ask."))]);
@@ -100,8 +103,8 @@ fn where_everything_is_in_place_nothing_is_wrong() {
             "in_use": true,
             "command": [program],
             "path": program,
-            "version": "2.1.197",
-            "tested": {"versions": "2.1.197", "covers": true},
+            "version": CLAUDE,
+            "tested": {"versions": "2.1.197 to 2.1.325", "covers": true},
             "signed_in": {"state": "yes", "by": "ANTHROPIC_API_KEY"},
             "permission": "bypass",
         }])
@@ -116,7 +119,7 @@ fn where_everything_is_in_place_nothing_is_wrong() {
 
     let ran = desk.towline(["doctor"]);
     assert_fine(&ran);
-    for line in ["  ✓ version      2.1.197, which Towline is tested with", "✓ nothing is wrong, 1 note"] {
+    for line in ["  ✓ version      2.1.325, which Towline is tested with", "✓ nothing is wrong, 1 note"] {
         assert!(ran.stdout.lines().any(|printed| printed == line), "{}", ran.stdout);
     }
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
@@ -230,13 +233,13 @@ fn a_broken_configuration_is_told_with_its_fix_and_hides_nothing_else() {
     let error = &report["configuration"]["errors"][0];
     assert_eq!(error["what"], "unknown key `agents.claude.modle`");
     assert_eq!(error["fix"], "did you mean `agents.claude.model`?");
-    assert_eq!(report["agents"][0]["version"], "2.1.197", "{report:#}");
+    assert_eq!(report["agents"][0]["version"], CLAUDE, "{report:#}");
     assert!(report["git"]["head"].is_string());
 
     desk.project.write("towline.toml", "this is not TOML");
     let (code, report) = doctor(&desk);
     assert_eq!((code, problems(&report)), (Some(4), vec![("configuration", "error")]), "{report:#}");
-    assert_eq!(report["agents"][0]["version"], "2.1.197", "{report:#}");
+    assert_eq!(report["agents"][0]["version"], CLAUDE, "{report:#}");
 
     desk.project.write("towline.toml", b"model = \"\xff\"");
     let (code, report) = doctor(&desk);
@@ -291,7 +294,7 @@ fn outside_of_a_repository_it_says_so_and_looks_at_the_rest() {
     assert_eq!((ran.code, problems(&report)), (Some(4), vec![("git", "repository")]), "{report:#}");
     let fix = finding(&report, "git", "repository")["fix"].as_str().expect("a fix");
     assert!(fix.contains("git init"), "{fix}");
-    assert_eq!(report["agents"][0]["version"], "2.1.197");
+    assert_eq!(report["agents"][0]["version"], CLAUDE);
 
     // A repository in which nothing was ever committed is no better.
     desk.project.git(["init", "--quiet", &outside.display().to_string()]);
@@ -373,7 +376,7 @@ fn a_store_that_cannot_be_read_is_a_problem_and_stays_as_it_is() {
     let (code, report) = doctor(&desk);
     assert_eq!((code, problems(&report)), (Some(4), vec![("store", "state")]), "{report:#}");
     assert_eq!(std::fs::read(&database).expect("a file"), before);
-    assert_eq!(report["agents"][0]["version"], "2.1.197");
+    assert_eq!(report["agents"][0]["version"], CLAUDE);
 }
 
 #[test]

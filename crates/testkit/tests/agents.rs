@@ -51,7 +51,7 @@ fn run(agent: AgentCli, home: &Home, project: &Project, server: &ModelServer, pr
 fn one_shot(agent: AgentCli, project: &Path) -> Command {
     let mut command = clean_command(agent.program());
     match agent {
-        AgentCli::Claude => command
+        AgentCli::Claude | AgentCli::OlderClaude => command
             .args(["-p", "--output-format", "stream-json", "--verbose"])
             .args(["--permission-mode", "bypassPermissions"]),
         AgentCli::Codex => command
@@ -68,7 +68,7 @@ fn one_shot(agent: AgentCli, project: &Path) -> Command {
 /// What the agent's last message says, as its own output tells it.
 fn last_text(agent: AgentCli, frames: &[Value]) -> String {
     let mut texts = frames.iter().filter_map(|frame| match agent {
-        AgentCli::Claude => frame["result"].as_str(),
+        AgentCli::Claude | AgentCli::OlderClaude => frame["result"].as_str(),
         AgentCli::Codex => frame["item"]["text"].as_str(),
         AgentCli::Gemini => frame["content"].as_str().filter(|_| frame["role"] == "assistant"),
         AgentCli::Opencode => frame["part"]["text"].as_str(),
@@ -84,7 +84,7 @@ fn told_usage(agent: AgentCli, frames: &[Value]) -> Usage {
     let usages = frames.iter().filter_map(|frame| {
         let count = |path: &str| frame.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         match agent {
-            AgentCli::Claude => frame.pointer("/usage").map(Usage::from_json),
+            AgentCli::Claude | AgentCli::OlderClaude => frame.pointer("/usage").map(Usage::from_json),
             AgentCli::Codex => frame.pointer("/usage/input_tokens").map(|_| {
                 let (cache_read, cache_creation) =
                     (count("/usage/cached_input_tokens"), count("/usage/cache_write_input_tokens"));
@@ -114,7 +114,7 @@ fn told_usage(agent: AgentCli, frames: &[Value]) -> Usage {
 
 fn format_of(agent: AgentCli) -> WireFormat {
     match agent {
-        AgentCli::Claude => WireFormat::Anthropic,
+        AgentCli::Claude | AgentCli::OlderClaude => WireFormat::Anthropic,
         AgentCli::Codex => WireFormat::OpenAiResponses,
         AgentCli::Gemini => WireFormat::Gemini,
         AgentCli::Opencode => WireFormat::OpenAiChat,
@@ -164,6 +164,11 @@ fn holds_for(agent: AgentCli) -> Vec<Value> {
 #[test]
 fn claude_answers_and_uses_its_tools() {
     holds_for(AgentCli::Claude);
+}
+
+#[test]
+fn an_older_claude_answers_and_uses_its_tools() {
+    holds_for(AgentCli::OlderClaude);
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Preset {
     pub(super) const fn tested(self) -> Option<TestedVersions> {
         match self {
             Self::Gemini => Some(TestedVersions { oldest: [0, 61, 0], newest: [0, 61, 0] }),
-            Self::Opencode => Some(TestedVersions { oldest: [1, 18, 33], newest: [1, 18, 33] }),
+            Self::Opencode => Some(TestedVersions { oldest: [1, 18, 33], newest: [1, 18, 34] }),
             Self::Builtin | Self::Plain => None,
         }
     }

@@ -10,8 +10,8 @@ use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
 
-/// The recordings and the tests against the real program are of this one.
-const TESTED: TestedVersions = TestedVersions { oldest: [2, 1, 197], newest: [2, 1, 197] };
+/// The conformance tests run with the oldest and with the newest.
+const TESTED: TestedVersions = TestedVersions { oldest: [2, 1, 197], newest: [2, 1, 325] };
 
 /// Claude Code.
 pub(crate) struct Claude;
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_the_recordings_is_the_tested_one() {
-        let compared = ["2.1.196", "2.1.197", "2.1.198"]
+    fn the_versions_of_the_conformance_tests_are_the_tested_ones() {
+        let compared = ["2.1.196", "2.1.197", "2.1.325", "2.1.326"]
             .map(|version| TESTED.compare(&Version::find(version).expect("a version")));
-        assert_eq!(compared, [Tested::Older, Tested::Within, Tested::Newer]);
+        assert_eq!(compared, [Tested::Older, Tested::Within, Tested::Within, Tested::Newer]);
     }
 }

@@ -95,7 +95,12 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
         .map(|(name, server)| {
             let (program, args) =
                 server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
-            (name.clone(), json!({"type": "stdio", "command": program, "args": args}))
+            let mut config = json!({"type": "stdio", "command": program, "args": args});
+            // Newer versions list a server's tools to the model only after a search, in which it may never find them.
+            if name == McpServer::TOWLINE {
+                config["alwaysLoad"] = true.into();
+            }
+            (name.clone(), config)
         })
         .collect();
     json!({ "mcpServers": servers })

@@ -38,6 +38,13 @@ exceptions! { $
                 "It tries again for minutes unless it is told to wait for longer: its quota ends with such an announcement.",
         }
     }
+    claude_older {
+        cannot {}
+        differs {
+            a_used_up_quota_parks_the_goal:
+                "It tries again for minutes unless it is told to wait for longer: its quota ends with such an announcement.",
+        }
+    }
     codex {
         cannot {
             a_question_of_its_own_tool_reaches_a_person:
@@ -74,6 +81,8 @@ exceptions! { $
                 "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_question_of_its_own_tool_reaches_a_person:
                 "No servers can be handed to it in this mode: it asks by its last message or by the question file.",
+            towlines_tools_are_in_the_first_request:
+                "No servers can be handed to it in this mode: it asks by its last message or by the question file.",
             a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered:
                 "No servers can be handed to it in this mode: it asks by its last message or by the question file.",
         }
@@ -97,6 +106,8 @@ exceptions! { $
             a_spent_budget_stops_the_agent:
                 "It tells what a turn cost at its end: a spent budget stops it between two turns. Within one, the clocks do.",
             what_was_used_is_what_the_model_reported:
+                "It tells the tokens of a turn's last step alone: what it used is compared in dollars.",
+            what_a_resumed_session_used_is_counted_once:
                 "It tells the tokens of a turn's last step alone: what it used is compared in dollars.",
             a_rule_permits_and_forbids:
                 "It ends its turn at a call that is refused: the model finds the refusal in the conversation that goes on.",
@@ -136,6 +147,8 @@ exceptions! { $
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             what_was_used_is_what_the_model_reported:
                 "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+            what_a_resumed_session_used_is_counted_once:
+                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
             a_spent_budget_stops_the_agent:
                 "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
             refused_credentials_need_a_person:
@@ -151,6 +164,8 @@ exceptions! { $
             a_person_permits_a_call:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             a_question_of_its_own_tool_reaches_a_person:
+                "No servers can be handed to it: it asks by its last message or by the question file.",
+            towlines_tools_are_in_the_first_request:
                 "No servers can be handed to it: it asks by its last message or by the question file.",
             a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered:
                 "No servers can be handed to it: it asks by its last message or by the question file.",

@@ -49,6 +49,7 @@ macro_rules! names_of {
 every_case_for_every_subject! {
     subjects: [
         claude,
+        claude_older,
         codex,
         gemini,
         gemini_stream,
@@ -65,6 +66,7 @@ every_case_for_every_subject! {
         a_red_check_reaches_the_model_and_then_the_goal_is_done,
         three_megabytes_of_tool_output_are_no_trouble,
         what_was_used_is_what_the_model_reported,
+        what_a_resumed_session_used_is_counted_once,
         a_spent_budget_stops_the_agent,
         refused_credentials_need_a_person,
         a_used_up_quota_parks_the_goal,
@@ -79,6 +81,7 @@ every_case_for_every_subject! {
         a_rule_permits_and_forbids,
         a_person_permits_a_call,
         a_question_of_its_own_tool_reaches_a_person,
+        towlines_tools_are_in_the_first_request,
         a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered,
     ]
 }

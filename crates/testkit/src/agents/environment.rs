@@ -19,7 +19,7 @@ impl AgentCli {
     #[must_use]
     pub fn prepare(self, home: &Path, server_url: &str) -> Vec<(String, String)> {
         match self {
-            Self::Claude => claude_env(home, server_url),
+            Self::Claude | Self::OlderClaude => claude_env(home, server_url),
             Self::Codex => {
                 write(&home.join(".codex/config.toml"), &codex_config(server_url));
                 environment(home, &[("OPENAI_API_KEY", "dummy")])

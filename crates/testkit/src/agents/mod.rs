@@ -15,6 +15,8 @@ pub use tools::{shell_call, write_call};
 pub enum AgentCli {
     /// Claude Code, over Anthropic Messages.
     Claude,
+    /// A Claude Code whose totals are those of its process; newer ones report those of the session.
+    OlderClaude,
     /// Codex, over `OpenAI` Responses.
     Codex,
     /// Gemini CLI, over Gemini.
@@ -25,13 +27,13 @@ pub enum AgentCli {
 
 impl AgentCli {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
+    pub const ALL: [Self; 5] = [Self::Claude, Self::OlderClaude, Self::Codex, Self::Gemini, Self::Opencode];
 
     /// The name of its program, as its users type it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Claude => "claude",
+            Self::Claude | Self::OlderClaude => "claude",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
@@ -42,7 +44,7 @@ impl AgentCli {
     #[must_use]
     pub fn model(self) -> &'static str {
         match self {
-            Self::Claude => "claude-sonnet-4-5",
+            Self::Claude | Self::OlderClaude => "claude-sonnet-4-5",
             Self::Codex => "scripted-model",
             // With names it does not know, it asks other models which one to take.
             Self::Gemini => "gemini-2.5-pro",

@@ -32,6 +32,9 @@ impl AgentCli {
     fn installed_path(self) -> &'static str {
         match self {
             Self::Claude => "node_modules/@anthropic-ai/claude-code-*/claude",
+            Self::OlderClaude => {
+                "node_modules/claude-code-older/node_modules/@anthropic-ai/claude-code-*/claude"
+            }
             Self::Codex => "node_modules/@openai/codex-*/vendor/*/bin/codex",
             Self::Gemini => "node_modules/@google/gemini-cli/bundle/gemini.js",
             Self::Opencode => "node_modules/opencode-*/bin/opencode",

@@ -10,7 +10,9 @@ use crate::model::Reply;
 /// Has the agent run `command` with its shell tool, in its workspace.
 pub fn shell_call(agent: AgentCli, command: &str) -> Reply {
     match agent {
-        AgentCli::Claude => Reply::tool("Bash", json!({"command": command, "description": "run a command"})),
+        AgentCli::Claude | AgentCli::OlderClaude => {
+            Reply::tool("Bash", json!({"command": command, "description": "run a command"}))
+        }
         AgentCli::Codex => Reply::tool("exec_command", json!({"cmd": command})),
         AgentCli::Gemini => Reply::tool(
             "run_shell_command",
@@ -32,7 +34,9 @@ pub fn write_call(agent: AgentCli, path: &Path, content: &str) -> Reply {
     assert!(path.is_absolute(), "agents write to absolute paths, and {} is none", path.display());
     let path = path.to_string_lossy();
     match agent {
-        AgentCli::Claude => Reply::tool("Write", json!({"file_path": path, "content": content})),
+        AgentCli::Claude | AgentCli::OlderClaude => {
+            Reply::tool("Write", json!({"file_path": path, "content": content}))
+        }
         AgentCli::Codex => {
             let added: String = content.lines().map(|line| format!("+{line}\n")).collect();
             let patch = format!("*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n");

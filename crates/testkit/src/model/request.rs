@@ -64,6 +64,15 @@ impl Request {
         self.format.is_some_and(|format| format.wire().has_tools(&self.body))
     }
 
+    /// The names of the tools that the model may call at once, without a search for them. A tool in a namespace has both
+    /// names, with a slash between them.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        collect_names(&self.body["tools"], "", &mut names);
+        names
+    }
+
     /// The tool results in the last user message.
     #[must_use]
     pub fn tool_results(&self) -> Vec<ToolResult> {
@@ -94,6 +103,24 @@ impl Request {
 
     fn last_of_user(&self) -> Option<Said> {
         self.conversation().into_iter().rev().find(|said| said.by == Speaker::User)
+    }
+}
+
+/// Adds the names of the tools in a list, in which the formats put them at different depths.
+fn collect_names(tools: &Value, namespace: &str, names: &mut Vec<String>) {
+    for tool in tools.as_array().into_iter().flatten().filter(|tool| tool["defer_loading"] != true) {
+        let name = tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).unwrap_or_default();
+        let lists =
+            [&tool["tools"], &tool["functionDeclarations"]].into_iter().filter(|list| list.is_array());
+        let before = names.len();
+        for list in lists {
+            let namespace =
+                if name.is_empty() { namespace.to_owned() } else { format!("{namespace}{name}/") };
+            collect_names(list, &namespace, names);
+        }
+        if names.len() == before && !name.is_empty() {
+            names.push(format!("{namespace}{name}"));
+        }
     }
 }
 

@@ -96,6 +96,17 @@ fn every_setting_is_said() {
 }
 
 #[test]
+fn towlines_own_tools_are_offered_without_a_search() {
+    let server = |name: &str| (name.to_owned(), McpServer { command: vec![format!("{name}-mcp")] });
+    let mcp = [server("docs"), server(McpServer::TOWLINE)].into();
+    let argv = argv(&AgentSettings { mcp, ..settings() }, &fresh("s"));
+    let config = argv.iter().find_map(|word| word.strip_prefix("--mcp-config=")).expect("servers");
+    let servers = &serde_json::from_str::<serde_json::Value>(config).expect("JSON")["mcpServers"];
+    assert_eq!(servers["towline"]["alwaysLoad"], true);
+    assert_eq!(servers["docs"].get("alwaysLoad"), None);
+}
+
+#[test]
 fn a_resumed_session_is_started_with_all_that_a_fresh_one_is() {
     let mut wanted = argv(&full(), &fresh("s"));
     let flag = wanted.iter_mut().find(|word| *word == "--session-id").expect("a session");

@@ -82,6 +82,13 @@ pub(crate) fn a_question_of_its_own_tool_reaches_a_person(subject: &'static dyn 
     assert!(heard.len() == 1 && heard[0].text.contains("towline"), "{heard:?}");
 }
 
+pub(crate) fn towlines_tools_are_in_the_first_request(subject: &'static dyn Subject) {
+    let stage = Stage::of(subject, &[Line::says("There is nothing to do.")]);
+    done(&stage.run_checked_by("true"));
+    let offered = stage.model.turns()[0].tool_names();
+    assert!(offered.iter().any(|name| name == subject.ask_tool()), "{offered:?}");
+}
+
 pub(crate) fn a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answered(
     subject: &'static dyn Subject,
 ) {

@@ -81,7 +81,7 @@ pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
 pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'static dyn Subject) {
     let works = Line::runs(RIGHT).when_told("# Interrupted");
     let rules = [works.rule(subject), Rule::always().reply(Reply::silence())];
-    let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("sleep 321")]);
+    let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("tail -f /dev/null")]);
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
     let first = assert_goes_on(&stage, subject.facts().resumes());
     assert_eq!((&first["end"], &first["detail"]), (&json!("timed-out"), &json!("idle clock")), "{first}");
@@ -125,12 +125,12 @@ fn refusals(stage: &Stage, report: &Value) -> Vec<Value> {
 /// Sleeps in its first tool until it is told of the interruption.
 fn sleeps_first(subject: &'static dyn Subject) -> Stage {
     let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
-    Stage::of(subject, &[goes_on, Line::hangs("sleep 321")])
+    Stage::of(subject, &[goes_on, Line::hangs("tail -f /dev/null")])
 }
 
 pub(crate) fn a_killed_agent_is_followed_by_one_that_goes_on(subject: &'static dyn Subject) {
     let stage = sleeps_first(subject);
-    let (towline, _) = stage.start_until("sleep 321");
+    let (towline, _) = stage.start_until("tail -f /dev/null");
     for process in processes_with(&stage.desk.home.marker()) {
         if subject.is_it(&process.command) {
             let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).expect("a pid");
@@ -165,7 +165,7 @@ pub(crate) fn an_adopted_agent_is_not_disturbed(subject: &'static dyn Subject) {
 
 pub(crate) fn ctrl_c_in_the_middle_of_a_tool_leaves_nothing(subject: &'static dyn Subject) {
     let stage = sleeps_first(subject);
-    let (towline, goal) = stage.start_until("sleep 321");
+    let (towline, goal) = stage.start_until("tail -f /dev/null");
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(130), "{ran:?}");

@@ -61,9 +61,22 @@ pub(crate) fn three_megabytes_of_tool_output_are_no_trouble(subject: &'static dy
 pub(crate) fn what_was_used_is_what_the_model_reported(subject: &'static dyn Subject) {
     let stage = Stage::of(subject, &[Line::runs(RIGHT)]);
     let report = done(&stage.run());
+    assert_used(&stage, &report["usage"]);
+}
+
+pub(crate) fn what_a_resumed_session_used_is_counted_once(subject: &'static dyn Subject) {
+    let runs = |command| [subject.shell_call(command), Reply::text("Written.")];
+    let replies = [runs(WRONG), runs("echo tugboats > motto.txt"), runs(RIGHT)].into_iter().flatten();
+    let stage = Stage::with_model(subject, [replies.fold(Rule::always(), Rule::then)]);
+    let report = done(&stage.run());
+    assert_eq!(of_attempts(&report, "end"), ["completed", "completed", "completed"], "{report}");
+    assert_used(&stage, &report["usage"]);
+}
+
+/// The goal used what the model reported in all its answers.
+fn assert_used(stage: &Stage, used: &Value) {
     let reported = stage.model.reported_usage();
-    let used = &report["usage"];
-    match subject.facts().tells {
+    match stage.subject.facts().tells {
         Unit::Dollars => {
             let step = f64::from(100 + 5 + 200) / 1e6;
             let cost = step * stage.model.turns().len() as f64;

@@ -25,21 +25,29 @@ struct Cli {
 }
 
 /// Claude Code by its stream of JSON.
+const CLAUDE: Cli = Cli {
+    cli: AgentCli::Claude,
+    name: "claude",
+    kind: "claude",
+    args: &[],
+    // It tries a request that failed ten times again, for minutes.
+    environment: &[("CLAUDE_CODE_MAX_RETRIES", "2")],
+    ask_tool: "mcp__towline__ask",
+    question_call: Some(ask_user_question),
+    // It tries again for minutes unless it is told to wait for longer than that.
+    used_up_quota: || Reply::rate_limited().header("retry-after", 3_600),
+    forget_conversations: "rm -r \"$HOME/.claude/projects\"",
+    facts: Facts::USUAL,
+};
+
+/// The newest Claude Code.
 pub(crate) fn claude() -> &'static dyn Subject {
-    &Cli {
-        cli: AgentCli::Claude,
-        name: "claude",
-        kind: "claude",
-        args: &[],
-        // It tries a request that failed ten times again, for minutes.
-        environment: &[("CLAUDE_CODE_MAX_RETRIES", "2")],
-        ask_tool: "mcp__towline__ask",
-        question_call: Some(ask_user_question),
-        // It tries again for minutes unless it is told to wait for longer than that.
-        used_up_quota: || Reply::rate_limited().header("retry-after", 3_600),
-        forget_conversations: "rm -r \"$HOME/.claude/projects\"",
-        facts: Facts::USUAL,
-    }
+    &CLAUDE
+}
+
+/// A Claude Code whose totals are those of its process; newer ones report those of the session.
+pub(crate) fn claude_older() -> &'static dyn Subject {
+    &Cli { cli: AgentCli::OlderClaude, name: "claude-older", ..CLAUDE }
 }
 
 fn ask_user_question(question: &str, options: &[&str]) -> Reply {

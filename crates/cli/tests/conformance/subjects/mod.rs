@@ -5,5 +5,5 @@ mod cli;
 mod plain;
 
 pub(crate) use builtin::{builtin_anthropic, builtin_chat, builtin_gemini, builtin_responses};
-pub(crate) use cli::{claude, codex, gemini, gemini_stream, opencode};
+pub(crate) use cli::{claude, claude_older, codex, gemini, gemini_stream, opencode};
 pub(crate) use plain::plain;
