@@ -11,10 +11,11 @@ use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_core::AgentName;
 use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
 use towline_process::ShimProgram;
-use towline_store::{SqliteStore, Store};
+use towline_store::{SqliteStore, Store, UpgradeGuard};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::upgrade::Upgrade;
 use crate::view::Letters;
 
 /// The longest configuration file.
@@ -197,7 +198,8 @@ impl Context {
 }
 
 fn open(home: Home) -> Result<State, Failure> {
-    let store = Arc::new(SqliteStore::open(&home.database())?);
+    let guard: Arc<dyn UpgradeGuard> = Arc::new(Upgrade::of(&home));
+    let store = Arc::new(SqliteStore::open_guarded(&home.database(), &guard)?);
     Ok(State { home, store })
 }
 

@@ -123,6 +123,12 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(_) => Self::not_found(error.to_string()),
+            StoreError::InUse { ref pids, .. } => {
+                let stop = pids.iter().map(|pid| format!("kill {pid}")).collect::<Vec<_>>().join("; ");
+                Self::person(error.to_string()).hint(format!(
+                    "wait until its goals have ended, or pause them ({stop}) and continue them later with 'towline resume'"
+                ))
+            }
             StoreError::Unreadable { goal, .. } => Self::internal(error.to_string()).hint(how_to_mend(goal)),
             error => Self::internal(error.to_string()),
         }

@@ -15,6 +15,7 @@ mod operator;
 mod output;
 mod prompt;
 mod report;
+mod upgrade;
 mod view;
 
 use std::path::Path;

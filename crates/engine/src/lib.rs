@@ -49,5 +49,6 @@ pub use gc::{Findings, Spared, Waste, WasteKind, look};
 pub use handle::{Events, Handle, Steerer, Stopper};
 pub use home::Home;
 pub use place::{is_at_work, must_be_alone, repository_of, workspace_of};
+pub use presence::running_engines;
 pub use removal::{RemovalError, Removed, UnmergedWork};
 pub use secrecy::{attempt_tokens, known_secrets};

@@ -14,6 +14,8 @@ use towline_process::ProcessId;
 use towline_store::WorkerName;
 use uuid::Uuid;
 
+use crate::home::Home;
+
 /// This engine's proof of life. Held as long as the engine is.
 #[derive(Debug)]
 pub(crate) struct Presence {
@@ -103,6 +105,28 @@ fn lock_path(directory: &Path, worker: &WorkerName) -> PathBuf {
     directory.join(format!("{}.lock", worker.0))
 }
 
+/// The processes of the engines that live in this state directory.
+pub fn running_engines(home: &Home) -> io::Result<Vec<u32>> {
+    let directory = home.engines();
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut pids = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".lock")) else { continue };
+        let worker = WorkerName(name.to_owned());
+        if let Some((process, _)) = process_of(&worker)
+            && !is_dead(&directory, &worker)
+        {
+            pids.push(process.pid);
+        }
+    }
+    pids.sort_unstable();
+    Ok(pids)
+}
+
 /// Locks and sockets of engines that are dead. A socket is never there before its lock.
 pub(crate) fn stale_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut stale = Vec::new();
@@ -148,6 +172,19 @@ mod tests {
         assert!(!is_dead(directory.path(), &worker));
         drop(presence);
         assert!(is_dead(directory.path(), &worker));
+    }
+
+    #[test]
+    fn the_processes_of_living_engines_are_known() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("state")).expect("a state directory");
+        assert_eq!(running_engines(&home).expect("none"), Vec::<u32>::new());
+        home.make(&home.engines()).expect("made");
+        fs::write(home.engines().join("gone.lock"), "").expect("written");
+        let presence = announced(&home.engines());
+        assert_eq!(running_engines(&home).expect("one"), [std::process::id()]);
+        drop(presence);
+        assert_eq!(running_engines(&home).expect("none"), Vec::<u32>::new());
     }
 
     #[test]

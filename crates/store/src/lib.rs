@@ -9,6 +9,7 @@ mod memory;
 mod sqlite;
 mod store;
 mod summary;
+mod upgrade;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -20,3 +21,4 @@ pub use store::{
     Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
 };
 pub use summary::{Cursor, GoalSummary, Listed, Listing, Loaded, Order, UnreadableGoal, list_all, load_all};
+pub use upgrade::{UpgradeGuard, UpgradeStep};

@@ -167,6 +167,19 @@ pub enum StoreError {
         /// The database.
         path: String,
     },
+    /// The database is to be upgraded while engines use it.
+    #[error(
+        "cannot upgrade {path}, which an earlier version of Towline wrote: {} of that version {} running (pid {})",
+        if pids.len() == 1 { "an engine" } else { "engines" },
+        if pids.len() == 1 { "is" } else { "are" },
+        pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    InUse {
+        /// The database.
+        path: String,
+        /// The engines' processes.
+        pids: Vec<u32>,
+    },
     /// What is stored of this goal cannot be read; other goals can.
     #[error("{why}; was it written by another version of Towline?")]
     Unreadable {

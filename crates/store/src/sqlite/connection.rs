@@ -1,16 +1,15 @@
 //! Opening the file: who may read it, how it is written, and how long to wait for others.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{self, explain};
-use super::schema;
-use crate::StoreError;
+use super::{schema, upgrade};
+use crate::{StoreError, UpgradeGuard};
 
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -31,18 +30,18 @@ pub(super) struct Connections {
 }
 
 /// Opens the database, made and brought up to date where needed.
-pub(super) fn open(path: &Path) -> Result<Connections, StoreError> {
+pub(super) fn open(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Result<Connections, StoreError> {
     // Closing a file drops every lock that this process has on it, also those of SQLite's own descriptors. Only
     // `create` opens the file past SQLite, and this keeps it away from a database that is being opened.
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
     create(path).map_err(|error| failure::explain_io(&path.display().to_string(), "create it", &error))?;
-    open_existing(path)
+    open_existing(path, guard)
 }
 
 /// Opens a file that is there, be it empty. Other processes may be doing the same.
-pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
+pub(super) fn open_existing(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Result<Connections, StoreError> {
     let shown = path.display().to_string();
     let path = &settled(path).map_err(|error| failure::explain_io(&shown, "find its directory", &error))?;
     must_be_regular_files(path)?;
@@ -50,38 +49,12 @@ pub(super) fn open_existing(path: &Path) -> Result<Connections, StoreError> {
     let mut writer = connect(path).map_err(explained)?;
     schema::refuse_newer(&shown, &writer)?;
     use_log(&writer).map_err(explained)?;
-    if let Some(version) = schema::version_to_leave(&shown, &writer)? {
-        keep_copy(path, &writer, version)?;
+    match schema::version_to_leave(&shown, &writer)? {
+        Some(_) => upgrade::run(path, &mut writer, guard)?,
+        None => schema::bring_up_to_date(&shown, &mut writer)?,
     }
-    schema::bring_up_to_date(&shown, &mut writer)?;
     let readers = (0..READERS).map(|_| reader(path)).collect::<Result<_, _>>().map_err(explained)?;
     Ok(Connections { writer, readers })
-}
-
-/// Copies the database as an earlier version of Towline wrote it, so that there is a way back. A copy that was cut off has
-/// another name.
-fn keep_copy(path: &Path, writer: &Connection, version: i32) -> Result<(), StoreError> {
-    let beside = |end: &str| PathBuf::from(format!("{}{end}", path.display()));
-    let (copy, unfinished) =
-        (beside(&format!(".v{version}")), beside(&format!(".v{version}.{}", std::process::id())));
-    let failed = |error: io::Error| {
-        failure::explain_io(&copy.display().to_string(), "copy the database to it", &error)
-    };
-    if copy.exists() {
-        return Ok(());
-    }
-    // SQLite would make a file for everybody to read; it fills one that is empty.
-    towline_files::create_new(&unfinished).map_err(failed)?;
-    let copied = writer.execute("VACUUM INTO ?1", [unfinished.display().to_string()]);
-    // Another process that did the same may have changed the tables since: its copy is the older one, and stays.
-    let kept = match copied.map(|_| fs::hard_link(&unfinished, &copy)) {
-        Ok(Err(error)) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-        Ok(_) => Ok(()),
-        Err(error) => Err(explain(&copy.display().to_string(), &error)),
-    };
-    // What cannot be removed is a copy too many, and no reason to stop.
-    let _ = fs::remove_file(&unfinished);
-    kept
 }
 
 /// Makes the file with its directories, for nobody but their owner. SQLite gives the files beside it the same mode.

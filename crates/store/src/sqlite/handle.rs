@@ -15,9 +15,10 @@ use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
 use super::{connection, lists, reads, writes};
+use crate::upgrade::Unguarded;
 use crate::{
     Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
-    WorkerName,
+    UpgradeGuard, WorkerName,
 };
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
@@ -41,7 +42,12 @@ impl SqliteStore {
     /// Opens the database, which is made (with its directories, for nobody but their owner) when there is none.
     /// Blocks until its tables are up to date.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let connections = connection::open(path)?;
+        Self::open_guarded(path, &(Arc::new(Unguarded) as Arc<dyn UpgradeGuard>))
+    }
+
+    /// The same, with somebody who permits and watches an upgrade.
+    pub fn open_guarded(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Result<Self, StoreError> {
+        let connections = connection::open(path, guard)?;
         let path = path.display().to_string();
         let readers = Readers::start(&path, connections.readers)?;
         let writer = Writer::start(&path, connections.writer)?;

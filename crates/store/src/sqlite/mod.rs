@@ -3,7 +3,7 @@
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
 //! or for the `readers`. What a job says to the database is in `writes` and `reads`, with `text` between domain
 //! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries. `connection` opens files,
-//! `schema` brings them up to date, `failure` puts SQLite's errors into our words.
+//! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
 mod caches;
 mod connection;
@@ -18,6 +18,7 @@ mod schema;
 mod tests;
 mod text;
 mod threads;
+mod upgrade;
 mod writer;
 mod writes;
 

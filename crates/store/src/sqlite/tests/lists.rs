@@ -3,15 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use refinery::{Migration, Runner};
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 use towline_core::{Event, GoalState, Phase, Seq};
 
 use super::super::lists::Query;
-use super::super::text::time_to_text;
 use super::Scratch;
+use super::earlier::copy_as_first_version;
 use crate::conformance::samples::{append, at, attempt, claimed, created, goal, goal_id, happened, question};
-use crate::{Append, Cursor, GoalRecord, GoalSummary, Listed, Listing, Order, Store, StoreError, load_all};
+use crate::{Append, Cursor, GoalSummary, Listed, Listing, Order, Store, StoreError, load_all};
 
 #[test]
 fn no_query_reads_every_row_of_a_table() {
@@ -148,41 +147,4 @@ fn plan(raw: &Connection, query: &Query) -> Vec<String> {
     let steps =
         statement.query_map(params_from_iter(&query.values), |row| row.get("detail")).expect("a plan");
     steps.collect::<Result<_, _>>().expect("texts")
-}
-
-/// Makes a database as the first version did, with the goals of another one.
-async fn copy_as_first_version(from: &Scratch, to: &Scratch) {
-    let first = include_str!("../../../migrations/sqlite/V1__goals.sql");
-    let mut old = to.raw();
-    let migrations = [Migration::unapplied("V1__goals", first).expect("a migration")];
-    Runner::new(&migrations).set_grouped(true).run(&mut old).expect("the first version");
-    for GoalRecord { goal, state, last_seq, updated_at, .. } in
-        load_all(&from.store(), Listing::all()).await.expect("goals").records
-    {
-        let (goal_json, state_json) = (serde_json::to_string(&goal), serde_json::to_string(&state));
-        let [created_at, updated_at] = [goal.created_at, updated_at].map(time_to_text);
-        let generation = "SELECT generation FROM positions WHERE goal = ?1";
-        let generation: i64 =
-            from.raw().query_row(generation, [goal.id.to_string()], |row| row.get(0)).expect("a number");
-        old.execute(
-            "INSERT INTO goals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            params![
-                goal.id.to_string(),
-                goal.title,
-                created_at,
-                updated_at,
-                state.phase.name(),
-                state.phase.until().map(time_to_text),
-                last_seq.0,
-                generation,
-                goal_json.expect("JSON"),
-                state_json.expect("JSON"),
-            ],
-        )
-        .expect("a goal");
-    }
-    old.execute("ATTACH ?1 AS new", [from.database().display().to_string()]).expect("the other one");
-    for table in ["events", "outbox", "leases", "attempts", "sessions"] {
-        old.execute_batch(&format!("INSERT INTO main.{table} SELECT * FROM new.{table}")).expect("its rows");
-    }
 }

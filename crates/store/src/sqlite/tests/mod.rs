@@ -1,5 +1,6 @@
 //! What the SQLite store promises beyond the suite that holds for every store.
 
+mod earlier;
 mod full_disk;
 mod grouping;
 mod lists;
@@ -7,6 +8,7 @@ mod opening;
 mod parts;
 mod processes;
 mod tables;
+mod upgrading;
 
 use std::future::poll_fn;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use towline_core::Seq;
@@ -12,7 +12,8 @@ use towline_core::Seq;
 use super::super::connection::open_existing;
 use super::{Scratch, SqliteStore};
 use crate::conformance::samples::{append, claimed, created, notice};
-use crate::{Listing, Store, StoreError};
+use crate::upgrade::Unguarded;
+use crate::{Listing, Store, StoreError, UpgradeGuard};
 
 #[tokio::test]
 async fn files_and_new_directories_are_for_their_owner_alone() {
@@ -49,7 +50,7 @@ fn a_new_file_that_many_open_at_once_is_made_ready_once() {
         thread::scope(|scope| {
             let open = || {
                 together.wait();
-                open_existing(&path).map(drop)
+                open_existing(&path, &(Arc::new(Unguarded) as Arc<dyn UpgradeGuard>)).map(drop)
             };
             let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
             for opened in opening {

@@ -132,7 +132,7 @@ async fn assert_whole(store: &SqliteStore, goal: &Goal, generation: Generation, 
     }
 }
 
-fn assert_consistent(scratch: &Scratch) {
+pub(super) fn assert_consistent(scratch: &Scratch) {
     let raw = scratch.raw();
     let found: String = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
     assert_eq!(found, "ok");
@@ -149,7 +149,7 @@ fn acknowledged_by_goal(lines: &[String]) -> [u64; 2] {
     })
 }
 
-fn child_database() -> Option<PathBuf> {
+pub(super) fn child_database() -> Option<PathBuf> {
     std::env::var_os(DATABASE).map(PathBuf::from)
 }
 
@@ -158,7 +158,7 @@ fn runtime() -> Runtime {
 }
 
 /// One line to the parent, in one write, so that a kill leaves no half of it that could be misread.
-fn tell(line: &str) {
+pub(super) fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{line} .\n").as_bytes()).expect("the parent listens");
     out.flush().expect("the parent listens");
@@ -169,17 +169,22 @@ fn told(line: &str) -> Option<String> {
     line.strip_suffix(" .").map(str::to_owned)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test is its own child")]
 fn this_test_again(test: &str, path: &Path) -> Command {
+    test_again(module_path!(), test, path)
+}
+
+/// The command that runs a test once more, with the database's path in its environment.
+#[expect(clippy::disallowed_methods, reason = "the test is its own child")]
+pub(super) fn test_again(module: &str, test: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the test's own program"));
-    let (_, module) = module_path!().split_once("::").expect("the runner leaves the crate's name out");
+    let (_, module) = module.split_once("::").expect("the runner leaves the crate's name out");
     command.args([&format!("{module}::{test}"), "--exact", "--nocapture"]).env(DATABASE, path);
     command.stdout(Stdio::piped()).stderr(Stdio::inherit());
     command
 }
 
 /// A child's lines as they come, read on a thread of their own so that waiting for them can end.
-fn listen(out: ChildStdout) -> mpsc::Receiver<String> {
+pub(super) fn listen(out: ChildStdout) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok).filter_map(|line| told(&line)) {

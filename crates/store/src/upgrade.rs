@@ -1,0 +1,40 @@
+//! What opening a database of an earlier version asks and reports.
+
+use crate::StoreError;
+
+/// Whoever opens a store: permits an upgrade, and shows how far it is.
+pub trait UpgradeGuard: Send + Sync {
+    /// Whether the database may be changed now. Asked before anything is changed, and again after the copy, which can
+    /// take long.
+    fn permit(&self) -> Result<(), StoreError>;
+
+    /// Called often while the upgrade lasts.
+    fn progress(&self, step: UpgradeStep);
+}
+
+/// What an upgrade is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpgradeStep {
+    /// Another process is at it.
+    Waiting,
+    /// The database is being copied.
+    Copying {
+        /// Pages that are copied.
+        done: u64,
+        /// All pages.
+        total: u64,
+    },
+    /// The copy is whole, and the tables are being changed.
+    ChangingTables,
+}
+
+/// Permits every upgrade and shows nothing.
+pub(crate) struct Unguarded;
+
+impl UpgradeGuard for Unguarded {
+    fn permit(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn progress(&self, _step: UpgradeStep) {}
+}
