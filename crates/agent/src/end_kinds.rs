@@ -27,7 +27,9 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
             Some("brought about by Towline, whatever the bytes say")
         }
         (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes say"),
-        (_, EndKind::SpawnFailed) => Some("there is no process, so there are no bytes"),
+        ("codex" | "acp" | "gemini" | "command", EndKind::SpawnFailed) => {
+            Some("there is no process, so there are no bytes")
+        }
         ("codex", EndKind::MaxBudget) => Some(
             "read from `sessionBudgetExceeded`, which the app server's schema has and a plain account never sends; \
              shown in codex/tests/classify.rs",

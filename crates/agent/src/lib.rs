@@ -19,6 +19,7 @@ mod jsonrpc;
 mod permission;
 #[cfg(test)]
 mod pins_tests;
+mod plain_text;
 mod priced;
 mod protocol;
 mod script;
@@ -35,6 +36,7 @@ mod version;
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
+pub use plain_text::without_escapes;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,

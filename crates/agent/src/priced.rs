@@ -4,7 +4,7 @@
 //! ([`Usage::record`](towline_core::Usage::record)).
 
 use serde::{Deserialize, Serialize};
-use towline_core::{AgentEvent, End, MicroUsd, PriceList, Tokens, Usage};
+use towline_core::{AgentEvent, End, MicroUsd, PriceList, Tokens, Usage, Words};
 
 use crate::protocol::{Action, Frame, ProcessEnd, Protocol, Steer};
 
@@ -123,6 +123,10 @@ impl Protocol for Priced {
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
         let actions = self.inner.on_steer(steer);
         self.with_estimates(actions)
+    }
+
+    fn refusal_words(&self) -> Words {
+        self.inner.refusal_words()
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {

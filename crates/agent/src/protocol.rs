@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{
@@ -36,6 +37,25 @@ pub trait Agent: Send + Sync {
         settings: &AgentSettings,
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String>;
+
+    /// Where it asks the model, for messages: scheme, host and port alone. None if that is not known.
+    fn provider(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> Option<String> {
+        None
+    }
+
+    /// What can be done where root starts it and it refuses; none if it does not refuse.
+    fn refuses_root(
+        &self,
+        _settings: &AgentSettings,
+        _environment: &BTreeMap<String, String>,
+    ) -> Option<&'static str> {
+        None
+    }
+
+    /// How long it may say nothing before it is ended, once its turn is over and its input is closed.
+    fn exit_patience(&self, _settings: &AgentSettings) -> Duration {
+        Duration::from_secs(6)
+    }
 
     /// The command that prints its version; none if it is part of Towline, or may be any program.
     fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
@@ -120,6 +140,8 @@ pub struct LaunchContext<'a> {
     pub permitted: &'a [ToolCall],
     /// The model, when the goal names one.
     pub model: Option<&'a str>,
+    /// [`Agent::provider`] when the attempt began.
+    pub provider: Option<&'a str>,
     /// The environment Towline itself was started with; the agent gets what it is allowed of it.
     pub environment: &'a BTreeMap<String, String>,
     /// Towline's own variables for this attempt (`TOWLINE_GOAL` and the like).

@@ -61,6 +61,7 @@ pub(crate) fn plain_launch<'a>(
         prompt_file: "/attempt/prompt",
         permitted: &[],
         model: None,
+        provider: Some("https://api.example"),
         environment: none,
         towline: none,
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{Desk, LIMIT, finish};
+use support::{Desk, LIMIT, finish, of_attempts};
+use towline_testkit::hostile;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
 use towline_testkit::scratch::{processes_with, wait_for, wait_for_some, wait_until_process_tree_gone};
 
@@ -228,4 +229,46 @@ fn a_killed_towline_is_taken_up_again_without_disturbing_the_agent() {
         assert!(events.iter().any(|event| event["event"]["event"]["kind"] == kind), "no {kind}");
     }
     assert_eq!(report["attempts"][0]["turns"], 1);
+}
+
+/// As Claude Code does when root starts it with every permission.
+const REFUSES_ROOT: &str = "echo '--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons' >&2\nexit 1\n";
+
+#[test]
+fn a_refusal_of_root_fails_the_run_once_and_says_what_to_do() {
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "refuses-root", REFUSES_ROOT));
+    let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(of_attempts(&report, "end"), ["spawn-failed"], "{report}");
+    assert_eq!(report["phase"], "escalated");
+    assert!(report["reason"].as_str().expect("a reason").contains("as root: run Towline as another user"));
+}
+
+#[test]
+fn root_that_is_in_no_sandbox_is_refused_by_the_real_one() {
+    let model = ModelServer::start([Rule::always().reply(Reply::text("There is nothing to do."))]);
+    let mut desk = Desk::with_claude(&model);
+    desk.set("IS_SANDBOX", "0");
+    let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
+    let is_root = rustix::process::getuid().is_root();
+    let end = if is_root { "spawn-failed" } else { "completed" };
+    assert_eq!(of_attempts(&ran.json(), "end"), [end], "{ran:?}");
+}
+
+#[test]
+fn colours_on_stderr_are_in_the_log_and_in_no_json() {
+    let body = "printf '\\033[31mno room\\033[0m left\\033]0;title\\007\\n' >&2\nexit 3\n";
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "coloured", body));
+    let ran = desk.towline(["run", "anything", "--check", "true", "--budget", "errors=1", "--json"]);
+    let report = ran.json();
+    let detail = report["attempts"][0]["detail"].as_str().expect("a detail");
+    assert_eq!(detail, "exit code 3 without a result: no room left");
+    let goal = report["id"].as_str().expect("an id");
+    for json in [ran.stdout.clone(), desk.towline(["logs", goal, "--json"]).stdout] {
+        assert!(!json.contains("\\u001b") && !json.contains('\u{1b}'), "{json}");
+    }
+    let dir = std::path::Path::new(report["attempts"][0]["dir"].as_str().expect("a directory"));
+    let raw = std::fs::read_to_string(dir.join("stderr.log")).expect("a log");
+    assert!(raw.contains("\u{1b}[31mno room"), "{raw:?}");
 }

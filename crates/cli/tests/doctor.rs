@@ -418,6 +418,22 @@ fn no_secret_is_printed() {
 }
 
 #[test]
+fn a_root_that_claude_code_would_refuse_is_told_what_to_do() {
+    let mut desk = desk_with_claude();
+    let (code, _) = doctor(&desk);
+    assert_eq!(code, Some(0));
+    desk.set("IS_SANDBOX", "0");
+    let (code, report) = doctor(&desk);
+    if rustix::process::getuid().is_root() {
+        assert_eq!((code, problems(&report)), (Some(4), vec![("agents", "permission")]), "{report:#}");
+        let fix = finding(&report, "agents", "permission")["fix"].as_str().expect("a fix");
+        assert!(fix.contains("permission = \"ask\""), "{fix}");
+    } else {
+        assert_eq!(code, Some(0), "{report:#}");
+    }
+}
+
+#[test]
 fn a_program_that_fails_at_once_is_still_asked_for_its_version_only() {
     let mut desk = Desk::with_script(exits_at_once);
     desk.set("ANTHROPIC_API_KEY", SECRET);

@@ -23,12 +23,12 @@ fn bash(command: &str) -> Reply {
 /// told of the interruption: then it does the work.
 fn model_that_falls_silent_after(command: &str, fate: Reply) -> ModelServer {
     let knows = Matcher::any_text_contains("# Interrupted");
-    // Where a stream broke off, the agent asks again for the whole message at once.
+    // Where a stream broke off, the agent asks again; an older one for the whole message at once.
     let asks_for_stream = Matcher::new(|request| request.body["stream"] == true);
     ModelServer::start([
         Rule::when(knows).reply(bash("echo towline > motto.txt")).then(Reply::text("Written.")),
         Rule::when(Matcher::nth_turn(1)).reply(bash(command)),
-        Rule::when(asks_for_stream).reply(fate),
+        Rule::when(asks_for_stream).reply(fate).then(Reply::silence()),
         Rule::always().reply(Reply::silence()),
     ])
 }
@@ -94,12 +94,12 @@ fn a_stream_that_is_cut_and_not_taken_up_again_is_caught_and_the_session_goes_on
 
 #[test]
 fn an_agent_killed_in_mid_turn_leaves_nothing_and_its_session_goes_on() {
-    let model = model_that_falls_silent_after("sleep 432", Reply::silence());
+    let model = model_that_falls_silent_after("tail -f /dev/null", Reply::silence());
     let desk = Desk::with_claude(&model);
     let towline = run(&desk);
     let marker = desk.home.marker();
     wait_for(LIMIT, "the tool to sleep", || {
-        processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 432"))
+        processes_with(&marker).iter().any(|process| process.command.starts_with("tail -f /dev/null"))
     });
     let agent = claude_processes(&desk).first().expect("the agent").pid;
     let agent = Pid::from_raw(i32::try_from(agent).expect("a pid")).expect("a pid");

@@ -87,6 +87,13 @@ impl AgentEvent {
     }
 }
 
+impl End {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        of_end(self, each);
+    }
+}
+
 impl Verdict {
     /// Does something with every text in it.
     pub fn for_each_text(&mut self, each: Each<'_>) {

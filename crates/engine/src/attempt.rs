@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use towline_agent::{Action, Steer, UnknownPrice};
+use towline_agent::{Action, Steer, UnknownPrice, agent};
 use towline_core::{
     AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     Outcome, RawRef, Source, Usage, Work, WorkspaceBinding,
@@ -42,8 +42,6 @@ use crate::sent::Sent;
 const INTERRUPT_PATIENCE: Duration = Duration::from_millis(700);
 /// How long the end of a tree may take beyond the agent's own graces.
 const END_PATIENCE: Duration = Duration::from_secs(20);
-/// How long an agent that was told that nothing follows may say nothing before it is ended.
-const LINGERING: Duration = Duration::from_secs(6);
 /// The variables by which Towline's own tools find the engine, and prove for whom they speak.
 const API_VARIABLE: &str = "TOWLINE_API";
 pub(crate) const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
@@ -126,6 +124,7 @@ struct Conversation<'a> {
     stopping: Stopping,
     /// How long the agent's tree may take to end after SIGTERM.
     stop_grace: Duration,
+    exit_patience: Duration,
 }
 
 /// Whether the agent may be told something more.
@@ -164,7 +163,9 @@ impl<'a> Conversation<'a> {
         let dir = shared.home.attempt(goal, job.launch.attempt);
         let settings = with_tools(settings, &shared.tools);
         let pricing = pricing(&settings, job.unknown_price);
-        let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.used_before, pricing);
+        let provider = agent(settings.kind).provider(&settings, &shared.environment);
+        let (launch, used) = (job.launch.clone(), job.used_before);
+        let opening = Opening::new(&dir, settings, launch, workspace, used, pricing, provider);
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
@@ -195,6 +196,7 @@ impl<'a> Conversation<'a> {
             clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
             stop_grace: opening.settings.stop_grace,
             time,
+            exit_patience: agent(opening.settings.kind).exit_patience(&opening.settings),
             link,
             control,
             recorded_to: job.read_to,
@@ -274,7 +276,7 @@ impl<'a> Conversation<'a> {
         let now = self.time.now();
         let (due, clock) = self.clocks.next();
         let overdue = Instant::now() + until(now, due);
-        let lingers_until = Instant::now() + LINGERING;
+        let lingers_until = Instant::now() + self.exit_patience;
         let (signal_at, give_up_at) = match self.stopping {
             Stopping::Asked(at) => (at, overdue),
             Stopping::Signalled(at) => (overdue, at),

@@ -37,6 +37,9 @@ pub(crate) struct Opening {
     /// How its cost is estimated; none of a conversation that an earlier version began.
     #[serde(default)]
     pub(crate) pricing: Option<Pricing>,
+    /// Where the agent asks the model; it is part of messages.
+    #[serde(default)]
+    pub(crate) provider: Option<String>,
     /// Where the prompt is for agents that read it from a file.
     pub(crate) prompt_file: String,
 }
@@ -50,6 +53,7 @@ impl Opening {
         directory: String,
         used_before: Usage,
         pricing: Pricing,
+        provider: Option<String>,
     ) -> Self {
         let prompt_file = dir.join(PROMPT_FILE).display().to_string();
         Self {
@@ -59,6 +63,7 @@ impl Opening {
             cost_before: used_before.cost,
             used_before: Some(used_before),
             pricing: Some(pricing),
+            provider,
             prompt_file,
         }
     }
@@ -92,6 +97,7 @@ impl Opening {
             prompt_file: &self.prompt_file,
             permitted: &launch.permitted,
             model: launch.model.as_deref(),
+            provider: self.provider.as_deref(),
             environment,
             towline,
         }

@@ -1,12 +1,14 @@
 //! An attempt's output, from its first byte on, through the agent's protocol.
 //!
 //! This is the one way in which raw bytes become events: of an agent that runs, of one that is taken up again, and of
-//! one whose attempt is replayed. Nothing is written here, and nothing is waited for.
+//! one whose attempt is replayed. Nothing is written here, and nothing is waited for. What an agent prints to steer a
+//! terminal goes no further than this: texts of events are for people and programs, the logs have all of it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
-use towline_core::{End, Exit, LaunchProblem, RawRef, Words};
+use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer, without_escapes};
+use towline_core::{AgentEvent, End, Exit, LaunchProblem, RawRef, Words};
 use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, Stream};
 
 /// How much of stderr is evidence.
@@ -41,7 +43,7 @@ impl Reading {
 
     /// What is to be done before there is any output.
     pub(crate) fn start(&mut self) -> Vec<Action> {
-        self.protocol.start()
+        without_escapes_in(self.protocol.start())
     }
 
     /// Takes in the next chunk of the output, whose lines [`Self::next_line`] gives.
@@ -69,7 +71,7 @@ impl Reading {
 
     /// How to pass on what the operator wants.
     pub(crate) fn steer(&mut self, steer: Steer) -> Vec<Action> {
-        self.protocol.on_steer(steer)
+        without_escapes_in(self.protocol.on_steer(steer))
     }
 
     /// Whether the words of a refused permission reach the agent together with the refusal.
@@ -81,13 +83,18 @@ impl Reading {
     /// knows how it ended.
     pub(crate) fn end(&mut self, record: Option<&ExitRecord>) -> (Vec<Action>, End, Exit) {
         let exit = process_end(&self.dir, record);
-        let (last, end) = self.protocol.on_exit(&exit);
+        let (last, mut end) = self.protocol.on_exit(&exit);
+        end.for_each_text(&mut take_escapes);
         // What nobody knows the end of did not end by itself.
         let end = match (record, end) {
             (None, End::Crashed { .. }) => End::Lost,
             (_, end) => end,
         };
-        (last, end, Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail })
+        (
+            without_escapes_in(last),
+            end,
+            Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail },
+        )
     }
 }
 
@@ -96,7 +103,25 @@ fn understand(protocol: &mut dyn Protocol, framed: Framed<'_>) -> Understood {
         Framed::Line(line) => (line.offset, line.length(), Frame::Line(line.bytes)),
         Framed::TooLong { offset, len } => (offset, len, Frame::TooLong { length: len }),
     };
-    (RawRef { offset, length }, protocol.on_frame(frame))
+    (RawRef { offset, length }, without_escapes_in(protocol.on_frame(frame)))
+}
+
+/// The same without what steers a terminal. A piece of a message may hold half a sequence; no piece is stored.
+fn without_escapes_in(mut actions: Vec<Action>) -> Vec<Action> {
+    for action in &mut actions {
+        if let Action::Emit { event, .. } = action
+            && !matches!(event, AgentEvent::MessageDelta { .. })
+        {
+            event.for_each_text(&mut take_escapes);
+        }
+    }
+    actions
+}
+
+fn take_escapes(text: &mut String) {
+    if let Cow::Owned(plain) = without_escapes(text) {
+        *text = plain;
+    }
 }
 
 fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
@@ -122,5 +147,5 @@ fn stderr_tail(dir: &Path) -> String {
         Some(end) if length > STDERR_TAIL => &tail[end..],
         _ => &tail,
     };
-    whole.trim().to_owned()
+    without_escapes(whole.trim()).trim().to_owned()
 }

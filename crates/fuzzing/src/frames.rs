@@ -104,6 +104,7 @@ impl Scene {
             prompt_file: "/attempt/prompt",
             permitted: &[],
             model: None,
+            provider: None,
             environment: &none,
             towline: &none,
         };

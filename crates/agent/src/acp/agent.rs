@@ -1,6 +1,7 @@
 //! ACP agents as one of the kinds of agents.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::plan;
 use super::preset::Preset;
@@ -59,6 +60,10 @@ impl Agent for Acp {
 
     fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str> {
         Preset::of(settings).install_hint()
+    }
+
+    fn exit_patience(&self, settings: &AgentSettings) -> Duration {
+        Preset::of(settings).exit_patience()
     }
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {

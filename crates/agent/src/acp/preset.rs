@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use towline_core::PriceList;
 
@@ -147,6 +148,14 @@ impl Preset {
             Self::Gemini => Some(TestedVersions { oldest: [0, 61, 0], newest: [0, 61, 0] }),
             Self::Opencode => Some(TestedVersions { oldest: [1, 18, 33], newest: [1, 18, 34] }),
             Self::Builtin | Self::Plain => None,
+        }
+    }
+
+    /// Gemini CLI never exits by itself while an MCP server of its own runs, and has nothing left to do then.
+    pub(super) const fn exit_patience(self) -> Duration {
+        match self {
+            Self::Gemini => Duration::from_millis(300),
+            Self::Opencode | Self::Builtin | Self::Plain => Duration::from_secs(6),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::classify::ROOT_FIX;
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
 use crate::abilities::{self, Abilities, Ability};
@@ -41,6 +42,18 @@ impl Agent for Claude {
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
         plan::env(settings, inherited)
+    }
+
+    fn provider(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> Option<String> {
+        plan::provider(settings, environment)
+    }
+
+    fn refuses_root(
+        &self,
+        settings: &AgentSettings,
+        environment: &BTreeMap<String, String>,
+    ) -> Option<&'static str> {
+        plan::refuses_root(settings, environment).then_some(ROOT_FIX)
     }
 
     fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {

@@ -4,7 +4,7 @@
 //! of recordings. What is not understood is a crash, never a success.
 
 use jiff::Timestamp;
-use towline_core::{End, Refusal};
+use towline_core::{End, LaunchProblem, Refusal};
 
 use crate::protocol::ProcessEnd;
 
@@ -18,9 +18,21 @@ const IN_USE: &str = " is already in use";
 /// Refused credentials in a row that are more than a token being refreshed.
 const AUTH_RETRIES: u32 = 2;
 
+/// Requests in a row without an answer that are more than a hiccup of the network. The CLI itself goes on for minutes.
+pub(super) const UNANSWERED: u32 = 5;
+
+/// On stderr when root starts it with every permission.
+const NOT_FOR_ROOT: &str = "cannot be used with root/sudo privileges";
+
+/// What root can do then.
+pub(super) const ROOT_FIX: &str = "run Towline as another user, set `permission = \"ask\"`, or set IS_SANDBOX=1 if \
+                                   this machine is a sandbox";
+
 /// Everything that says how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
+    /// Where the model is asked.
+    pub(super) provider: Option<String>,
     /// Whether an earlier session was to go on.
     pub(super) asked_to_resume: bool,
     /// Whether a session came up.
@@ -65,6 +77,32 @@ pub(super) struct Retries {
     pub(super) status: Option<u16>,
     /// How many of the last ones were refused credentials.
     pub(super) auth: u32,
+    /// How many of the last ones had no answer at all.
+    pub(super) unanswered: u32,
+}
+
+impl Evidence {
+    /// Whether the provider has not answered for so long that the turn is given up.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.retries.unanswered >= UNANSWERED
+    }
+
+    /// The provider cannot be reached; with the CLI's own words, where there are some.
+    fn not_reached(&self, words: &str) -> End {
+        let message = match words {
+            "" => {
+                format!("{}: {} requests in a row got no answer", self.unreached(), self.retries.unanswered)
+            }
+            words => format!("{}: {words}", self.unreached()),
+        };
+        End::ServerError { status: None, message }
+    }
+
+    /// Who it is that cannot be reached.
+    pub(super) fn unreached(&self) -> String {
+        let at = self.provider.as_ref().map_or_else(String::new, |provider| format!(" at {provider}"));
+        format!("the provider{at} was not reached")
+    }
 }
 
 impl TurnResult {
@@ -118,6 +156,10 @@ pub(super) fn classify(evidence: &Evidence) -> End {
     if let Some(problem) = &evidence.exit.spawn {
         return End::SpawnFailed { problem: problem.clone() };
     }
+    if !evidence.session_started && evidence.exit.stderr_tail.contains(NOT_FOR_ROOT) {
+        let message = format!("Claude Code refuses `permission = \"bypass\"` as root: {ROOT_FIX}");
+        return End::SpawnFailed { problem: LaunchProblem::Other { message } };
+    }
     if let Some(why) = refusal(evidence) {
         return End::ResumeRefused { why };
     }
@@ -149,6 +191,9 @@ fn with_result(evidence: &Evidence, result: &TurnResult) -> End {
     if result.is_overflow() {
         return End::ContextOverflow;
     }
+    if result.is_interrupted() && evidence.is_cut_off() {
+        return evidence.not_reached("");
+    }
     if result.is_interrupted() {
         return End::Crashed { message: "the turn was interrupted".to_owned() };
     }
@@ -177,6 +222,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
             End::Auth { message }
         }
         (None, Some("rate_limit")) => End::RateLimited { until },
+        (None, Some("server_error")) if evidence.retries.unanswered > 0 => evidence.not_reached(&message),
         (None, Some("server_error" | "overloaded")) => End::ServerError { status, message },
         _ => End::Crashed { message: named(result.name(name), &message) },
     }
@@ -190,6 +236,9 @@ fn without_result(evidence: &Evidence) -> End {
     }
     if let Some(rejected) = &evidence.rejected {
         return End::RateLimited { until: rejected.until };
+    }
+    if evidence.is_cut_off() {
+        return evidence.not_reached("");
     }
     End::Crashed { message }
 }

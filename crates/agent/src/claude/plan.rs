@@ -40,6 +40,11 @@ const OUTER_SESSION: [&str; 19] = [
 const OUTER_SESSION_PREFIXES: [&str; 5] =
     ["CLAUDE_BG_", "CLAUDE_CODE_REMOTE", "CLAUDE_CODE_RESUME_", "CLAUDE_PLUGIN_", "CLAUDE_BRIDGE_"];
 
+const USUAL_PROVIDER: &str = "https://api.anthropic.com";
+
+/// With one of these, the model is asked at a cloud.
+const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
+
 /// Program and arguments. The prompt is never among them: it goes by standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
@@ -127,6 +132,30 @@ pub(super) fn env(
         extra.names.push("CLOUD_ML_REGION");
     }
     environment(settings, inherited, &extra)
+}
+
+/// Where the model is asked; not known where a cloud is in between.
+pub(super) fn provider(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> Option<String> {
+    let env = env(settings, inherited);
+    if CLOUDS.iter().any(|name| is_on(env.get(*name))) {
+        return None;
+    }
+    env.get("ANTHROPIC_BASE_URL").map_or_else(|| Some(USUAL_PROVIDER.to_owned()), |url| origin(url))
+}
+
+/// Scheme, host and port: the rest may hold a key.
+fn origin(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(format!("{scheme}://{host}"))
+}
+
+/// Whether it refuses to work for root. The CLI takes no other value than 1 for the first variable.
+pub(super) fn refuses_root(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> bool {
+    let env = env(settings, inherited);
+    let is_sandbox = env.get("IS_SANDBOX").is_some_and(|value| value == "1");
+    settings.permission == Permission::Bypass && !is_sandbox && !is_on(env.get("CLAUDE_CODE_BUBBLEWRAP"))
 }
 
 /// Whether a variable that switches something has switched it on.

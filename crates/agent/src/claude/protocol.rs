@@ -96,7 +96,11 @@ impl ClaudeProtocol {
             put_to_person: HashSet::new(),
             background: BTreeMap::new(),
             usage: UsageLedger::default(),
-            evidence: Evidence { asked_to_resume, ..Evidence::default() },
+            evidence: Evidence {
+                provider: context.provider.map(str::to_owned),
+                asked_to_resume,
+                ..Evidence::default()
+            },
             unrecognised: Unrecognised::default(),
         }
     }
@@ -193,6 +197,15 @@ impl ClaudeProtocol {
         self.stdin != Stdin::Closed
     }
 
+    /// Has the agent end its turn.
+    pub(super) fn interrupt(&self, id: &str) -> Option<Action> {
+        self.write(&json!({
+            "type": "control_request",
+            "request_id": id,
+            "request": {"subtype": "interrupt"},
+        }))
+    }
+
     /// Answers the agent, as long as it listens.
     pub(super) fn write(&self, message: &impl serde::Serialize) -> Option<Action> {
         let mut line = serde_json::to_vec(message).ok()?;
@@ -234,12 +247,7 @@ impl Protocol for ClaudeProtocol {
         match steer {
             Steer::Interrupt => {
                 self.interrupts += 1;
-                let request = json!({
-                    "type": "control_request",
-                    "request_id": format!("towline-interrupt-{}", self.interrupts),
-                    "request": {"subtype": "interrupt"},
-                });
-                self.write(&request).into_iter().collect()
+                self.interrupt(&format!("towline-interrupt-{}", self.interrupts)).into_iter().collect()
             }
             Steer::Tell { message, text } => self.on_tell(message, text),
             Steer::Answer { request, reply } => self.on_answer(&request, reply),

@@ -8,6 +8,12 @@ use super::wire::{self, SystemLine};
 use crate::protocol::Action;
 use crate::text;
 
+/// The CLI's name for a failed request without a status: no connection, or one that was lost.
+const UNNAMED: &str = "unknown";
+
+/// The id of the request to end a turn in which the provider cannot be reached.
+const GIVING_UP: &str = "towline-not-reached";
+
 impl ClaudeProtocol {
     /// What a frame of this subtype says, when it could be read.
     pub(super) fn on_system(&mut self, subtype: &str, line: Result<SystemLine<'_>, Unknown>) -> Reading {
@@ -81,13 +87,24 @@ impl ClaudeProtocol {
         retries.status = retry.error_status;
         retries.auth = if matches!(retry.error_status, Some(401 | 403)) { retries.auth + 1 } else { 0 };
         let error = retry.error.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        vec![Action::emit(AgentEvent::Retrying {
+        let mut error = error.unwrap_or_default();
+        let is_unanswered = retry.error_status.is_none() && error == UNNAMED;
+        retries.unanswered = if is_unanswered { retries.unanswered + 1 } else { 0 };
+        if is_unanswered {
+            error = self.evidence.unreached();
+        }
+        let mut actions = vec![Action::emit(AgentEvent::Retrying {
             status: retry.error_status,
             attempt: retry.attempt.unwrap_or_default(),
             // A cast from a float stops at the ends of the range, and makes zero of what is no number.
             delay_ms: retry.retry_delay_ms.unwrap_or_default() as u64,
-            error: error.unwrap_or_default(),
-        })]
+            error,
+        })];
+        if self.evidence.is_cut_off() {
+            actions.extend(self.interrupt(GIVING_UP));
+            actions.extend(self.close_stdin());
+        }
+        actions
     }
 
     fn on_compaction(&mut self, line: &SystemLine<'_>) -> Action {

@@ -1,15 +1,13 @@
 //! Any program that takes a prompt, prints text and exits: the kind `command`.
 //!
-//! `agent` builds the command line, `protocol` reads the output, `patterns` finds in it what the settings say is there,
-//! and `plain_text` takes the colours off. Such a program has no words for tools, permissions or questions, so nothing
+//! `agent` builds the command line, `protocol` reads the output, and `patterns` finds in it what the settings say is
+//! there. Such a program has no words for tools, permissions or questions, so nothing
 //! here knows of any.
 
 mod agent;
 mod patterns;
-mod plain_text;
 mod protocol;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use agent::Command;
-pub(crate) use plain_text::plain;

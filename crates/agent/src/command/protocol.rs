@@ -3,7 +3,7 @@
 use towline_core::{AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage};
 
 use super::patterns::Patterns;
-use super::plain_text::plain;
+use crate::plain_text::plain;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::{AgentSettings, PromptBy};
 use crate::text;

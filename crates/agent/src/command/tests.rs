@@ -57,6 +57,7 @@ fn with_context<T>(session: &SessionPlan, prompt: &str, use_it: impl FnOnce(&Lau
         prompt_file: "/attempt/prompt",
         permitted: &[],
         model: None,
+        provider: None,
         environment: &variables(&[("PATH", "/bin"), ("SOME_KEY", "k"), ("OTHER_KEY", "o")]),
         towline: &variables(&[("TOWLINE_GOAL", "g")]),
     })

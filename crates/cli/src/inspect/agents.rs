@@ -157,7 +157,8 @@ pub(crate) fn look_at(
     settings: &AgentSettings,
     standing: Standing,
 ) -> Section<AgentFacts> {
-    let environment = agent(settings.kind).environment(settings, &context.environment);
+    let kind = agent(settings.kind);
+    let environment = kind.environment(settings, &context.environment);
     let path = find::agent_program(context, settings);
     let signed_in = sign_in::look(settings, &environment);
     let mut facts = AgentFacts {
@@ -179,7 +180,8 @@ pub(crate) fn look_at(
     }
     // The scripted agent asks for none.
     if settings.kind != Kind::Script {
-        rows.push(permission_row(name, settings));
+        let refused = if is_root() { kind.refuses_root(settings, &context.environment) } else { None };
+        rows.push(refused.map_or_else(|| permission_row(name, settings), refused_row));
     }
     let rows = rows.into_iter().map(|row| grouped(name, row));
     Section { facts, rows: rows.collect() }
@@ -279,6 +281,15 @@ fn permission_row(name: &str, settings: &AgentSettings) -> Row {
         Permission::Ask => Row::new(Mark::Good, "permission", "ask: you are asked about what no rule allows"),
         Permission::Deny => Row::new(Mark::Good, "permission", "deny: only what `allow` names"),
     }
+}
+
+/// The agent does not even start with these permissions.
+fn refused_row(fix: &'static str) -> Row {
+    Row::new(Mark::Problem, "permission", "bypass: it refuses to start as root").fix(fix)
+}
+
+fn is_root() -> bool {
+    rustix::process::getuid().is_root()
 }
 
 /// That there were such frames, and where to look.

@@ -383,6 +383,7 @@ pub(crate) fn speaks_to_towline(message: &str) -> bool {
 fn why_again(status: Option<u16>, error: &str) -> String {
     match (status, error) {
         (None, "") => "the provider gave no whole answer".to_owned(),
+        (None, error) if error.starts_with("the provider ") => error.to_owned(),
         (None, error) => format!("the provider gave no whole answer: {error}"),
         (Some(status), "") => format!("the provider answered {status}"),
         (Some(status), error) if error.contains(&status.to_string()) => error.to_owned(),
@@ -468,6 +469,7 @@ mod tests {
         let told = "host answered 503 Service Unavailable: busy";
         for (status, error, wanted) in [
             (None, "", "the provider gave no whole answer"),
+            (None, "the provider at x was not reached", "the provider at x was not reached"),
             (None, "host cannot be reached", "the provider gave no whole answer: host cannot be reached"),
             (Some(529), "", "the provider answered 529"),
             (Some(529), "overloaded", "the provider answered 529: overloaded"),

@@ -41,7 +41,9 @@ impl Desk {
     /// A desk with a small project and no agent.
     pub(crate) fn new() -> Self {
         let (home, project) = (Home::new(), Project::new());
-        let variables = home.env();
+        let mut variables = home.env();
+        // So that what is printed about Claude Code does not depend on who runs the tests.
+        variables.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
         Self { home, project, variables, not_replayed: None }
     }
 

@@ -10,6 +10,7 @@ use std::iter::Peekable;
 
 use serde::Serialize;
 use serde_json::Value;
+use towline_agent::without_escapes;
 use towline_core::{AgentEvent, AttemptNo, End, Envelope, Event, Exit, Phase, Source};
 use towline_mask::is_masked_form_of;
 
@@ -216,7 +217,8 @@ fn says_same<T: PartialEq + Serialize>(stored: &T, fresh: &T) -> bool {
 
 fn is_masked(stored: &Value, fresh: &Value) -> bool {
     match (stored, fresh) {
-        (Value::String(stored), Value::String(fresh)) => is_masked_form_of(stored, fresh),
+        // Earlier versions stored what steers a terminal, too.
+        (Value::String(stored), Value::String(fresh)) => is_masked_form_of(&without_escapes(stored), fresh),
         (Value::Array(stored), Value::Array(fresh)) => {
             stored.len() == fresh.len()
                 && stored.iter().zip(fresh).all(|(stored, fresh)| is_masked(stored, fresh))

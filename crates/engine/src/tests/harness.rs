@@ -302,6 +302,7 @@ fn keep_opening(shared: &Shared, job: &attempt::Job) {
     let Some(settings) = shared.agents.get(&job.launch.agent).cloned() else { return };
     let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
     let pricing = attempt::pricing(&settings, job.unknown_price);
-    let opening = Opening::new(&dir, settings, job.launch.clone(), workspace, job.used_before, pricing);
+    let launch = job.launch.clone();
+    let opening = Opening::new(&dir, settings, launch, workspace, job.used_before, pricing, None);
     opening.keep(&dir).expect("written");
 }

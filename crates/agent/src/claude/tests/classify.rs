@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use towline_core::{End, LaunchProblem, Refusal};
 
-use crate::claude::classify::{Evidence, Rejected, Retries, TurnResult, classify};
+use crate::claude::classify::{Evidence, Rejected, Retries, TurnResult, UNANSWERED, classify};
 use crate::protocol::ProcessEnd;
 
 fn exit(code: i32) -> ProcessEnd {
@@ -88,6 +88,40 @@ fn a_result_is_read_by_its_fields() {
 }
 
 #[test]
+fn a_provider_that_is_not_reached_is_named_whoever_gave_up() {
+    let unanswered = |unanswered| Retries { unanswered, ..Retries::default() };
+    let provider = Some("http://127.0.0.1:9".to_owned());
+    let interrupted = TurnResult { terminal_reason: Some("aborted_streaming".into()), ..failed(None) };
+    let by_itself = Evidence { retries: unanswered(2), ..named(None, "server_error") };
+    let by_us = Evidence { retries: unanswered(UNANSWERED), ..with(interrupted.clone()) };
+    let killed = Evidence { retries: unanswered(UNANSWERED), in_turn: true, ..Evidence::default() };
+    let reached = "the provider at http://127.0.0.1:9 was not reached";
+    let given_up = format!("{reached}: {UNANSWERED} requests in a row got no answer");
+    let cases = [(by_itself, format!("{reached}: words")), (by_us, given_up.clone()), (killed, given_up)];
+    for (evidence, message) in cases {
+        let evidence = Evidence { provider: provider.clone(), ..evidence };
+        assert_eq!(classify(&evidence), End::ServerError { status: None, message });
+    }
+    let somewhere = Evidence { retries: unanswered(1), ..named(None, "server_error") };
+    let message = "the provider was not reached: words".to_owned();
+    assert_eq!(classify(&somewhere), End::ServerError { status: None, message });
+    let early = Evidence { retries: unanswered(UNANSWERED - 1), ..with(interrupted) };
+    assert_eq!(classify(&early), crashed("the turn was interrupted"));
+}
+
+#[test]
+fn a_refusal_of_root_is_a_launch_that_failed_unless_a_session_came_up() {
+    let stderr_tail = "--dangerously-skip-permissions cannot be used with root/sudo privileges".to_owned();
+    let refused = Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() };
+    let End::SpawnFailed { problem: LaunchProblem::Other { message } } = classify(&refused) else {
+        panic!("{:?}", classify(&refused))
+    };
+    assert!(message.contains("as root: run Towline as another user"), "{message}");
+    let later = Evidence { session_started: true, ..refused };
+    assert!(matches!(classify(&later), End::Crashed { .. }));
+}
+
+#[test]
 fn a_success_that_contradicts_itself_is_none() {
     let cases = [
         TurnResult { is_error: None, ..clean() },
@@ -125,7 +159,7 @@ fn a_clean_result_stands_however_the_process_ends() {
 fn an_exit_without_a_result_is_a_crash_that_says_what_is_known() {
     let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exit(134) };
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
-    let overloaded = Retries { status: Some(529), auth: 0 };
+    let overloaded = Retries { status: Some(529), ..Retries::default() };
     let cases = [
         (Evidence { exit: exit(0), ..Evidence::default() }, "exit code 0 without a result"),
         (Evidence { exit: stderr, ..Evidence::default() }, "exit code 134 without a result: out of memory"),
@@ -154,7 +188,7 @@ fn of_a_long_stderr_the_end_is_quoted() {
 #[test]
 fn refused_credentials_count_from_the_second_in_a_row() {
     let after = |auth| {
-        let retries = Retries { status: Some(401), auth };
+        let retries = Retries { status: Some(401), auth, ..Retries::default() };
         classify(&Evidence {
             session_started: true,
             in_turn: true,

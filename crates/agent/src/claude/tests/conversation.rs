@@ -265,3 +265,28 @@ fn paid_extra_usage_is_a_warning_and_not_the_end_of_the_quota() {
     };
     assert_eq!(events(&feed(&mut *in_session(&settings()), &line)), [AgentEvent::RateLimit(limit)]);
 }
+
+#[test]
+fn a_turn_is_given_up_after_some_requests_in_a_row_without_an_answer_and_not_before() {
+    let retry = |status: Value, error: &str| {
+        json!({"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": status, "error": error})
+            .to_string()
+    };
+    let unanswered = retry(Value::Null, "unknown");
+    let answers = r#"{"type":"stream_event","event":{"type":"message_start","message":{}}}"#;
+    let mut protocol = in_session(&settings());
+    // An answer, or an error that the provider itself reports, shows that it is there.
+    for reached in [answers, &retry(json!(529), "overloaded"), &retry(Value::Null, "overloaded")] {
+        for _ in 0..4 {
+            assert_eq!(written(&feed(&mut *protocol, &unanswered)), [Value::Null; 0]);
+        }
+        assert_eq!(written(&feed(&mut *protocol, reached)), [Value::Null; 0]);
+    }
+    let retries: Vec<Action> = (0..5).flat_map(|_| feed(&mut *protocol, &unanswered)).collect();
+    assert_eq!(written(&retries).len(), 1);
+    assert_eq!(written(&retries)[0]["request"], json!({"subtype": "interrupt"}));
+    assert_eq!(retries.last(), Some(&Action::CloseStdin));
+    let AgentEvent::Retrying { error, .. } = &events(&retries)[0] else { panic!("{retries:?}") };
+    assert_eq!(error, "the provider at https://api.example was not reached");
+    assert_eq!(feed(&mut *protocol, &unanswered).len(), 1, "the CLI is asked once");
+}

@@ -107,6 +107,41 @@ fn towlines_own_tools_are_offered_without_a_search() {
 }
 
 #[test]
+fn the_provider_is_named_without_what_may_be_secret() {
+    let provider = |name: &str, value: &str| {
+        let environment = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        agent(Kind::Claude).provider(&settings(), &environment)
+    };
+    let cases = [
+        (provider("HOME", "/home/user"), Some("https://api.anthropic.com")),
+        (provider("ANTHROPIC_BASE_URL", "http://127.0.0.1:8080"), Some("http://127.0.0.1:8080")),
+        (
+            provider("ANTHROPIC_BASE_URL", "https://me:hush@proxy.example/key/hush?k=hush"),
+            Some("https://proxy.example"),
+        ),
+        (provider("ANTHROPIC_BASE_URL", "no address"), None),
+        (provider("CLAUDE_CODE_USE_BEDROCK", "1"), None),
+    ];
+    for (named, wanted) in cases {
+        assert_eq!(named.as_deref(), wanted);
+    }
+}
+
+#[test]
+fn root_may_give_it_every_permission_only_in_a_sandbox() {
+    let refuses = |permission, variable: (&str, &str)| {
+        let environment = BTreeMap::from([(variable.0.to_owned(), variable.1.to_owned())]);
+        let settings = AgentSettings { permission, ..settings() };
+        agent(Kind::Claude).refuses_root(&settings, &environment).is_some()
+    };
+    assert!(refuses(Permission::Bypass, ("HOME", "/root")));
+    assert!(refuses(Permission::Bypass, ("IS_SANDBOX", "true")));
+    assert!(!refuses(Permission::Bypass, ("IS_SANDBOX", "1")));
+    assert!(!refuses(Permission::Bypass, ("CLAUDE_CODE_BUBBLEWRAP", "1")));
+    assert!(!refuses(Permission::Ask, ("HOME", "/root")));
+}
+
+#[test]
 fn a_resumed_session_is_started_with_all_that_a_fresh_one_is() {
     let mut wanted = argv(&full(), &fresh("s"));
     let flag = wanted.iter_mut().find(|word| *word == "--session-id").expect("a session");

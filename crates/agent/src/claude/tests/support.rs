@@ -219,6 +219,10 @@ fn read(file: &Path) -> String {
 
 /// What must have been wanted for this to be written; nothing for what follows from the conversation itself.
 fn steer(written: &Value) -> Option<Steer> {
+    // Towline gives up by itself where the provider cannot be reached.
+    if written["request_id"] == "towline-not-reached" {
+        return None;
+    }
     if written["request"]["subtype"] == "interrupt" {
         return Some(Steer::Interrupt);
     }

@@ -3,8 +3,13 @@
 //!
 //! No screen is kept here: what a program draws again is there again.
 
+use std::borrow::Cow;
+
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
+
+/// The eight-bit form of the beginning of a control sequence.
+const SEQUENCE: char = '\u{9b}';
 
 /// What a control sequence does to the text around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +24,14 @@ enum Move {
     Back,
 }
 
+/// The text as a person would read it, where it holds control sequences of a terminal.
+pub fn without_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains(ESCAPE) && !text.contains(SEQUENCE) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split('\n').map(plain).collect::<Vec<_>>().join("\n"))
+}
+
 /// The line as a person would read it: without control sequences, without a carriage return at its end, and without
 /// what a carriage return has written over. Tabs stay. Where the cursor was moved, words are kept apart, by a line end if
 /// it went to another line: so there may be several lines in it.
@@ -28,8 +41,7 @@ pub(crate) fn plain(line: &str) -> String {
     while let Some(next) = rest.next() {
         let moved = match next {
             ESCAPE => skip_sequence(&mut rest),
-            // The eight-bit form of the beginning of a control sequence.
-            '\u{9b}' => skip_control_sequence(&mut rest),
+            SEQUENCE => skip_control_sequence(&mut rest),
             '\r' => Move::Back,
             _ if next.is_control() && next != '\t' => Move::Stay,
             _ => {
@@ -113,7 +125,15 @@ fn skip_string(rest: &mut Rest<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, without_escapes};
+
+    #[test]
+    fn of_a_text_only_what_steers_a_terminal_is_taken_off() {
+        let coloured = "\u{1b}[31merror\u{1b}[0m: no key\n\n  \u{9b}1mset one\u{9b}0m\r\n";
+        assert_eq!(without_escapes(coloured), "error: no key\n\n  set one\n");
+        let plain = "50 %\r100 %\u{8}\n\ttabs";
+        assert_eq!(without_escapes(plain), plain);
+    }
 
     #[test]
     fn control_sequences_of_every_form_are_taken_off_and_nothing_else() {
