@@ -1,4 +1,5 @@
-//! One verdict: a clean checkout of the candidate, its setup, and every check in it.
+//! One verdict: a clean checkout of the candidate, its setup, and every check in it. Where a goal has warm directories, a
+//! checkout with those of the last failed verdict comes first, and only what passes there is judged in a clean one.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use towline_core::{CheckResult, Goal, Verdict};
+use towline_core::{CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
 use towline_process::ShimProgram;
 use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
 
@@ -36,8 +37,10 @@ pub struct CheckRun<'a> {
     pub candidate: &'a Candidate,
     /// Our own repository of the goal, which holds it.
     pub repository: &'a Repository,
-    /// Where the checkout goes. It is made anew, and removed at the end.
+    /// Where the checkout goes. It is made anew, and removed at the end, unless it is left for the next verdict.
     pub verify_dir: &'a Path,
+    /// What the verdict may use of the one before it in the same directory.
+    pub reuse: Reuse,
     /// Where the logs go, a directory for each command: `setup-1-…`, `1-tests-…`. Those of an earlier call are
     /// removed.
     pub log_dir: &'a Path,
@@ -62,6 +65,8 @@ pub enum Progress {
         /// How it went.
         result: CheckResult,
     },
+    /// All checks passed in a warm checkout, and run again in a clean one.
+    Confirming,
 }
 
 /// Runs all checks on the candidate, one after the other in one clean checkout, also after one has failed, and
@@ -70,8 +75,11 @@ pub enum Progress {
 /// A setup command that fails here, where only the candidate's files are, may have been broken by the work itself:
 /// the verdict then has one failed result named `setup`, and no check is run.
 ///
+/// With [`Reuse::Warm`], the checkout has the warm directories of the last verdict that failed. If all checks pass there, they
+/// run once more in a clean checkout, unless the goal wants no confirmation.
+///
 /// When `stop` comes to its end, the running command's tree is ended and [`CheckError::Stopped`] returned.
-/// Whatever is returned, no process and no checkout is left. When the future itself is dropped, they are until the
+/// Whatever is returned, no process is left, and no checkout but one with warm directories after a failure. When the future itself is dropped, they are until the
 /// next call for the same directories.
 pub async fn run(
     run: CheckRun<'_>,
@@ -84,16 +92,13 @@ pub async fn run(
     if stop.has_come().await {
         return Err(CheckError::Stopped);
     }
-    let (checks, mut notes) = match run.check_out(&mut stop).await {
-        Ok(checkout) => run.judge_and_remove(Arc::new(checkout), &mut stop, &mut on_progress).await?,
-        // The work has a pointer to a file that is not a part of it.
-        Err(CheckError::Workspace(missing @ WorkspaceError::LargeFileMissing { .. })) => {
-            let failed = integrity::incomplete(&missing);
-            on_progress(Progress::Finished { result: failed.clone() });
-            (vec![failed], Vec::new())
-        }
-        Err(error) => return Err(error),
-    };
+    let mut judged = run.check_out_and_judge(run.reuse, &mut stop, &mut on_progress).await?;
+    if judged.checkout == Checkout::Warm && judged.met() && run.goal.workspace.confirm == Confirm::Clean {
+        on_progress(Progress::Confirming);
+        judged = run.check_out_and_judge(Reuse::Fresh, &mut stop, &mut on_progress).await?;
+        judged.checkout = Checkout::WarmThenClean;
+    }
+    let Judged { checks, mut notes, checkout } = judged;
     notes.extend(run.environment.note_on(&checks));
     if checks.iter().any(|check| !check.met) {
         notes.extend(run.ignored_note());
@@ -105,7 +110,21 @@ pub async fn run(
         restored: run.candidate.restored.clone(),
         checks,
         notes,
+        checkout,
     })
+}
+
+/// What was found in one checkout.
+struct Judged {
+    checks: Vec<CheckResult>,
+    notes: Vec<String>,
+    checkout: Checkout,
+}
+
+impl Judged {
+    fn met(&self) -> bool {
+        self.checks.iter().all(|check| check.met)
+    }
 }
 
 impl CheckRun<'_> {
@@ -122,13 +141,48 @@ impl CheckRun<'_> {
         (!names.is_empty()).then(note)
     }
 
+    /// Makes a checkout, runs setup and checks there, and removes it or leaves it for the next verdict.
+    async fn check_out_and_judge<F: Future<Output = ()>>(
+        &self,
+        reuse: Reuse,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Judged, CheckError> {
+        let checkout = match self.check_out(reuse, stop).await {
+            Ok(checkout) => Arc::new(checkout),
+            // The work has a pointer to a file that is not a part of it.
+            Err(CheckError::Workspace(missing @ WorkspaceError::LargeFileMissing { .. })) => {
+                let failed = integrity::incomplete(&missing);
+                on_progress(Progress::Finished { result: failed.clone() });
+                return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: Checkout::Clean });
+            }
+            Err(error) => return Err(error),
+        };
+        let judged = self.judge(&checkout, stop, on_progress).await;
+        let is_for_next = reuse != Reuse::Never
+            && !self.goal.workspace.warm.is_empty()
+            && judged.as_ref().is_ok_and(|judged| !judged.met());
+        // What was found holds whether or not the checkout can be removed or left; the next one removes what is left of it.
+        let _ = blocking(move || match is_for_next {
+            true => Ok(checkout.keep_warm()?),
+            false => Ok(checkout.remove()?),
+        })
+        .await;
+        judged
+    }
+
     /// Makes the checkout. The candidate's protected files must be those of the base, by objects that are proven.
     async fn check_out<F: Future<Output = ()>>(
         &self,
+        reuse: Reuse,
         stop: &mut Stop<F>,
     ) -> Result<Verification, CheckError> {
         let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
         let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
+        let warm = match reuse {
+            Reuse::Warm => self.goal.workspace.warm.clone(),
+            Reuse::Never | Reuse::Fresh => Vec::new(),
+        };
         let (protect, base) = (Protect::of_goal(self.goal)?, self.goal.workspace.base.clone());
         stoppable(stop, move |halt| {
             let repository = repository.until(halt);
@@ -136,21 +190,14 @@ impl CheckRun<'_> {
                 return Err(CheckError::NotProtected { change: changed.to_string() });
             }
             let from = repository.root();
-            Ok(towline_workspace::verification(&repository, &path, &commit, &copy, from)?)
+            Ok(match warm.is_empty() {
+                true => towline_workspace::verification(&repository, &path, &commit, &copy, from)?,
+                false => {
+                    towline_workspace::warm_verification(&repository, &path, &commit, &copy, from, &warm)?
+                }
+            })
         })
         .await
-    }
-
-    async fn judge_and_remove<F: Future<Output = ()>>(
-        &self,
-        checkout: Arc<Verification>,
-        stop: &mut Stop<F>,
-        on_progress: &mut impl FnMut(Progress),
-    ) -> Result<(Vec<CheckResult>, Vec<String>), CheckError> {
-        let judged = self.judge(&checkout, stop, on_progress).await;
-        // What was found holds whether or not the checkout can be removed; the next one removes what is left of it.
-        let _ = blocking(move || Ok(checkout.remove()?)).await;
-        judged
     }
 
     async fn judge<F: Future<Output = ()>>(
@@ -158,11 +205,12 @@ impl CheckRun<'_> {
         checkout: &Arc<Verification>,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
-    ) -> Result<(Vec<CheckResult>, Vec<String>), CheckError> {
+    ) -> Result<Judged, CheckError> {
+        let kind = if checkout.is_warm() { Checkout::Warm } else { Checkout::Clean };
         let place = Place::new(checkout.path(), self.shim, self.environment);
         let mut integrity = self.integrity(checkout).await?;
         if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
-            return Ok((vec![failed], Vec::new()));
+            return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });
         }
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
@@ -183,7 +231,7 @@ impl CheckRun<'_> {
             on_progress(Progress::Finished { result: failed.clone() });
             results.push(failed);
         }
-        Ok((results, notes))
+        Ok(Judged { checks: results, notes, checkout: kind })
     }
 
     async fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {

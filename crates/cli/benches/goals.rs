@@ -194,6 +194,8 @@ fn goal(repository: &str, base: &Commit, number: usize) -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: false,

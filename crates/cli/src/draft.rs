@@ -85,6 +85,8 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
             copy,
             generated: file.workspace.generated.unwrap_or(config.workspace.generated),
             pass_env: file.workspace.pass_env.unwrap_or(config.workspace.pass_env),
+            warm: file.workspace.warm.unwrap_or(config.workspace.warm),
+            confirm: file.workspace.confirm.unwrap_or(config.workspace.confirm),
             git: Some(beginning.git),
         },
         briefing: file.briefing.unwrap_or(config.briefing),

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use towline_core::{
-    About, Attempt, Axis, Goal, GoalState, Merge, Origin, Outcome, Part, Question, Spent, Usage, Verdict,
+    About, Attempt, Axis, Checkout, Goal, GoalState, Merge, Origin, Outcome, Part, Phase, Question, Spent,
+    Usage, Verdict,
 };
 use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, UnreadableGoal};
@@ -121,6 +122,17 @@ struct TrustReport {
     sandbox: Option<String>,
     /// Whether the agent has the user's own `.git`.
     in_place: bool,
+    /// The checkout that proved the work of a goal that is done: `clean` or `warm`.
+    confirmed: Option<&'static str>,
+}
+
+/// A checkout with build output of an earlier verdict.
+pub(crate) const WARM: &str = "warm";
+
+/// The kind of checkout that proved the work of a goal that is done.
+pub(crate) fn confirmed_by(state: &GoalState) -> Option<&'static str> {
+    let verdict = state.last_verdict().filter(|_| state.phase == Phase::Done)?;
+    Some(if verdict.checkout == Checkout::Warm { WARM } else { "clean" })
 }
 
 /// Where the work was taken to.
@@ -181,6 +193,7 @@ pub(crate) struct VerdictReport {
     candidate: String,
     restored: Vec<String>,
     notes: Vec<String>,
+    checkout: Checkout,
     checks: Vec<CheckReport>,
 }
 
@@ -222,6 +235,7 @@ impl GoalReport {
                 level: TRUST_LEVEL,
                 sandbox: None,
                 in_place: goal.workspace.mode.is_in_place(),
+                confirmed: confirmed_by(state),
             },
             attempts: state
                 .attempts
@@ -394,6 +408,7 @@ impl VerdictReport {
             candidate: verdict.candidate.to_string(),
             restored: verdict.restored.clone(),
             notes: verdict.notes.clone(),
+            checkout: verdict.checkout,
             checks: checks.collect(),
         }
     }

@@ -19,4 +19,4 @@ pub(crate) use line::{columns, start_of, wrapped};
 pub(crate) use live::{LastLine, Live, TICK};
 pub(crate) use paint::Paint;
 pub(crate) use question::{how_to_answer, question_lines};
-pub(crate) use story::{Story, Telling, in_words, speaks_to_towline};
+pub(crate) use story::{PASSED_ONLY_WARM, Story, Telling, in_words, speaks_to_towline};

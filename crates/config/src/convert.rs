@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Budget, Check, Tokens, WorkspaceMode};
+use towline_core::{AgentName, Budget, Check, Confirm, Tokens, WorkspaceMode};
 
 use crate::agents::{self, Agents};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
@@ -63,6 +63,10 @@ pub struct WorkspaceConfig {
     pub generated: Vec<String>,
     /// Variables that checks and setup get although they look secret.
     pub pass_env: Vec<String>,
+    /// Directories that a verdict leaves for the next one.
+    pub warm: Vec<String>,
+    /// How a verdict that passed with them is confirmed.
+    pub confirm: Confirm,
 }
 
 /// A configuration, and how it came about.
@@ -180,7 +184,15 @@ fn read_workspace(settings: &Settings) -> WorkspaceConfig {
         copy: settings.get(&["workspace", "copy"]).unwrap_or_default(),
         generated: settings.get(&["workspace", "generated"]).unwrap_or_default(),
         pass_env: settings.get(&["workspace", "pass_env"]).unwrap_or_default(),
+        warm: settings.get(&["workspace", "warm"]).unwrap_or_default(),
+        confirm: confirm(settings).unwrap_or_default(),
     }
+}
+
+/// How a green verdict is confirmed, if somebody has said so.
+pub(crate) fn confirm(settings: &Settings) -> Option<Confirm> {
+    let confirm: String = settings.get(&["workspace", "confirm"])?;
+    Some(if confirm == "never" { Confirm::Never } else { Confirm::Clean })
 }
 
 /// Where the agent is to work, if somebody has said so. Whether that place is in a repository is found out later.

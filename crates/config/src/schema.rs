@@ -82,6 +82,8 @@ pub(crate) enum Shape {
     Globs,
     /// Names of environment variables.
     Variables,
+    /// Directories of a checkout.
+    Directories,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The same, where earlier words are read as the ones of today.
@@ -170,6 +172,8 @@ const SHARED: &[Key] = &[
     acts("workspace.copy", Shape::List),
     acts("workspace.generated", Shape::Globs),
     acts("workspace.pass_env", Shape::Variables),
+    acts("workspace.warm", Shape::Directories),
+    acts("workspace.confirm", Shape::Choice(&["clean", "never"])),
 ];
 
 /// What only a configuration may say.

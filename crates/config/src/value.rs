@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use globset::Glob;
@@ -119,6 +119,10 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
             let fix = "write an array of names, such as `[\"DATABASE_URL\"]`";
             each(value, fix, variable).map(Value::List)
         }
+        Shape::Directories => {
+            let fix = "write an array of directories, such as `[\"target\"]`";
+            each(value, fix, directory).map(Value::List)
+        }
         Shape::Choice(words) => choice(value, words).map(Value::Text),
         Shape::Renamed(words, earlier) => {
             let named = earlier.iter().find(|(word, _)| value.get_ref().as_str() == Some(word));
@@ -233,6 +237,21 @@ fn file(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
     let fix =
         "name a file by its path from the repository's root, without `..`, such as `\"docs/CHANGES.md\"`";
     Err(refuse_content(value, fix))
+}
+
+/// A directory of the checkout that is not git's own, without `.` in its path.
+fn directory(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = line(value)?;
+    let parts: Vec<Component<'_>> =
+        Path::new(&text).components().filter(|part| *part != Component::CurDir).collect();
+    let is_plain = |part: &Component<'_>| matches!(part, Component::Normal(name) if *name != ".git");
+    if parts.is_empty() || !parts.iter().all(is_plain) {
+        let fix = "name a directory by its path from the repository's root, without `..` and not `.git`, \
+                   such as `\"target\"`";
+        return Err(refuse_content(value, fix));
+    }
+    let plain: PathBuf = parts.iter().collect();
+    Ok(plain.display().to_string())
 }
 
 /// Patterns that can be used for paths of the repository.

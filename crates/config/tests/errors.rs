@@ -107,6 +107,30 @@ fn bad_values_are_refused_with_what_to_write() {
              write the name of an environment variable, such as `\"DATABASE_URL\"`",
         ),
         (
+            "workspace.warm = [\"../a\"]",
+            "`workspace.warm` cannot be `../a` in FILE (line 1, column 19); \
+             name a directory by its path from the repository's root, without `..` and not `.git`, such as `\"target\"`",
+        ),
+        (
+            "workspace.warm = [\"/a\"]",
+            "`workspace.warm` cannot be `/a` in FILE (line 1, column 19); \
+             name a directory by its path from the repository's root, without `..` and not `.git`, such as `\"target\"`",
+        ),
+        (
+            "workspace.warm = [\"a/.git/b\"]",
+            "`workspace.warm` cannot be `a/.git/b` in FILE (line 1, column 19); \
+             name a directory by its path from the repository's root, without `..` and not `.git`, such as `\"target\"`",
+        ),
+        (
+            "workspace.warm = [\".\"]",
+            "`workspace.warm` cannot be `.` in FILE (line 1, column 19); \
+             name a directory by its path from the repository's root, without `..` and not `.git`, such as `\"target\"`",
+        ),
+        (
+            "workspace.confirm = \"always\"",
+            "`workspace.confirm` cannot be `always` in FILE (line 1, column 21); use one of clean, never",
+        ),
+        (
             "[[checks]]\nrun = \"x\"\ntimeout = \"5 parsecs\"",
             "`checks.timeout` cannot be `5 parsecs` in FILE (line 3, column 11); \
              write a duration with its unit, such as `\"45s\"`, `\"30m\"` or `\"4h\"`",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use towline_config::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
-use towline_core::{Budget, Check, CheckKind, MicroUsd, Tokens, WorkspaceMode};
+use towline_core::{Budget, Check, CheckKind, Confirm, MicroUsd, Tokens, WorkspaceMode};
 
 fn read(name: &str, text: &str) -> GoalFile {
     read_goal_file(Path::new(name), text).unwrap_or_else(|error| panic!("{error}"))
@@ -84,6 +84,8 @@ setup = ["npm ci"]
 copy = [".env"]
 generated = ["src/schema.rs"]
 pass_env = ["DATABASE_URL"]
+warm = ["node_modules"]
+confirm = "never"
 "#;
 
 const YAML: &str = r#"
@@ -125,6 +127,8 @@ workspace:
   copy: [.env]
   generated: [src/schema.rs]
   pass_env: [DATABASE_URL]
+  warm: [node_modules]
+  confirm: never
 "#;
 
 fn expected() -> GoalFile {
@@ -160,6 +164,8 @@ fn expected() -> GoalFile {
             copy: Some(strings(&[".env"])),
             generated: Some(strings(&["src/schema.rs"])),
             pass_env: Some(strings(&["DATABASE_URL"])),
+            warm: Some(strings(&["node_modules"])),
+            confirm: Some(Confirm::Never),
         },
         briefing: Some(false),
         red_first: Some(true),

@@ -11,7 +11,8 @@ use towline_agent::{
 };
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{
-    AgentName, Budget, Check, CheckKind, ClockLimits, MicroUsd, Price, SessionLimits, Tokens, WorkspaceMode,
+    AgentName, Budget, Check, CheckKind, ClockLimits, Confirm, MicroUsd, Price, SessionLimits, Tokens,
+    WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -126,6 +127,8 @@ fn sample_config() -> Config {
             copy: strings(&[".env"]),
             generated: strings(&["src/schema.rs"]),
             pass_env: strings(&["DATABASE_URL"]),
+            warm: strings(&["node_modules"]),
+            confirm: Confirm::Clean,
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         // Only the user's own file can set it, and the sample is a repository's.
@@ -152,14 +155,14 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
     let expected = vec![
         unused("budget.day.usd", 16),
         unused("defaults.max_parallel", 3),
-        Warning { kind: WarningKind::UserOnly, ..unused("notify.command", 80) },
-        unused("notify.webhook", 81),
+        Warning { kind: WarningKind::UserOnly, ..unused("notify.command", 82) },
+        unused("notify.webhook", 83),
     ];
     assert_eq!(loaded.warnings, expected);
     let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
         said[3],
-        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 81, column 1)"
+        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 83, column 1)"
     );
 }
 
@@ -169,7 +172,7 @@ fn every_key_changes_what_it_is_for() {
     let text = r#"
         checks = [{ run = "true", timeout = "1m", stdout = "x" }]
         protect.paths = ["a"]
-        workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"] }
+        workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"], warm = ["./f/", "g//h"], confirm = "never" }
         retention.logs = "8d"
         notify.command = "o"
         [defaults]
@@ -261,6 +264,8 @@ fn every_key_changes_what_it_is_for() {
             copy: strings(&["c"]),
             generated: strings(&["d/**"]),
             pass_env: strings(&["_E1"]),
+            warm: strings(&["f", "g/h"]),
+            confirm: Confirm::Never,
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
         notify: Some("o".to_owned()),
@@ -297,6 +302,8 @@ fn without_any_layer_the_defaults_hold() {
             copy: vec![],
             generated: vec![],
             pass_env: vec![],
+            warm: vec![],
+            confirm: Confirm::Clean,
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         notify: None,

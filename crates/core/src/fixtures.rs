@@ -46,6 +46,8 @@ pub(crate) fn goal() -> Goal {
             copy: vec![],
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: crate::Confirm::Clean,
             git: None,
         },
         briefing: false,
@@ -101,6 +103,7 @@ pub(crate) fn verdict(tree: &str, checks: Vec<CheckResult>) -> Verdict {
         restored: vec![],
         checks,
         notes: vec![],
+        checkout: crate::Checkout::Clean,
     }
 }
 

@@ -183,6 +183,12 @@ pub struct WorkspaceSpec {
     /// Variables that checks and setup get although they look secret.
     #[serde(default)]
     pub pass_env: Vec<String>,
+    /// Directories with build output or packages that a verdict leaves for the next one, relative to the top.
+    #[serde(default)]
+    pub warm: Vec<String>,
+    /// How a verdict that passed with warm directories is confirmed.
+    #[serde(default)]
+    pub confirm: Confirm,
     /// How git reads and writes files here, as it was when the goal was created. None for goals of earlier versions: they
     /// get it before their next attempt.
     #[serde(default)]
@@ -213,6 +219,17 @@ pub struct Author {
     pub name: String,
     /// The address.
     pub email: String,
+}
+
+/// How a verdict that passed with warm directories is confirmed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// All checks run again in a clean checkout.
+    #[default]
+    Clean,
+    /// Not at all.
+    Never,
 }
 
 /// Whether the agent has a directory of its own.
@@ -308,7 +325,7 @@ mod tests {
         let mut stored = serde_json::to_value(&goal).unwrap();
         stored.as_object_mut().unwrap().remove("agent_settings").unwrap();
         stored.as_object_mut().unwrap().remove("unprotect").unwrap();
-        for field in ["mode", "generated", "pass_env", "git"] {
+        for field in ["mode", "generated", "pass_env", "warm", "confirm", "git"] {
             stored["workspace"].as_object_mut().unwrap().remove(field).unwrap();
         }
         assert_eq!(serde_json::from_value::<Goal>(stored.clone()).unwrap(), goal);

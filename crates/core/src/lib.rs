@@ -40,7 +40,7 @@ pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Words, Work};
 pub use goal::{
-    Author, Check, CheckKind, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
+    Author, Check, CheckKind, Confirm, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
 pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
@@ -55,4 +55,4 @@ pub use question::{
 pub use state::{Attempt, ContextState, GoalState, Merge, SessionBinding, Unavailable, WorkspaceBinding};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Spent, Tokens, Usage};
-pub use verdict::{CheckResult, Verdict};
+pub use verdict::{CheckResult, Checkout, Reuse, Verdict};

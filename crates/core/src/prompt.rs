@@ -39,6 +39,8 @@ pub enum Section {
     OpenedAgain,
     /// The checks that failed on the work so far, with what they want and their evidence.
     FailedChecks(Vec<(CheckResult, String)>),
+    /// The checks passed with these warm directories, and failed in a clean checkout.
+    PassedOnlyWarm(Vec<String>),
     /// Protected paths that were put back.
     Restored(Vec<String>),
     /// How the last verdict was reached, where that may explain it.
@@ -138,6 +140,9 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     if let Some(verdict) = verdict {
         let failed = verdict.failed().map(|result| (result.clone(), wanted_of(&goal.checks, &result.name)));
         sections.push(Section::FailedChecks(failed.collect()));
+        if verdict.passed_only_warm() {
+            sections.push(Section::PassedOnlyWarm(goal.workspace.warm.clone()));
+        }
         if !verdict.restored.is_empty() {
             sections.push(Section::Restored(verdict.restored.clone()));
         }
@@ -260,6 +265,11 @@ impl Section {
                 let parts: Vec<String> = failed.iter().map(|(result, wanted)| failure(result, wanted)).collect();
                 format!("# Checks that failed on your work\n\n{}", parts.join("\n\n"))
             }
+            Self::PassedOnlyWarm(warm) => format!(
+                "# Clean checkout\n\nAll checks passed in a checkout with build output of an earlier run ({}), and then \
+                 failed in a clean one. Only the clean one counts: look for what the work needs and does not contain.",
+                warm.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ")
+            ),
             Self::Notes(notes) => {
                 let lines: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
                 format!("# About the checks\n\n{}", lines.join("\n"))

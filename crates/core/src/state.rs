@@ -156,7 +156,12 @@ impl GoalState {
 
     /// The newest verdict.
     pub fn last_verdict(&self) -> Option<&Verdict> {
-        self.attempts.iter().rev().find_map(|attempt| attempt.verdict.as_ref())
+        self.verdicts().next()
+    }
+
+    /// All verdicts, the newest first.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.attempts.iter().rev().filter_map(|attempt| attempt.verdict.as_ref())
     }
 
     /// What all attempts used.

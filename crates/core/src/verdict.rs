@@ -25,6 +25,49 @@ pub struct Verdict {
     /// that a failed check did not get.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Where the checks ran.
+    #[serde(default)]
+    pub checkout: Checkout,
+}
+
+/// The checkout that the checks of a verdict ran in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Checkout {
+    /// A clean one.
+    #[default]
+    Clean,
+    /// One with the warm directories of an earlier verdict.
+    Warm,
+    /// They passed in a warm one, and ran again in a clean one: the results are those of the second run.
+    WarmThenClean,
+}
+
+/// What a verdict may use of the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// Nothing, and nothing is left for a later one.
+    Never,
+    /// Nothing, and its own warm directories are left for the next one.
+    Fresh,
+    /// The warm directories, if there are any.
+    Warm,
+}
+
+impl Reuse {
+    /// What the next verdict may use, by the verdicts so far with the newest first. When two verdicts in a row failed the same
+    /// checks, and the second used warm directories, these may be the cause.
+    pub fn after<'a>(newest_first: impl IntoIterator<Item = &'a Verdict>) -> Self {
+        let mut verdicts = newest_first.into_iter();
+        match (verdicts.next(), verdicts.next()) {
+            (Some(last), Some(before))
+                if last.checkout != Checkout::Clean && !last.met() && last.fails_like(before) =>
+            {
+                Self::Fresh
+            }
+            _ => Self::Warm,
+        }
+    }
 }
 
 impl Verdict {
@@ -40,8 +83,17 @@ impl Verdict {
 
     /// Whether this verdict shows the same files failing the same checks as `other`.
     pub fn same_failure(&self, other: &Self) -> bool {
-        self.tree == other.tree
-            && self.failed().map(|check| &check.name).eq(other.failed().map(|check| &check.name))
+        self.tree == other.tree && self.fails_like(other)
+    }
+
+    /// Whether the same checks failed as in `other`.
+    fn fails_like(&self, other: &Self) -> bool {
+        self.failed().map(|check| &check.name).eq(other.failed().map(|check| &check.name))
+    }
+
+    /// Whether the checks passed in a warm checkout and failed in a clean one.
+    pub fn passed_only_warm(&self) -> bool {
+        self.checkout == Checkout::WarmThenClean && !self.met()
     }
 }
 
@@ -60,4 +112,50 @@ pub struct CheckResult {
     pub evidence: String,
     /// How long it ran.
     pub took: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{green, red, verdict};
+
+    fn of(checks: Vec<CheckResult>, checkout: Checkout) -> Verdict {
+        Verdict { checkout, ..verdict("t", checks) }
+    }
+
+    #[test]
+    fn the_second_failure_of_the_same_checks_in_a_row_drops_the_warm_directories() {
+        use Checkout::{Clean, Warm, WarmThenClean};
+        let a = |checkout| of(vec![red("a", "1"), green("b")], checkout);
+        let b = |checkout| of(vec![green("a"), red("b", "1")], checkout);
+        let both = |checkout| of(vec![red("a", "1"), red("b", "1")], checkout);
+        // The newest verdict is the last of a row.
+        let table = [
+            (vec![], Reuse::Warm),
+            (vec![a(Clean)], Reuse::Warm),
+            (vec![a(Warm)], Reuse::Warm),
+            (vec![a(Clean), a(Warm)], Reuse::Fresh),
+            (vec![a(Warm), a(Warm)], Reuse::Fresh),
+            (vec![a(Clean), b(Warm)], Reuse::Warm),
+            (vec![a(Clean), both(Warm)], Reuse::Warm),
+            (vec![a(Clean), a(Warm), a(Clean)], Reuse::Warm),
+            (vec![a(Clean), a(Warm), a(Clean), a(Warm)], Reuse::Fresh),
+            (vec![a(Clean), b(WarmThenClean)], Reuse::Warm),
+            (vec![a(Clean), a(WarmThenClean)], Reuse::Fresh),
+            (vec![a(WarmThenClean), a(Warm)], Reuse::Fresh),
+        ];
+        for (verdicts, expected) in table {
+            assert_eq!(Reuse::after(verdicts.iter().rev()), expected, "{verdicts:?}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_stored_before_there_were_warm_checkouts_was_clean() {
+        let verdict = of(vec![green("a")], Checkout::Clean);
+        let mut stored = serde_json::to_value(&verdict).unwrap();
+        assert_eq!(stored.as_object_mut().unwrap().remove("checkout").unwrap(), "clean");
+        assert_eq!(serde_json::from_value::<Verdict>(stored).unwrap(), verdict);
+        let stored = [Checkout::Warm, Checkout::WarmThenClean].map(|of| serde_json::to_value(of).unwrap());
+        assert_eq!(stored, ["warm", "warm_then_clean"]);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{AttemptNo, Event, Goal, Verdict, Work, WorkspaceBinding};
+use towline_core::{AttemptNo, Event, Goal, Reuse, Verdict, Work, WorkspaceBinding};
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, Stop, WorkspaceError};
 
 use crate::engine::Shared;
@@ -15,6 +15,9 @@ use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped};
+
+/// What is reported between the checks in a warm checkout and those in a clean one.
+const CONFIRMING: &str = "all checks passed in a warm checkout; running them again in a clean one";
 
 /// How much of a list of changes is handed over.
 const LONGEST_CHANGES: usize = 4 * 1024;
@@ -27,13 +30,15 @@ pub(crate) struct Job {
     pub(crate) attempt: AttemptNo,
     /// The agent's last message.
     pub(crate) summary: String,
+    /// What the verdict may use of the one before it.
+    pub(crate) reuse: Reuse,
     /// Where to look for what the goal's attempts left.
     pub(crate) trail: Trail,
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let Job { goal, workspace, attempt, summary, trail } = job;
+    let Job { goal, workspace, attempt, summary, reuse, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         // Nothing of the agent may be alive while its work is judged.
@@ -47,7 +52,8 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
-        let judged = Judged { repository: &repository, candidate: &candidate, setup_changes: &setup_changes };
+        let judged =
+            Judged { repository: &repository, candidate: &candidate, setup_changes: &setup_changes, reuse };
         judge(&shared, &goal, judged, &logs, &line, stop).await
     };
     let event = match judged.await {
@@ -68,6 +74,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) candidate: &'a Candidate,
     /// What setup changes before any work.
     pub(crate) setup_changes: &'a BTreeMap<String, Option<String>>,
+    /// What the verdict may use of the one before it.
+    pub(crate) reuse: Reuse,
 }
 
 /// Runs the goal's checks on a commit and reports how they go.
@@ -79,7 +87,7 @@ pub(crate) async fn judge(
     line: &Newsline,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Verdict, CheckError> {
-    // Cannot grow: two entries for each check of the goal.
+    // Cannot grow: two entries for each check of the goal and each of two checkouts.
     let (progress, mut reported) = mpsc::unbounded_channel();
     let run = CheckRun {
         goal,
@@ -87,6 +95,7 @@ pub(crate) async fn judge(
         repository: judged.repository,
         setup_changes: judged.setup_changes,
         verify_dir: &shared.home.verification(goal.id),
+        reuse: judged.reuse,
         log_dir: logs,
         shim: &shared.shim,
         environment: &shared.check_environment(goal),
@@ -100,6 +109,7 @@ pub(crate) async fn judge(
             let event = match progress {
                 Progress::Started { name } => Event::CheckStarted { name },
                 Progress::Finished { result } => Event::CheckFinished { result },
+                Progress::Confirming => Event::Notice { text: CONFIRMING.to_owned() },
             };
             // A driver that is gone needs no news; whoever reports the verdict finds out as well.
             let _ = line.tell_own(event).await;

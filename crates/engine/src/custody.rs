@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{Commit, Event, Goal, GoalId, Verdict};
+use towline_core::{Commit, Event, Goal, GoalId, Reuse, Verdict};
 use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
@@ -106,6 +106,7 @@ impl Custody {
             candidate: what.candidate,
             repository: what.repository,
             verify_dir: &self.shared.home.verification(goal.id),
+            reuse: Reuse::Never,
             log_dir: &self.log_dir(),
             shim: &self.shared.shim,
             environment: &self.shared.check_environment(&goal),

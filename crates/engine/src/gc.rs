@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use towline_core::{FailureReason, GoalId, Phase};
 use towline_store::{GoalRecord, Listing, Loaded, Store, StoreError, UnreadableGoal, load_all};
 
+use crate::checkouts;
 use crate::control::is_driven;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -152,7 +153,7 @@ impl Directories {
             histories.filter_map(|(name, path)| Some((name.strip_suffix(".git")?.parse().ok()?, path)));
         Self {
             logs: named_entries(&home.attempts()),
-            checkouts: named_entries(&home.verifications()),
+            checkouts: checkouts::all(home),
             workspaces: named_entries(&home.workspaces()),
             histories: histories.collect(),
             sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
@@ -172,16 +173,16 @@ fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
 
 fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &mut Findings) {
     let goal = record.goal.id;
-    let settled_at = record.state.settled_at.filter(|_| record.state.phase.has_ended());
-    let Some(settled_at) =
-        settled_at.filter(|_| !is_driven(home, record.lease.as_ref()) && !is_alive(home, goal))
-    else {
+    if is_driven(home, record.lease.as_ref()) || is_alive(home, goal) {
+        return;
+    }
+    let checkouts = checkouts::of_goal(home, goal).into_iter();
+    let checkouts = checkouts.filter(|checkout| fs::symlink_metadata(checkout).is_ok());
+    let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.has_ended()) else {
+        findings.spared.extend(checkouts.map(|checkout| spare_warm(record, checkout)));
         return;
     };
-    let checkout = home.verification(goal);
-    if fs::symlink_metadata(&checkout).is_ok() {
-        findings.waste.push(waste(WasteKind::Checkout, checkout, Some(goal)));
-    }
+    findings.waste.extend(checkouts.map(|checkout| waste(WasteKind::Checkout, checkout, Some(goal))));
     let workspace = home.workspace(goal);
     if fs::symlink_metadata(&workspace).is_ok() {
         match reason_to_spare(home, record) {
@@ -193,6 +194,16 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
     if settled_at < limit && size_of(&logs) > 0 {
         findings.waste.push(waste(WasteKind::Logs, logs, Some(goal)));
     }
+}
+
+/// The next verdict of a goal that has not ended uses what the last one left.
+fn spare_warm(record: &GoalRecord, checkout: PathBuf) -> Spared {
+    let goal = record.goal.id;
+    let (phase, bytes, id) = (record.state.phase.name(), size_of(&checkout), goal.short());
+    let why = format!(
+        "{phase}: its next verdict uses the checkout ({bytes} bytes); give it up: towline cancel {id}"
+    );
+    Spared { path: checkout, goal: Some(goal), why }
 }
 
 /// Why the workspace of an ended goal stays, if it does.
@@ -355,7 +366,7 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
         return home.remove(&home.goal_logs(goal)).map_err(|error| error.to_string());
     }
     if kind == WasteKind::Checkout {
-        return home.remove(&home.verification(goal)).map_err(|error| error.to_string());
+        return checkouts::remove(home, goal).map_err(|error| error.to_string());
     }
     if let Some(why) = reason_to_spare(home, record) {
         return Err(why);

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod authority;
+mod checkouts;
 mod checks;
 mod clock;
 mod control;
@@ -38,6 +39,7 @@ mod token;
 mod watch;
 
 pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
+pub use checkouts::KeptCheckouts;
 pub use clock::{Clock, SystemClock};
 pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};

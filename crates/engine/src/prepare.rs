@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
-use towline_core::{Event, Goal, LaunchProblem, WorkspaceBinding};
+use towline_core::{Event, Goal, LaunchProblem, Reuse, WorkspaceBinding};
 use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
 use crate::checks::{Judged, judge};
@@ -77,7 +77,12 @@ async fn prepare(
     let base_verdict = match base {
         Some(base) => {
             let logs = shared.home.base_checks(goal.id);
-            let judged = Judged { repository: &repository, candidate: &base, setup_changes: &setup_changes };
+            let judged = Judged {
+                repository: &repository,
+                candidate: &base,
+                setup_changes: &setup_changes,
+                reuse: Reuse::Never,
+            };
             Some(judge(shared, goal, judged, &logs, line, stop).await?)
         }
         None => None,

@@ -4,12 +4,13 @@ use tokio::sync::watch;
 use towline_core::{Commit, Event, Goal, GoalState, Phase, WorkspaceBinding};
 use towline_workspace::{Protect, Stop, WorkspaceError};
 
+use crate::checkouts;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel, own};
 use crate::place::{repository_of, workspace_of};
 use crate::prepare::stoppable;
 
-/// Publishes the work of a goal that has ended, and reports it.
+/// Publishes the work of a goal that has ended, and reports it. No verdict follows, so checkouts are removed.
 pub(crate) async fn run(
     home: Home,
     goal: Goal,
@@ -17,10 +18,13 @@ pub(crate) async fn run(
     line: Newsline,
     stop: watch::Receiver<StopLevel>,
 ) {
+    let (id, of) = (goal.id, home.clone());
     if let Some(event) = publish(home, goal, state, stop).await {
         // Waits until it is recorded: the driver ends when this does. A driver that has ended needs no report.
         let _ = line.tell_and_wait(vec![own(line.stamp(), event)]).await;
     }
+    // What cannot be removed now is found by the next sweep.
+    let _ = tokio::task::spawn_blocking(move || checkouts::remove(&of, id)).await;
 }
 
 /// Sets the goal's branch to its last candidate, if it has work. Gives what is to be recorded, if that is news.

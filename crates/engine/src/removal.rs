@@ -15,6 +15,7 @@ use towline_process::shim_process;
 use towline_store::GoalRecord;
 use towline_workspace::{KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
+use crate::checkouts;
 use crate::custody::Custody;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -138,8 +139,9 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         return Err(RemovalError::Alive { dir });
     }
     let mut removed = Removed::default();
-    let places = [home.goal_logs(goal), home.workspace(goal), home.verification(goal), home.history(goal)];
-    let bytes: u64 = places.iter().map(|place| size_of(place)).sum();
+    let places = [home.goal_logs(goal), home.workspace(goal), home.history(goal)];
+    let checkouts = checkouts::of_goal(home, goal);
+    let bytes: u64 = places.iter().chain(&checkouts).map(|place| size_of(place)).sum();
     let remains = remains(home, record);
     let repository = repository_of(home, &record.goal).and_then(|repository| {
         repository.must_hold(&remains.base, remains.candidate.as_ref())?;
@@ -164,14 +166,14 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
             removed.kept.extend(repository.keep_protected(&remains)?);
             removed.left = repository.remove_workspace(&remains)?;
-            remove(home, home.verification(goal))?;
+            remove_checkouts(home, goal)?;
             repository.remove_refs(&remains.goal)?;
         }
         (Err(_), _) => {
             // Nobody can tell what is in it, so it stays.
             let workspace = home.workspace(goal);
             removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
-            remove(home, home.verification(goal))?;
+            remove_checkouts(home, goal)?;
         }
     }
     remove(home, home.goal_logs(goal))?;
@@ -184,6 +186,10 @@ fn remove(home: &Home, path: PathBuf) -> Result<(), RemovalError> {
     home.remove(&path).map_err(|source| RemovalError::Files { path, source })
 }
 
+fn remove_checkouts(home: &Home, goal: GoalId) -> Result<(), RemovalError> {
+    checkouts::of_goal(home, goal).into_iter().try_for_each(|path| remove(home, path))
+}
+
 /// A directory of the user's is never ours to remove, and what only the goal still has of it is kept.
 fn leave_in_place(
     home: &Home,
@@ -192,7 +198,7 @@ fn leave_in_place(
 ) -> Result<Removed, RemovalError> {
     let Goal { id, workspace, .. } = &record.goal;
     let mut removed = Removed::default();
-    remove(home, home.verification(*id))?;
+    remove_checkouts(home, *id)?;
     if let Some(repository) = repository.filter(|_| workspace.mode == WorkspaceMode::InPlace) {
         let candidate = record.state.candidate.as_ref();
         removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;

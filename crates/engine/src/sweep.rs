@@ -2,7 +2,7 @@
 //! verdicts that never came.
 //!
 //! It runs beside the goals at the start of every engine. An attempt is only ever taken up again while it is the newest
-//! of a goal that is not settled, and a checkout while its goal is not settled: neither of these is touched here, nor is
+//! of a goal that is not settled, and a checkout while its goal has not ended: neither of these is touched here, nor is
 //! anything of a goal that an engine drives, nor any workspace.
 
 use std::fs;
@@ -18,9 +18,9 @@ use towline_core::{AttemptNo, GoalId, GoalState};
 use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, shim_process};
 use towline_store::{GoalRecord, StoreError};
 
-use crate::control;
 use crate::engine::Shared;
 use crate::home::Home;
+use crate::{checkouts, control};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -120,11 +120,11 @@ async fn end_through_shim(dir: &Path) -> Result<(), ProcessError> {
 }
 
 async fn discard_checkouts(shared: &Shared) {
-    let verifications = shared.home.verifications();
-    let left = spawn_blocking(move || directories::<GoalId>(&verifications)).await.unwrap_or_default();
+    let home = shared.home.clone();
+    let left = spawn_blocking(move || checkouts::all(&home)).await.unwrap_or_default();
     for (goal, dir) in left {
         if let Ok(record) = shared.store.load(goal).await
-            && record.state.phase.is_settled()
+            && record.state.phase.has_ended()
             && let Some(settled_at) = record.state.settled_at
             && !is_driven(shared, &record)
         {

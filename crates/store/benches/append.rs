@@ -198,6 +198,7 @@ fn attempt(goal: &Goal, n: u32) -> Attempt {
         restored: Vec::new(),
         checks: vec![check],
         notes: Vec::new(),
+        checkout: towline_core::Checkout::Clean,
     };
     Attempt {
         ended_at: Some(now),
@@ -227,6 +228,8 @@ fn goal() -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: false,

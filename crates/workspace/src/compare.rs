@@ -283,8 +283,13 @@ impl Comparison {
         Ok(differing)
     }
 
+    /// What the commit has, by path.
+    pub(crate) fn files(&self) -> &Files {
+        &self.expected
+    }
+
     /// Directories of which the commit has something.
-    fn directories(&self) -> BTreeSet<&[u8]> {
+    pub(crate) fn directories(&self) -> BTreeSet<&[u8]> {
         let mut found = BTreeSet::new();
         for path in self.expected.keys() {
             found.extend(parents(path));
@@ -314,7 +319,7 @@ impl Comparison {
 }
 
 /// Whether a directory on the way to a path is a symlink by now.
-fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
+pub(crate) fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
     let is_symlink = |parent: &[u8]| {
         fs::symlink_metadata(top.join(from_bytes(parent))).is_ok_and(|about| about.is_symlink())
     };
@@ -322,7 +327,7 @@ fn leads_through_symlink(top: &Path, path: &[u8]) -> bool {
 }
 
 /// The names in a directory, and whether each is a directory. None when there is no such directory.
-fn entries(directory: &Path) -> io::Result<Vec<(OsString, bool)>> {
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<(OsString, bool)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if is_absence(&error) => return Ok(Vec::new()),
         entries => entries?,

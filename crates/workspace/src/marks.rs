@@ -11,8 +11,11 @@ pub(crate) const MAKING: &[u8] = b"making";
 pub(crate) const CONVERTED: &[u8] = b"converted";
 pub(crate) const READY: &[u8] = b"ready";
 
-/// The note about clean checkouts. Its text is the path of the last one.
+/// The note about clean checkouts. Its text is the paths of the last ones, with a NUL between them.
 pub(crate) const CHECKOUT: &str = "towline-checkout";
+
+/// The note about a checkout that is left for the next verdict. Its text is its commit, a NUL and its path.
+pub(crate) const WARM: &str = "towline-warm-checkout";
 
 /// More than any note holds.
 const LONGEST: u64 = 64 * 1024;

@@ -2,7 +2,8 @@
 //!
 //! Nothing of the agent's ignored files, and nothing of an earlier run, is in one. Every file is compared with the commit
 //! right after it was written, and again whenever somebody asks. Neighbours: `towline-check` runs commands there and decides
-//! what a difference means; `tree` proves the commit's files, `private_clone` writes the throw-away `.git`.
+//! what a difference means; `tree` proves the commit's files, `private_clone` writes the throw-away `.git`, `warm` adds build
+//! output of an earlier checkout where a goal asks for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +21,11 @@ use crate::marks::CHECKOUT;
 use crate::paths::{from_bytes, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
+use crate::warm::{aside_of, forget_warm, leave_warm};
 use crate::{Protect, Repository, WorkspaceError};
+
+/// How many places of checkouts are remembered: a goal has one, and perhaps one for its base.
+const MOST_PATHS: usize = 4;
 
 /// A clean checkout. It stays on disk until it is removed or made anew.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub struct Verification {
     comparison: Comparison,
     own: Repository,
     warnings: Vec<String>,
+    /// Directories of an earlier checkout, each with a slash at its end.
+    warm: BTreeSet<Vec<u8>>,
 }
 
 /// A tracked file that is not as it was checked out.
@@ -82,6 +89,11 @@ impl Verification {
         &self.warnings
     }
 
+    /// Whether it has directories of an earlier checkout.
+    pub fn is_warm(&self) -> bool {
+        !self.warm.is_empty()
+    }
+
     /// All tracked files that are not as they were checked out, and files that are in a protected place without being in
     /// the commit, but for those in the directories that are `known`, each with a slash at its end.
     pub fn differences(
@@ -119,8 +131,9 @@ impl Verification {
         known: &BTreeSet<Vec<u8>>,
         asked: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<Difference>, WorkspaceError> {
+        let known = known | &self.warm;
         let mut differences = self.comparison.tracked(&self.path, &asked)?;
-        differences.extend(self.comparison.added(&self.path, protect, known)?);
+        differences.extend(self.comparison.added(&self.path, protect, &known)?);
         differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, &asked)?);
         Ok(described(differences))
     }
@@ -137,6 +150,21 @@ impl Verification {
             }
         }
         Ok(left)
+    }
+
+    /// Leaves the checkout for the next verdict, as it is.
+    pub fn keep_warm(&self) -> Result<(), WorkspaceError> {
+        leave_warm(&self.own, &self.path, &self.commit)
+    }
+
+    /// What its files are to be, for whoever lays warm directories into it.
+    pub(crate) fn comparison(&self) -> &Comparison {
+        &self.comparison
+    }
+
+    /// The same checkout, into which these directories of an earlier one were moved.
+    pub(crate) fn with_warm(self, warm: BTreeSet<Vec<u8>>) -> Self {
+        Self { warm, ..self }
     }
 
     /// Removes the checkout.
@@ -168,6 +196,21 @@ pub fn verification(
     from: &Path,
 ) -> Result<Verification, WorkspaceError> {
     let path = place_of(path);
+    if is_ours(own, &path)? {
+        forget_warm(own, &path)?;
+        remove_tree(&aside_of(&path))?;
+    }
+    make(own, path, candidate, copy, from)
+}
+
+/// Makes the checkout, whatever lies beside it.
+pub(crate) fn make(
+    own: &Repository,
+    path: PathBuf,
+    candidate: &Commit,
+    copy: &[String],
+    from: &Path,
+) -> Result<Verification, WorkspaceError> {
     let files = CopyPlan::new(from, copy)?;
     own.require(candidate)?;
     make_free(own, &path)?;
@@ -177,15 +220,29 @@ pub fn verification(
         let _ = remove_tree(&path);
     }
     let (comparison, warnings) = made?;
-    Ok(Verification { path, commit: candidate.clone(), comparison, own: own.clone(), warnings })
+    let (commit, own, warm) = (candidate.clone(), own.clone(), BTreeSet::new());
+    Ok(Verification { path, commit, comparison, own, warnings, warm })
+}
+
+/// Whether one of the last checkouts was made at this path.
+fn is_ours(own: &Repository, path: &Path) -> Result<bool, WorkspaceError> {
+    let note = own.note(CHECKOUT)?.unwrap_or_default();
+    Ok(note.split(|byte| *byte == 0).any(|last| last == path.as_os_str().as_bytes()))
+}
+
+/// Records that a checkout was made at this path.
+fn record(own: &Repository, path: &Path) -> Result<(), WorkspaceError> {
+    let note = own.note(CHECKOUT)?.unwrap_or_default();
+    let path = path.as_os_str().as_bytes();
+    let others = note.split(|byte| *byte == 0).filter(|last| !last.is_empty() && *last != path);
+    let last: Vec<&[u8]> = std::iter::once(path).chain(others).take(MOST_PATHS).collect();
+    own.write_note(CHECKOUT, &last.join(&0))
 }
 
 /// Makes an empty directory in the place of an earlier checkout. Anything else that is there is refused.
 fn make_free(own: &Repository, path: &Path) -> Result<(), WorkspaceError> {
-    let text = path.as_os_str().as_bytes();
-    let is_ours = own.note(CHECKOUT)?.is_some_and(|last| last == text);
-    if is_ours {
-        discard_verification(path)?;
+    if is_ours(own, path)? {
+        remove_tree(path)?;
     }
     let is_free = match fs::symlink_metadata(path) {
         Ok(about) => about.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
@@ -197,7 +254,7 @@ fn make_free(own: &Repository, path: &Path) -> Result<(), WorkspaceError> {
             what: "it exists and is not a clean checkout of this goal".to_owned(),
         });
     }
-    own.write_note(CHECKOUT, text)?;
+    record(own, path)?;
     fs::create_dir_all(path).map_err(WorkspaceError::io("create", path))
 }
 
@@ -228,5 +285,7 @@ fn fill(
 
 /// Removes the checkout that was left at `path`. Only for a time when nobody makes or uses one there.
 pub fn discard_verification(path: &Path) -> Result<(), WorkspaceError> {
-    remove_tree(&place_of(path))
+    let path = place_of(path);
+    remove_tree(&aside_of(&path))?;
+    remove_tree(&path)
 }

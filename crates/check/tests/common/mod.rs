@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use towline_check::{CheckError, CheckRun, Environment, Progress};
 use towline_core::{
-    Budget, Check, CheckKind, CheckResult, Goal, Origin, Verdict, WorkspaceMode, WorkspaceSpec,
+    Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode, WorkspaceSpec,
 };
 use towline_process::ShimProgram;
 use towline_testkit::scratch::{Home, Project, shim_program};
@@ -27,6 +27,7 @@ pub(crate) struct Bench {
     pub(crate) goal: Goal,
     pub(crate) protect: Vec<String>,
     pub(crate) setup_changes: BTreeMap<String, Option<String>>,
+    pub(crate) reuse: Reuse,
     repository: Repository,
     workspace: Workspace,
 }
@@ -68,6 +69,7 @@ impl Bench {
             goal,
             protect: Vec::new(),
             setup_changes: BTreeMap::new(),
+            reuse: Reuse::Never,
             repository,
             workspace,
         }
@@ -148,6 +150,7 @@ impl Bench {
             candidate: &self.candidate(),
             repository: &self.repository,
             verify_dir: &self.verify_dir(),
+            reuse: self.reuse,
             log_dir: &self.log_dir(),
             shim: &self.shim(),
             environment: &self.given(),
@@ -187,6 +190,8 @@ fn goal(repository: &Repository) -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: false,

@@ -70,6 +70,7 @@ struct Report {
     suggestions: Vec<Command>,
     setup: Vec<String>,
     copy: Vec<String>,
+    warm: Vec<String>,
     protect: Vec<String>,
     #[serde(skip)]
     protected: Vec<Protection>,
@@ -111,6 +112,7 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
         suggestions: plan.suggestions,
         setup: plan.setup,
         copy: plan.copy,
+        warm: plan.warm,
         protect: plan.protect.iter().flat_map(|part| part.paths.clone()).collect(),
         protected: plan.protect,
         text,

@@ -42,6 +42,8 @@ pub(super) async fn recheck(
     let (story, goal) = (Story::new(paint, Telling::Short), custody.record.goal.id);
     let show = |progress| match progress {
         _ if reader == Reader::Program => {}
+        // A recheck runs in a clean checkout from the start.
+        Progress::Confirming => {}
         Progress::Started { name } => output::print(paint.dim(&format!("  … {}", output::brief(&name)))),
         Progress::Finished { result } => story.check(&result, goal).iter().for_each(output::print),
     };

@@ -2,15 +2,17 @@
 
 use std::process::ExitCode;
 
-use towline_core::{Attempt, Goal, Origin, show_duration};
+use towline_core::{Attempt, Checkout, Goal, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
 use crate::context::Context;
 use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
-use crate::report::{GoalReport, TRUST_LEVEL};
-use crate::view::{Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits};
+use crate::report::{GoalReport, TRUST_LEVEL, WARM, confirmed_by};
+use crate::view::{
+    PASSED_ONLY_WARM, Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits,
+};
 use crate::{
     find,
     output::{self, Layout},
@@ -35,7 +37,9 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
         facts.push(("workspace", format!("{}{mode}", workspace.path)));
     }
-    facts.push(("trust", format!("level {TRUST_LEVEL}, no sandbox")));
+    let confirmed = confirmed_by(&record.state).filter(|by| *by == WARM);
+    let confirmed = confirmed.map_or("", |_| ", confirmed in a warm checkout only");
+    facts.push(("trust", format!("level {TRUST_LEVEL}, no sandbox{confirmed}")));
     facts.extend(about(&record.goal));
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
@@ -101,5 +105,12 @@ fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
             paint.dim(&show_duration(check.took))
         ));
     }
+    let checkout = attempt.verdict.as_ref().and_then(|verdict| match verdict.checkout {
+        _ if verdict.passed_only_warm() => Some(paint.bad(PASSED_ONLY_WARM)),
+        Checkout::Clean => None,
+        Checkout::Warm => Some(paint.dim("in a warm checkout")),
+        Checkout::WarmThenClean => Some(paint.dim("passed warm, confirmed in a clean checkout")),
+    });
+    lines.extend(checkout.map(|text| format!("  {text}")));
     lines
 }

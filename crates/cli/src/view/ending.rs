@@ -8,6 +8,7 @@ use towline_store::GoalRecord;
 use super::board::short;
 use super::{Paint, how_to_answer, question_lines};
 use crate::output::brief;
+use crate::report::{WARM, confirmed_by};
 
 /// How many more lines of a reason are shown.
 const MORE: usize = 12;
@@ -31,6 +32,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let mut facts = Vec::new();
     if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
         facts.push(format!("candidate {}", candidate.short()));
+        if confirmed_by(state) == Some(WARM) {
+            facts.push("confirmed warm, not in a clean checkout".to_owned());
+        }
     }
     if let Some(merge) = &state.merged {
         facts.push(format!("merged into {}", brief(&merge.into)));

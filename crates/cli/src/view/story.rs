@@ -425,6 +425,9 @@ fn section(paint: Paint, name: &str, at: Timestamp) -> String {
     format!("{} {}", paint.bold(name), paint.dim(&format!("· {}", clock_time(at))))
 }
 
+/// What is said about a verdict whose confirmation failed.
+pub(crate) const PASSED_ONLY_WARM: &str = "passed warm, failed in a clean checkout";
+
 /// What all checks together say, where that is not plain to see, and what they were not to be fooled by.
 fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
@@ -432,6 +435,9 @@ fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
         .map(|path| paint.warn(&format!("  protected, checked as in the base: {}", brief(path))))
         .collect();
     lines.extend(verdict.notes.iter().map(|note| paint.dim(&format!("  note: {}", brief(note)))));
+    if verdict.passed_only_warm() {
+        lines.push(paint.bad(&format!("  {PASSED_ONLY_WARM}")));
+    }
     let failed: Vec<&str> = verdict.failed().map(|check| check.name.as_str()).collect();
     match (verdict.checks.len(), failed.len()) {
         (0 | 1, _) | (_, 0) => {}

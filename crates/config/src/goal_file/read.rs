@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use toml::de::DeTable;
-use towline_core::{Budget, Check, WorkspaceMode};
+use towline_core::{Budget, Check, Confirm, WorkspaceMode};
 
 use super::format::{LONGEST_GOAL_FILE, Language, take_apart};
 use super::{template, yaml};
-use crate::convert::{read_budget, unused, workspace_mode};
+use crate::convert::{confirm, read_budget, unused, workspace_mode};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{LayerName, Origin, Place};
 use crate::schema::{KeyPath, Schema};
@@ -71,6 +71,10 @@ pub struct WorkspaceOverrides {
     pub generated: Option<Vec<String>>,
     /// Variables that checks and setup get although they look secret.
     pub pass_env: Option<Vec<String>>,
+    /// Directories that a verdict leaves for the next one.
+    pub warm: Option<Vec<String>>,
+    /// How a verdict that passed with them is confirmed.
+    pub confirm: Option<Confirm>,
 }
 
 /// Where a goal came from, as far as its file says so.
@@ -189,6 +193,8 @@ fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<Goal
             copy: settings.get(&workspace("copy")),
             generated: settings.get(&workspace("generated")),
             pass_env: settings.get(&workspace("pass_env")),
+            warm: settings.get(&workspace("warm")),
+            confirm: confirm(&settings),
         },
         briefing: settings.get(&["briefing"]),
         red_first: settings.get(&["red_first"]),

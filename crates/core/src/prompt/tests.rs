@@ -1,7 +1,9 @@
 //! Prompts by their exact text: what is tested is what an agent reads.
 
 use crate::fixtures::*;
-use crate::{Conversation, End, Event, Goal, GoalState, Prompt, Refusal, SessionId, SessionPlan, Verdict};
+use crate::{
+    Checkout, Conversation, End, Event, Goal, GoalState, Prompt, Refusal, SessionId, SessionPlan, Verdict,
+};
 
 fn rendered(goal: &Goal, state: &GoalState, conversation: Conversation) -> String {
     Prompt::next(goal, state, conversation).render()
@@ -212,6 +214,26 @@ Result: exit code 101
 
 - git ignores these files, so they are not part of the work: a.log";
     assert_eq!(told_after(goal(), verdict), expected);
+}
+
+#[test]
+fn a_failed_confirmation_is_named_after_the_failures() {
+    let verdict = Verdict { checkout: Checkout::WarmThenClean, ..verdict("t1", vec![red("tests", "")]) };
+    let mut goal = goal();
+    goal.workspace.warm = vec!["target".to_owned(), "web/node_modules".to_owned()];
+    let expected = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101
+
+# Clean checkout
+
+All checks passed in a checkout with build output of an earlier run (`target`, `web/node_modules`), and then failed in a clean \
+one. Only the clean one counts: look for what the work needs and does not contain.";
+    assert_eq!(told_after(goal, verdict), expected);
 }
 
 #[test]

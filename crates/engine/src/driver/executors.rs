@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
-use towline_core::{Closed, Effect, Launch, SessionPlan, Telling, Usage};
+use towline_core::{Closed, Effect, Launch, Reuse, SessionPlan, Telling, Usage};
 
 use super::{Driver, mask_of};
 use crate::executors::{ExecutorControl, Job};
@@ -32,7 +32,8 @@ impl Driver {
                 let (goal, workspace) = (self.goal.clone(), self.state.workspace.clone());
                 let summary = self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone());
                 let trail = self.trail();
-                Job::Check(Box::new(checks::Job { goal, workspace, attempt, summary, trail }))
+                let reuse = Reuse::after(self.state.verdicts());
+                Job::Check(Box::new(checks::Job { goal, workspace, attempt, summary, reuse, trail }))
             }
         };
         self.start(job);

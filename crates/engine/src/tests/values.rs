@@ -39,6 +39,8 @@ pub(super) fn goal(number: u32) -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: false,
@@ -111,6 +113,7 @@ pub(super) fn verdict(tree: &str, met: bool) -> Event {
         restored: Vec::new(),
         checks: vec![result],
         notes: Vec::new(),
+        checkout: towline_core::Checkout::Clean,
     };
     Event::VerdictReached { verdict }
 }

@@ -46,6 +46,8 @@ pub(crate) fn goal(number: u64) -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: true,

@@ -200,6 +200,7 @@ fn verdict() -> Verdict {
             took: Duration::new(1, 999_999_999),
         }],
         notes: vec!["setup changed lock".to_owned()],
+        checkout: towline_core::Checkout::WarmThenClean,
     }
 }
 

@@ -26,3 +26,4 @@ mod removal;
 mod repository;
 mod support;
 mod verification;
+mod warm;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
-use towline_engine::is_driven;
+use towline_engine::{KeptCheckouts, is_driven};
 use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
 use crate::context::{Context, State};
@@ -35,6 +35,14 @@ pub(super) struct StoreFacts {
     questions: Vec<QuestionFacts>,
     /// Goals that cannot be read.
     unreadable: Vec<String>,
+    /// Checkouts with packages and build output, left for the next verdict of their goals.
+    checkouts: CheckoutFacts,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct CheckoutFacts {
+    goals: usize,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -121,7 +129,17 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     rows.push(Row::new(Mark::Plain, "goals", goals_text(&facts.goals)));
     rows.extend(left_rows(&facts.left));
     rows.extend(question_rows(&facts.questions));
+    let KeptCheckouts { goals, bytes } = KeptCheckouts::of(&state.home);
+    facts.checkouts = CheckoutFacts { goals, bytes };
+    rows.extend(checkout_row(&facts.checkouts));
     rows
+}
+
+fn checkout_row(checkouts: &CheckoutFacts) -> Option<Row> {
+    let size = shown_bytes(checkouts.bytes);
+    let goals = if checkouts.goals == 1 { "1 goal".to_owned() } else { format!("{} goals", checkouts.goals) };
+    let text = format!("{size} of packages and build output of {goals}, removed when a goal ends");
+    (checkouts.goals > 0).then(|| Row::new(Mark::Plain, "checkouts", text))
 }
 
 fn goals_text(goals: &BTreeMap<&'static str, usize>) -> String {
@@ -213,6 +231,14 @@ mod tests {
             (Mark::Problem, "only 512.0 MiB are free on the disk of /s")
         );
         assert!(row.fix.is_some());
+    }
+
+    #[test]
+    fn checkouts_are_counted_where_there_are_any() {
+        assert_eq!(checkout_row(&CheckoutFacts::default()), None);
+        let row = checkout_row(&CheckoutFacts { goals: 2, bytes: 3 << 20 }).expect("a row");
+        let text = "3.0 MiB of packages and build output of 2 goals, removed when a goal ends";
+        assert_eq!((row.mark, row.text.as_str()), (Mark::Plain, text));
     }
 
     #[test]

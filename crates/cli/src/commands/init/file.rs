@@ -106,6 +106,7 @@ paths = {paths}
 fn workspace_part(plan: &Plan) -> String {
     let setup = line("setup", &plan.setup, "[\"make deps\"]");
     let copy = line("copy", &plan.copy, "[\".env\"]");
+    let warm = line("warm", &plan.warm, "[\"build\"]");
     format!(
         "\
 [workspace]
@@ -113,6 +114,8 @@ fn workspace_part(plan: &Plan) -> String {
 {setup}
 # Ignored files of yours that both need.
 {copy}
+# Packages and build output that a red verdict leaves for the next one. A green one is confirmed in a clean checkout.
+{warm}
 "
     )
 }

@@ -65,6 +65,8 @@ pub(super) struct Plan {
     pub(super) setup: Vec<String>,
     /// Ignored files that it needs.
     pub(super) copy: Vec<String>,
+    /// Directories with packages and build output that one verdict leaves for the next.
+    pub(super) warm: Vec<String>,
     /// What stays as it is.
     pub(super) protect: Vec<Protection>,
     /// The programs that the commands need.
@@ -102,8 +104,32 @@ pub(super) fn plan(tree: &Tree) -> Plan {
         .filter(|folder| tree.has_ignored(folder, ".env"))
         .map(|folder| join(folder, ".env"))
         .collect();
+    plan.warm = warm(tree, &folders);
     plan.protect = protected(tree, &folders);
     plan
+}
+
+/// Where the tools of each folder put packages and build output.
+fn warm(tree: &Tree, folders: &[String]) -> Vec<String> {
+    let made_by = |folder: &String| {
+        let has = |names: &[&str]| names.iter().any(|name| tree.has(folder, name));
+        // The members of a workspace build into the folder of the workspace.
+        let is_member = || folders.iter().any(|above| is_workspace_above(tree, above, folder));
+        let made = [
+            (has(&["Cargo.toml"]) && !is_member(), "target"),
+            (has(&["package.json"]), "node_modules"),
+            (has(&["pyproject.toml", "requirements.txt"]), ".venv"),
+        ];
+        let made = made.into_iter().filter(|(is_made, _)| *is_made);
+        made.map(|(_, name)| join(folder, name)).collect::<Vec<_>>()
+    };
+    folders.iter().flat_map(made_by).take(MOST).collect()
+}
+
+/// Whether a folder lies below one with a manifest of Cargo.
+fn is_workspace_above(tree: &Tree, above: &str, folder: &str) -> bool {
+    let is_below = above.is_empty() || folder.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+    above != folder && is_below && tree.has(above, "Cargo.toml")
 }
 
 impl Plan {

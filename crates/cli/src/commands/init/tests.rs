@@ -59,6 +59,24 @@ fn each_tool_is_known_by_its_files() {
 }
 
 #[test]
+fn packages_and_build_output_of_known_tools_are_kept_warm() {
+    let table: &[(Files, Commands)] = &[
+        (&[("README.md", "")], &[]),
+        (&[("Cargo.toml", "[package]")], &["target"]),
+        (&[("Cargo.toml", "[workspace]"), ("crates/a/Cargo.toml", "[package]")], &["target"]),
+        (&[("Cargo.toml", "[package]"), ("web/package.json", "{}")], &["target", "web/node_modules"]),
+        (&[("a/Cargo.toml", "[package]"), ("ab/Cargo.toml", "[package]")], &["a/target", "ab/target"]),
+        (&[("package.json", "{}")], &["node_modules"]),
+        (&[("pyproject.toml", "")], &[".venv"]),
+        (&[("requirements.txt", ""), ("pyproject.toml", "")], &[".venv"]),
+        (&[("go.mod", "module m")], &[]),
+    ];
+    for (files, warm) in table {
+        assert_eq!(planned(files).warm, *warm, "{files:?}");
+    }
+}
+
+#[test]
 fn the_placeholder_of_npm_is_no_test_and_another_script_may_take_its_place() {
     let placeholder = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
     assert_planned(&[("package.json", placeholder)], &[], &[]);
@@ -331,6 +349,7 @@ fn assert_file_says(plan: &Plan, agents: &Agents) {
     };
     assert_eq!(commands(&config.checks), planned(&plan.checks), "{written}");
     assert_eq!((config.workspace.setup, config.workspace.copy), (plan.setup.clone(), plan.copy.clone()));
+    assert_eq!(config.workspace.warm, plan.warm);
     assert_eq!(config.protect, protected(plan));
     let names: Vec<String> = config.agents_in_order.iter().map(ToString::to_string).collect();
     match agents {

@@ -50,6 +50,8 @@ fn goal() -> Goal {
             copy: Vec::new(),
             generated: Vec::new(),
             pass_env: Vec::new(),
+            warm: Vec::new(),
+            confirm: towline_core::Confirm::Clean,
             git: None,
         },
         briefing: true,
@@ -81,6 +83,7 @@ fn verdict(met: [bool; 2]) -> Verdict {
         restored: Vec::new(),
         checks,
         notes: Vec::new(),
+        checkout: towline_core::Checkout::Clean,
     }
 }
 

@@ -226,6 +226,7 @@ fn verdict() -> Verdict {
         restored: (0..30).map(|n| format!("tests/{n}.rs")).collect(),
         checks: ["tests", "lints", "build"].map(check).to_vec(),
         notes: vec!["setup changed Cargo.lock".to_owned()],
+        checkout: towline_core::Checkout::Warm,
     }
 }
 

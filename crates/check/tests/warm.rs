@@ -1,0 +1,151 @@
+//! Verdicts that go on with build output of the one before: fast when red, and confirmed in a clean checkout when green.
+
+mod common;
+
+use std::future::{pending, ready};
+
+use common::{Bench, check, timeless};
+use towline_check::{CheckError, Progress};
+use towline_core::{Checkout, Confirm, Reuse, Verdict};
+
+/// Counts in a file of the warm directory how often the check ran with it, and prints the count.
+const COUNT: &str = "mkdir -p target; echo run >> target/runs; wc -l < target/runs";
+
+/// A goal with a warm directory, whose check passes when the file `done` is there.
+fn bench() -> Bench {
+    let mut bench = Bench::new(&[(".gitignore", "target\n"), ("lib", "1\n")]);
+    bench.goal.workspace.warm = vec!["target".into()];
+    bench.goal.checks = vec![check("count", &format!("{COUNT}; test -f done"))];
+    bench.reuse = Reuse::Warm;
+    bench
+}
+
+#[expect(clippy::unwrap_used, reason = "without a verdict the test has failed")]
+async fn followed(bench: &Bench) -> (Verdict, Vec<Progress>) {
+    let mut told = Vec::new();
+    let verdict = bench.run(pending(), |progress| told.push(progress)).await.unwrap();
+    (verdict, told)
+}
+
+/// What each check printed, with the confirmation in its place.
+fn printed(told: Vec<Progress>) -> Vec<String> {
+    let line = |progress| match progress {
+        Progress::Started { .. } => None,
+        Progress::Finished { result } => Some(timeless(result).evidence.trim().to_owned()),
+        Progress::Confirming => Some("confirming".to_owned()),
+    };
+    told.into_iter().filter_map(line).collect()
+}
+
+#[tokio::test]
+async fn red_verdicts_share_the_warm_directory_and_a_green_one_is_confirmed_in_a_clean_checkout() {
+    let bench = bench();
+    let (first, told) = followed(&bench).await;
+    assert_eq!((first.met(), first.checkout, printed(told)), (false, Checkout::Clean, vec!["1".to_owned()]));
+    bench.work("lib", "2\n");
+    let (second, told) = followed(&bench).await;
+    assert_eq!((second.met(), second.checkout, printed(told)), (false, Checkout::Warm, vec!["2".to_owned()]));
+
+    bench.work("done", "");
+    let (third, told) = followed(&bench).await;
+    assert_eq!((third.met(), third.checkout), (true, Checkout::WarmThenClean));
+    assert_eq!(printed(told), ["3", "confirming", "1"], "the confirmation saw no warm directory");
+    assert_eq!(third.checks.len(), 1, "the results are those of the clean checkout");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn the_first_verdict_is_clean_and_needs_no_confirmation() {
+    let bench = bench();
+    bench.work("done", "");
+    let (verdict, told) = followed(&bench).await;
+    assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::Clean));
+    assert_eq!(printed(told), ["1"]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn what_passes_only_with_the_warm_directory_is_red_and_said_to_be_so() {
+    let mut bench = bench();
+    bench.goal.checks =
+        vec![check("cached", "test -f target/old; found=$?; mkdir -p target; touch target/old; exit $found")];
+    assert_eq!(followed(&bench).await.0.checkout, Checkout::Clean);
+    let (verdict, _) = followed(&bench).await;
+    assert!(verdict.passed_only_warm(), "{verdict:?}");
+    assert!(!verdict.met());
+}
+
+#[tokio::test]
+async fn without_confirmation_a_green_verdict_is_a_warm_one() {
+    let mut bench = bench();
+    bench.goal.workspace.confirm = Confirm::Never;
+    followed(&bench).await;
+    bench.work("done", "");
+    let (verdict, told) = followed(&bench).await;
+    assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::Warm));
+    assert_eq!(printed(told), ["2"]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn nothing_is_reused_or_left_where_that_is_not_wanted() {
+    let mut bench = bench();
+    bench.reuse = Reuse::Never;
+    for _ in 0..2 {
+        let (verdict, told) = followed(&bench).await;
+        assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["1".to_owned()]));
+        bench.assert_no_checkout();
+    }
+    // Dropped once, and left for the next one.
+    bench.reuse = Reuse::Warm;
+    followed(&bench).await;
+    for (reuse, expected) in [(Reuse::Fresh, "1"), (Reuse::Warm, "2"), (Reuse::Fresh, "1")] {
+        bench.reuse = reuse;
+        assert_eq!(printed(followed(&bench).await.1), [expected]);
+    }
+    // A goal without warm directories leaves nothing.
+    bench.goal.workspace.warm.clear();
+    bench.reuse = Reuse::Warm;
+    assert_eq!(printed(followed(&bench).await.1), ["1"]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn setup_runs_again_and_the_comparison_is_as_strict_as_in_a_clean_checkout() {
+    let mut bench = bench();
+    bench.goal.workspace.setup =
+        vec!["mkdir -p target; echo x >> target/setups; wc -l < target/setups > count".into()];
+    bench.goal.checks = vec![check("count", "cat count; false")];
+    followed(&bench).await;
+    let (verdict, told) = followed(&bench).await;
+    assert_eq!((verdict.checkout, printed(told)), (Checkout::Warm, vec![String::new(), "2".to_owned()]));
+    // Setup that changes a tracked file is found in either checkout.
+    bench.goal.workspace.setup.push("echo changed > lib".into());
+    let (verdict, _) = followed(&bench).await;
+    let failed: Vec<&str> = verdict.failed().map(|check| check.name.as_str()).collect();
+    assert_eq!((verdict.checkout, failed), (Checkout::Warm, vec!["count", "integrity"]));
+}
+
+#[tokio::test]
+async fn a_verdict_that_was_stopped_or_killed_leaves_nothing_for_the_next() {
+    let bench = bench();
+    followed(&bench).await;
+    let stopped = bench.run(ready(()), |_| ()).await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+    assert_eq!(printed(followed(&bench).await.1), ["2"], "nothing had begun");
+
+    // Dropped in the middle of a check, as by the end of the engine.
+    let mut bench = bench;
+    let began = bench.flag("began");
+    let slow = format!("touch target/half; touch '{}'; sleep 600", began.display());
+    bench.goal.checks = vec![check("slow", &slow)];
+    tokio::select! {
+        verdict = bench.run(pending(), |_| ()) => panic!("{verdict:?}"),
+        () = common::file_is_there(began.clone()) => {}
+    }
+    assert!(bench.verify_dir().join("target/half").exists());
+    bench.goal.checks = vec![check("count", &format!("{COUNT}; false"))];
+    let (verdict, told) = followed(&bench).await;
+    assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["1".to_owned()]));
+    assert!(!bench.verify_dir().join("target/half").exists());
+}

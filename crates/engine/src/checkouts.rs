@@ -1,0 +1,79 @@
+//! Where the checkouts of goals are in the state directory, how much room they take, and their removal.
+//!
+//! A verdict makes one and removes it. One with warm directories is left for the next verdict of the goal, until the goal has
+//! ended. Neighbours: `towline-check` makes and leaves them; `sweep` and `gc` remove what a killed engine left.
+
+use std::io;
+use std::path::PathBuf;
+
+use towline_core::GoalId;
+use towline_workspace::aside_of;
+
+use crate::home::Home;
+use crate::removal::size_of;
+use crate::sweep::named_entries;
+
+/// What all checkouts take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptCheckouts {
+    /// How many goals have one.
+    pub goals: usize,
+    /// The size of their files.
+    pub bytes: u64,
+}
+
+impl KeptCheckouts {
+    /// Looks at all that are there.
+    pub fn of(home: &Home) -> Self {
+        let found = all(home);
+        let goals: std::collections::BTreeSet<GoalId> = found.iter().map(|(goal, _)| *goal).collect();
+        Self { goals: goals.len(), bytes: found.iter().map(|(_, path)| size_of(path)).sum() }
+    }
+}
+
+/// The checkout of a goal, and the place of an earlier one while it is replaced.
+pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 2] {
+    let checkout = home.verification(goal);
+    [aside_of(&checkout), checkout]
+}
+
+/// What is in those places for any goal, whatever it is.
+pub(crate) fn all(home: &Home) -> Vec<(GoalId, PathBuf)> {
+    let named = named_entries::<String>(&home.verifications()).into_iter();
+    let goal = |name: &str| {
+        let goal: GoalId = name.strip_suffix(".warm").unwrap_or(name).parse().ok()?;
+        Some(goal)
+    };
+    named.filter_map(|(name, path)| Some((goal(&name)?, path))).collect()
+}
+
+/// Removes the checkouts of a goal that makes no verdict now.
+pub(crate) fn remove(home: &Home, goal: GoalId) -> io::Result<()> {
+    of_goal(home, goal).iter().try_for_each(|path| home.remove(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn both_places_of_a_goal_are_counted_and_removed() {
+        let scratch = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(scratch.path().join("state")).expect("a state directory");
+        let [one, other]: [GoalId; 2] =
+            ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"]
+                .map(|id| id.parse().expect("a goal id"));
+        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts::default());
+        for place in of_goal(&home, one).iter().chain(&of_goal(&home, other)[1..]) {
+            home.make(&place.join("target")).expect("made");
+            fs::write(place.join("target/out"), "0123456789").expect("written");
+        }
+        home.make(&home.verifications().join("else.warm")).expect("made");
+        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 2, bytes: 30 });
+        remove(&home, one).expect("removed");
+        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 1, bytes: 10 });
+        assert_eq!(all(&home), [(other, home.verification(other))]);
+    }
+}
