@@ -329,6 +329,14 @@ fn what_is_stored_is_not_counted_twice() {
 }
 
 #[test]
+fn a_confirmation_takes_the_place_of_the_first_result() {
+    let finished = |met| Event::CheckFinished { result: verdict([met, true]).checks[0].clone() };
+    let begun = || running().phase(100, Phase::Checking { attempt: no(3) });
+    let confirmed = begun().event(110, finished(true)).event(120, finished(false));
+    assert_eq!(confirmed.shown(&SMALL), begun().event(110, finished(false)).shown(&SMALL));
+}
+
+#[test]
 fn within_a_second_nothing_changes_on_the_screen() {
     let scene = running();
     let later = Canvas { now: SMALL.now + Duration::from_millis(999), ..SMALL };
