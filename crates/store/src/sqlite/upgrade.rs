@@ -100,9 +100,14 @@ fn copy_to(copy: &Path, source: &Connection, guard: &dyn UpgradeGuard) -> Result
 
 /// Makes the file for its owner alone, in the place of one that was cut off. SQLite would make one for everybody to read.
 fn make_empty(unfinished: &Path) -> io::Result<()> {
-    match fs::remove_file(unfinished) {
+    remove_if_present(unfinished)?;
+    towline_files::create_new(unfinished).map(drop)
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => towline_files::create_new(unfinished).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -112,7 +117,12 @@ fn copy_pages(to: &Path, source: &Connection, guard: &dyn UpgradeGuard) -> rusql
     // A copy that is cut off is thrown away, and a whole one is synced at its end.
     target.pragma_update(None, "synchronous", "OFF")?;
     target.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
-    let backup = Backup::new(source, &mut target)?;
+    copy_steps(&Backup::new(source, &mut target)?, guard)?;
+    // Without a log of its own, the copy is one file.
+    target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
+}
+
+fn copy_steps(backup: &Backup<'_, '_>, guard: &dyn UpgradeGuard) -> rusqlite::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let step = backup.step(PAGES)?;
@@ -134,6 +144,10 @@ fn copy_pages(to: &Path, source: &Connection, guard: &dyn UpgradeGuard) -> rusql
 /// Gives the copy its name once it cannot be lost any more.
 fn settle(unfinished: &Path, copy: &Path) -> io::Result<()> {
     File::open(unfinished)?.sync_all()?;
+    // Whoever looked into an earlier copy may have left a log, which SQLite would take for the new one's.
+    for log in ["-wal", "-shm", "-journal"] {
+        remove_if_present(&beside(copy, log))?;
+    }
     fs::rename(unfinished, copy)?;
     match copy.parent() {
         Some(directory) => File::open(directory)?.sync_all(),

@@ -124,9 +124,14 @@ async fn a_copy_of_an_upgrade_that_did_not_come_about_is_made_again() {
 async fn what_an_upgrade_that_was_cut_off_left_is_replaced() {
     let scratch = of_first_version(3).await;
     let unfinished = scratch.0.path().join("towline.db.v1.part");
-    std::fs::write(&unfinished, "half a copy").expect("written");
+    let log = scratch.0.path().join("towline.db.v1-wal");
+    for left in [&unfinished, &log] {
+        std::fs::write(left, "half a copy").expect("written");
+    }
     scratch.store();
-    assert!(!unfinished.exists());
+    assert!(!unfinished.exists() && !log.exists());
+    let without_log = [1, 1];
+    assert_eq!(std::fs::read(copy(&scratch)).expect("a copy")[18..20], without_log);
     assert_eq!(count(&Connection::open(copy(&scratch)).expect("a copy"), "SELECT COUNT(*) FROM goals"), 3);
 }
 
