@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{Desk, LIMIT, Ran, finish, of_attempts};
+use support::{Desk, LIMIT, Ran, earlier, finish, of_attempts};
 use towline_testkit::hostile;
 use towline_testkit::scratch::{clean_command, wait_for, wait_until_process_tree_gone};
 
@@ -71,6 +71,14 @@ impl SmallDisk {
         }
     }
 
+    /// Takes all the space but this much.
+    fn fill_but(&self, bytes: u64) {
+        self.fill();
+        let filler = std::fs::OpenOptions::new().write(true).open(self.path("filler")).expect("a file");
+        let size = filler.metadata().expect("its size").len();
+        filler.set_len(size - bytes).expect("shortened");
+    }
+
     fn make_space(&self) {
         std::fs::remove_file(self.path("filler")).expect("removed");
     }
@@ -119,4 +127,22 @@ fn on_a_full_disk_towline_warns_and_the_goal_goes_on_once_there_is_space() {
     // What keeps the file system there has its path among its words.
     drop(disk);
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn without_space_for_the_copy_the_state_of_an_earlier_release_stays_as_it_is() {
+    let desk = Desk::new();
+    let disk = SmallDisk::mount_on(&desk.home.towline());
+    earlier::unpack(&desk, &disk.path(""));
+    disk.fill_but(200_000);
+    let refused = disk.towline(&desk, &["ls"]);
+    assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains("no space left for"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("towline.db.v2"), "{}", refused.stderr);
+    for left in ["towline.db.v2", "towline.db.v2.part"] {
+        assert!(!disk.path(left).exists(), "{left}");
+    }
+    disk.make_space();
+    assert_eq!(disk.towline(&desk, &["ls", "--json"]).json().as_array().map(Vec::len), Some(8));
+    assert!(disk.path("towline.db.v2").exists());
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+pub(crate) mod earlier;
 mod replaying;
 pub(crate) mod terminal;
 
