@@ -38,6 +38,9 @@ const SHELL: &str = "/bin/sh";
 /// What is reported of a command whose output is not what its supervisor wrote.
 pub(crate) const ALTERED: &str = "its output was changed on disk before it could be read";
 
+/// What is reported of a command that printed more than fits into a file.
+const TOO_LONG: &str = "its output is longer than a file may be (`ulimit -f`)";
+
 /// Where commands run, and with what.
 pub(crate) struct Place<'a> {
     directory: &'a Path,
@@ -197,7 +200,9 @@ async fn by_itself<F: Future<Output = ()>>(
             Ok(()) => Err(CheckError::Stopped),
             Err(_) => Ok(Outcome::SupervisorEnded),
         },
-        Some(StopCause::Deadline | StopCause::OutputClosed) | None => Ok(Outcome::Reported(Box::new(record))),
+        Some(StopCause::Deadline | StopCause::OutputClosed | StopCause::FileLimit) | None => {
+            Ok(Outcome::Reported(Box::new(record)))
+        }
     }
 }
 
@@ -236,6 +241,9 @@ impl Ended {
         };
         if let Some(error) = &record.spawn_error {
             return Some(format!("could not be started: {}", error.message));
+        }
+        if record.stopped == Some(StopCause::FileLimit) {
+            return Some(TOO_LONG.to_owned());
         }
         // By us at the timeout, or by the supervisor's backstop: every other stop gives no `Ended`.
         if record.stopped.is_some() {

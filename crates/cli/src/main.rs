@@ -71,6 +71,12 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         // agent can find them in the user's shell as well.
         let _ = towline_process::refuse_inspection();
     }
+    // Every write reports an error by itself; where the signal cannot be caught, the system ends the program with a message.
+    let _ = towline_process::survive_file_size_limit();
+    if !args.command.is_agents() {
+        towline_process::prepare_limits()
+            .map_err(|limit| Failure::internal(limit.to_string()).hint(limit.fix()))?;
+    }
     // The built-in agent has a runtime of its own.
     if let Command::Acp(acp) = args.command {
         return commands::acp::run(&Context::of_this_process()?, acp);

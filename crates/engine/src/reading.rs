@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer, without_escapes};
 use towline_core::{AgentEvent, End, Exit, LaunchProblem, RawRef, Words};
-use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, Stream};
+use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, StopCause, Stream};
 
+/// Why an agent was ended that printed more than fits into a file.
+const TOO_LONG: &str = "the agent was ended because its output is longer than a file may be (`ulimit -f`); raise the limit with \
+                        `ulimit -f unlimited` and retry";
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
 
@@ -87,6 +90,9 @@ impl Reading {
         end.for_each_text(&mut take_escapes);
         // What nobody knows the end of did not end by itself.
         let end = match (record, end) {
+            (Some(ExitRecord { stopped: Some(StopCause::FileLimit), .. }), _) => {
+                End::SpawnFailed { problem: LaunchProblem::Other { message: TOO_LONG.to_owned() } }
+            }
             (None, End::Crashed { .. }) => End::Lost,
             (_, end) => end,
         };

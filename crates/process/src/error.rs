@@ -3,12 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::limits::explain;
+
 /// What went wrong, to what, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// A file or directory of the run could not be used.
-    #[error("could not {action} {path}: {source}")]
+    #[error("could not {action} {path}: {}", explain(source))]
     Io {
         /// What was tried, as a verb.
         action: &'static str,
@@ -38,7 +40,7 @@ pub enum ProcessError {
         dir: PathBuf,
     },
     /// The shim program itself could not be started.
-    #[error("could not start the supervisor {program}: {source}")]
+    #[error("could not start the supervisor {program}: {}", explain(source))]
     ShimNotStarted {
         /// The program.
         program: PathBuf,
@@ -74,7 +76,7 @@ pub enum ProcessError {
         message: String,
     },
     /// The list of processes cannot be read, so one may be left.
-    #[error("cannot look at processes: {source}")]
+    #[error("cannot look at processes: {}", explain(source))]
     CannotLook {
         /// The system's answer.
         source: io::Error,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::limits;
 use crate::platform::{self, ProcessId};
 use crate::sweep::end_processes;
 
@@ -39,6 +40,7 @@ pub(crate) fn start(command: &mut Command) -> io::Result<Supervised> {
         return Err(io::Error::other("it started and is not to be seen among the processes"));
     };
     known.push(process);
+    limits::give_back_open_files(process.pid);
     drop(known);
     let (alive, gone) = watch::channel(None);
     // A task would not do: the supervisor may outlive the runtime, which waits for its blocking tasks before it shuts down.

@@ -48,6 +48,8 @@ pub enum StopCause {
     Deadline,
     /// Its standard output was closed, and it did not end by itself after that.
     OutputClosed,
+    /// What it printed is longer than a file may be (`ulimit -f`), so the rest could not be stored.
+    FileLimit,
 }
 
 /// Why a program could not be started.

@@ -142,7 +142,7 @@ async fn a_client_that_never_reads_does_not_stall_the_run() {
 async fn many_requests_at_once_are_all_answered() {
     let run = Run::script("exec sleep 300");
     let _shim = run.start().await;
-    let mut client = raw_client(&run);
+    let client = raw_client(&run);
     client.set_read_timeout(Some(common::PATIENCE)).unwrap();
     let mut sender = client.try_clone().unwrap();
     let writing = std::thread::spawn(move || {

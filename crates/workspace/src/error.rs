@@ -71,7 +71,7 @@ pub enum WorkspaceError {
         root: PathBuf,
     },
     /// The program `git` cannot be started.
-    #[error("cannot start `git` in {}: {source}; install git 2.38 or newer and make sure it is on PATH", directory.display())]
+    #[error("cannot start `git` in {}: {source}; {}", directory.display(), git_needs(source))]
     GitNotStarted {
         /// The directory it was to run in.
         directory: PathBuf,
@@ -281,5 +281,18 @@ fn suggestion(similar: &[String]) -> String {
         "; `git branch --all` lists what there is".to_owned()
     } else {
         format!("; did you mean {}?", similar.join(" or "))
+    }
+}
+
+/// What to do about a git that cannot be started.
+fn git_needs(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+            "install git 2.38 or newer and make sure it is on PATH"
+        }
+        // EAGAIN: no process or thread can be had.
+        ErrorKind::WouldBlock => "end other processes, or raise the limit for them (`ulimit -u`)",
+        _ => "check the limits of this process (`ulimit -a`)",
     }
 }

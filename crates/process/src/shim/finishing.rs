@@ -64,7 +64,8 @@ impl Supervisor {
     fn empty_pipe(&mut self, stream: Stream) {
         for _ in 0..=MOST_LEFT_IN_PIPE / BUFFER_BYTES {
             self.wait_for_room(stream);
-            if !matches!(self.read_output(stream, Instant::now()), Looked::Read(_)) {
+            let is_full = self.outputs[stream as usize].is_full();
+            if is_full || !matches!(self.read_output(stream, Instant::now()), Looked::Read(_)) {
                 break;
             }
         }

@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use super::place::Place;
 use super::wiring::{self, Ours, Theirs};
 use crate::launch::{Launch, Stdio};
+use crate::limits;
 use crate::platform::{self, Mark, ProcessId};
 use crate::record::{SpawnError, SpawnErrorKind};
 
@@ -43,8 +44,9 @@ fn spawn(launch: &Launch, place: &Place) -> Result<(Child, Ours), SpawnError> {
         });
     }
     let other = |message| SpawnError { kind: SpawnErrorKind::Other, message };
-    let (theirs, streams) = wiring::connect(launch.stdio, place)
-        .map_err(|error| other(format!("the streams for {program} could not be made: {error}")))?;
+    let (theirs, streams) = wiring::connect(launch.stdio, place).map_err(|error| {
+        other(format!("the streams for {program} could not be made: {}", limits::explain(&error)))
+    })?;
     // The child handle is let go of on purpose: the supervisor reaps every process of the tree, this one too.
     let child = command(program, launch, theirs).spawn().map_err(|error| explain(program, launch, &error))?;
     Ok((child, streams))
@@ -104,7 +106,7 @@ fn explain(program: &str, launch: &Launch, error: &io::Error) -> SpawnError {
         SpawnErrorKind::ProgramNotFound if has_path => format!("there is no program {program}"),
         SpawnErrorKind::ProgramNotFound => format!("there is no program {program} in the PATH of the run"),
         SpawnErrorKind::NotExecutable => format!("{program} cannot be executed: {error}"),
-        _ => format!("{program} could not be started: {error}"),
+        _ => format!("{program} could not be started: {}", limits::explain(error)),
     };
     SpawnError { kind, message }
 }

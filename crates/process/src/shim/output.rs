@@ -1,7 +1,8 @@
 //! One of the program's outputs and the log it goes to.
 //!
 //! Nothing is ever dropped: when the log cannot be written (a full disk), the bytes at hand are held and the pipe
-//! is left alone until they are safe, which in the end makes the program wait.
+//! is left alone until they are safe, which in the end makes the program wait. A log that has reached the limit for the size of a
+//! file never grows again, so the supervisor ends such a run.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -45,6 +46,8 @@ pub(super) struct Output {
     hash: Option<Sha256>,
     held: Vec<u8>,
     retry_at: Option<Instant>,
+    /// The log is as long as a file may be.
+    is_full: bool,
 }
 
 /// What one look at where the bytes come from brought.
@@ -62,7 +65,7 @@ impl Output {
     /// Without an origin it is closed from the beginning.
     pub(super) fn new(stream: Stream, log: File, origin: Option<Origin>) -> Self {
         let hash = (!matches!(origin, Some(Origin::Log(_)))).then(Sha256::new);
-        Self { stream, origin, log, length: 0, hash, held: Vec::new(), retry_at: None }
+        Self { stream, origin, log, length: 0, hash, held: Vec::new(), retry_at: None, is_full: false }
     }
 
     /// What to wait for, if anything.
@@ -87,8 +90,14 @@ impl Output {
         self.origin.is_none()
     }
 
+    /// Whether bytes wait for room that there may be later.
     pub(super) fn has_held(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() && !self.is_full
+    }
+
+    /// Whether the log is as long as a file may be. No wait helps against that.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     pub(super) fn retry_at(&self) -> Option<Instant> {
@@ -182,6 +191,7 @@ impl Output {
                             self.stream.file_name()
                         ));
                     }
+                    self.is_full = error.kind() == io::ErrorKind::FileTooLarge;
                     self.held = bytes.to_vec();
                     self.retry_at = Some(now + RETRY);
                     return self.length - before;

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGXFSZ};
 
 pub(super) struct Signals {
     wakeup: UnixStream,
@@ -28,7 +28,7 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, write_end.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGCHLD, write_end)?;
-        for signal in [SIGHUP, SIGQUIT, SIGPIPE] {
+        for signal in [SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ] {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
         Ok(Self { wakeup, stop })

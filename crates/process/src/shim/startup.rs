@@ -44,6 +44,8 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     // Fails when we lead a session already, which is what it is for.
     let _ = rustix::process::setsid();
     let starter = take_starter()?;
+    // Before anything is written: a file may be longer than the limit allows.
+    let signals = Signals::install()?;
     platform::take_supervisors_name().map_err(in_words("take a name"))?;
     refuse_inspection().map_err(in_words("refuse tracers"))?;
     let place = Place::enter(dir).map_err(in_words("enter the run's directory"))?;
@@ -54,7 +56,6 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     let launch = files::read_launch(place.path())
         .and_then(|bytes| Ok(Launch::from_json(&bytes)?))
         .map_err(in_words("read launch.json"))?;
-    let signals = Signals::install()?;
     platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
     let listener = listen(&place).map_err(in_words("bind shim.sock"))?;
     let create = |name: &'static str| towline_files::create_new(&place.file(name)).map_err(in_words(name));

@@ -295,6 +295,9 @@ impl Supervisor {
         if !self.ending.has_begun() && now >= self.deadline {
             self.ending.stop(StopCause::Deadline, now);
         }
+        if !self.ending.has_begun() && self.outputs.iter().any(Output::is_full) {
+            self.ending.stop(StopCause::FileLimit, now);
+        }
         if self.outputs[Stream::Stdout as usize].is_closed() {
             self.ending.stdout_closed(now);
         }

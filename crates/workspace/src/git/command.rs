@@ -1,12 +1,13 @@
 //! One git command: what it is given, how it runs, and what its failure means.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::waiting::{Gathering, Stop, Waited, end_group};
@@ -128,11 +129,17 @@ impl<'a> GitCommand<'a> {
             let input = Arc::clone(&self.input);
             // Written beside the reading, or both sides could wait for each other on a full pipe. A command
             // that ends early closes its end; its exit code tells, not our write error.
-            std::thread::spawn(move || stdin.write_all(&input));
+            if let Err(error) = Builder::new().spawn(move || stdin.write_all(&input)) {
+                return Err(self.abandon(child, error));
+            }
         }
         let mut deadline = Instant::now() + self.git.time_limit;
-        let stdout = Gathering::of(child.stdout.take());
-        let stderr = Gathering::of(child.stderr.take());
+        let gathered = Gathering::of(child.stdout.take())
+            .and_then(|stdout| Ok((stdout, Gathering::of(child.stderr.take())?)));
+        let (stdout, stderr) = match gathered {
+            Ok(gathered) => gathered,
+            Err(error) => return Err(self.abandon(child, error)),
+        };
         let stop = self.git.stop.as_ref();
         for pipe in [&stdout, &stderr] {
             let why = match pipe.wait(&mut child, &mut deadline, stop) {
@@ -155,6 +162,13 @@ impl<'a> GitCommand<'a> {
         }
         let status = child.wait().map_err(not_started)?;
         Ok(Output { status, stdout: stdout.take(), stderr: stderr.take() })
+    }
+
+    /// Ends a git that nobody can listen to: the machine is out of threads.
+    fn abandon(&self, mut child: Child, error: io::Error) -> WorkspaceError {
+        let _ = child.kill();
+        let _ = child.wait();
+        self.git.not_started(error)
     }
 
     fn failure(&self, output: &Output) -> WorkspaceError {

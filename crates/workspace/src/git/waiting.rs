@@ -1,10 +1,11 @@
 //! Waiting for a git command: to its end, to its time limit, or until its goal is to stop.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -45,11 +46,11 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub(super) fn of(mut pipe: Option<impl Read + Send + 'static>) -> Self {
+    pub(super) fn of(mut pipe: Option<impl Read + Send + 'static>) -> io::Result<Self> {
         let bytes = Arc::new(Mutex::new(Some(Vec::new())));
         let (ended, at_end) = mpsc::channel();
         let gathered = Arc::clone(&bytes);
-        std::thread::spawn(move || {
+        Builder::new().spawn(move || {
             let mut chunk = vec![0; 64 * 1024];
             // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
             while let Some(pipe) = pipe.as_mut()
@@ -61,8 +62,8 @@ impl Gathering {
             }
             // Nobody listens any more after the time limit.
             let _ = ended.send(());
-        });
-        Self { bytes, at_end }
+        })?;
+        Ok(Self { bytes, at_end })
     }
 
     /// Waits for the end of the pipe, or for that of the command and a moment, until the deadline or a wish to stop.
