@@ -1,5 +1,6 @@
 //! Everything that must pass before a change lands, in the order in which a failure is cheapest.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -40,14 +41,29 @@ pub(crate) fn run_all(places: &Places, runner_arguments: &[&str]) -> Result<()> 
 /// Runs the cheat matrix alone, or writes its page.
 pub(crate) fn run_cheats(places: &Places, docs: Docs) -> Result<()> {
     setup::install(places)?;
-    let mut build = command::cargo(&places.root);
-    build.args(["build", "--package", "towline-cli"]);
-    let mut tests = command::cargo(&places.root);
-    tests.args(test_runner(places)).args(["--package", "towline-cli", "--test", "cheats"]);
-    tests.env("TOWLINE_TEST_AGENTS_DIR", &places.agents);
+    let mut tests = suite(places, "cheats", &places.agents);
     if matches!(docs, Docs::Write) {
         tests.env("TOWLINE_WRITE_CHEATS", "1").arg("page::");
     }
+    run_suite(places, tests)
+}
+
+/// Runs the conformance suite alone, on the agent CLIs in a folder.
+pub(crate) fn run_conformance(places: &Places, agents: &Path) -> Result<()> {
+    run_suite(places, suite(places, "conformance", agents))
+}
+
+fn suite(places: &Places, name: &str, agents: &Path) -> Command {
+    let mut tests = command::cargo(&places.root);
+    tests.args(test_runner(places)).args(["--package", "towline-cli", "--test", name]);
+    tests.env("TOWLINE_TEST_AGENTS_DIR", agents);
+    tests
+}
+
+/// Builds the program that the tests start, and runs them.
+fn run_suite(places: &Places, mut tests: Command) -> Result<()> {
+    let mut build = command::cargo(&places.root);
+    build.args(["build", "--package", "towline-cli"]);
     for command in [&mut build, &mut tests] {
         let status = command::status(command)?;
         if !status.success() {

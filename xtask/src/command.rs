@@ -1,8 +1,10 @@
 //! Starting programs: the one place of xtask that does.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -45,6 +47,33 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// The same for a program that may not answer at all: it is ended when the time is over. It prints little.
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<Vec<u8>> {
+    let shown = shown(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+    let deadline = Instant::now() + limit;
+    let status = loop {
+        match child.try_wait().with_context(|| format!("cannot wait for `{shown}`"))? {
+            Some(status) => break status,
+            None if Instant::now() >= deadline => {
+                // It may have ended by now.
+                let _ = child.kill();
+                child.wait().with_context(|| format!("cannot end `{shown}`"))?;
+                bail!("`{shown}` gave no answer within {} s", limit.as_secs_f64());
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    if !status.success() {
+        bail!("`{shown}` failed ({status}); what it printed is above");
+    }
+    let mut printed = Vec::new();
+    let mut output = child.stdout.take().context("its output is not there")?;
+    output.read_to_end(&mut printed).with_context(|| format!("cannot read what `{shown}` printed"))?;
+    Ok(printed)
+}
+
 /// The command as a person would type it, with the environment that was set for it.
 pub(crate) fn shown(command: &Command) -> String {
     let set = command.get_envs().filter_map(|(name, value)| {
@@ -74,6 +103,15 @@ mod tests {
         let mut command = program("/some/where/cargo", Path::new("."));
         command.env("RUSTDOCFLAGS", "-D warnings").args(["test", "it's", "-p", "towline-core"]);
         assert_eq!(shown(&command), r"RUSTDOCFLAGS='-D warnings' cargo test 'it'\''s' -p towline-core");
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_ended_when_its_time_is_over() {
+        let begun = Instant::now();
+        let mut silent = program("sleep", Path::new("."));
+        let error = output_within(silent.arg("60"), Duration::from_millis(200)).expect_err("no answer");
+        assert_eq!(error.to_string(), "`sleep 60` gave no answer within 0.2 s");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     }
 
     #[test]

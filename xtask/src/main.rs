@@ -1,8 +1,9 @@
-//! The project's own chores: `cargo xtask setup`, `test`, `cheats`, `fuzz` and `bench`.
+//! The project's own chores: `cargo xtask setup`, `test`, `agents`, `cheats`, `fuzz` and `bench`.
 //!
-//! `setup` installs what the tests need, `bench` measures, `checks` is the list of steps that must pass, `command` starts programs.
+//! `setup` installs what the tests need, `agents` looks for newer agent CLIs, `bench` measures, `checks` is the list of steps that must pass, `command` starts programs.
 //! Nothing here is part of the product.
 
+mod agents;
 mod bench;
 mod checks;
 mod command;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
+use agents::Newer;
 use bench::Docs;
 
 const HELP: &str = "\
@@ -27,6 +29,8 @@ Commands:
                    as root on Debian also the programs of the system that the tests start
   test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
                    build, tests. ARGS go to the test runner (nextest if there, else cargo test)
+  agents [--run]   Report which pinned agent CLIs npm has newer versions of. --run installs those into
+                   target/agents-newest and runs the conformance suite on them
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
                    Feed damaged recordings to everything that reads bytes: each target for N seconds (60),
                    with a new seed that is printed. --seed repeats a run, --case one case of it
@@ -70,6 +74,11 @@ fn run(arguments: &[String]) -> Result<()> {
             bail!(
                 "`cargo xtask test` has no options; for the test runner, write `cargo xtask test -- {rest}`"
             )
+        }
+        ["agents"] => agents::run(&Places::find()?, Newer::Report),
+        ["agents", "--run"] => agents::run(&Places::find()?, Newer::Run),
+        ["agents", first, ..] => {
+            bail!("`cargo xtask agents` takes nothing but `--run`, and got `{first}`")
         }
         ["fuzz", rest @ ..] => chore(
             &Places::find()?,

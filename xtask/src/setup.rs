@@ -37,6 +37,18 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     python::install(places)
 }
 
+/// Installs what the manifest pins into a folder of its own, with a lock file that names no registry.
+pub(crate) fn install_newest(folder: &Path, manifest: &serde_json::Value) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let _exclusive = wait_for_turn(folder)?;
+    let text = format!("{manifest:#}\n");
+    Packages { name: "agents", pinned: folder, folder, programs: CLIS }.install_newest(text.as_bytes())
+}
+
+pub(crate) fn require_npm(places: &Places) -> Result<()> {
+    require("npm", "install Node 20+ and npm", &places.root)
+}
+
 /// Two set-ups of one checkout at the same time would undo each other's work.
 fn wait_for_turn(folder: &Path) -> Result<File> {
     let path = folder.join("setup.lock");

@@ -2,25 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-/// Installs a file where each agent's program would be, and writes down how it was asked to.
-const PRETENDING_NPM: &str = r#"#!/bin/sh
-[ "$1" = ci ] || exit 0
-echo "$@" >> npm.log
-for program in jest/bin/jest.js @anthropic-ai/claude-code-some-platform/claude \
-    claude-code-older/node_modules/@anthropic-ai/claude-code-some-platform/claude \
-    @openai/codex-some-platform/vendor/some-triple/bin/codex \
-    @google/gemini-cli/bundle/gemini.js \
-    opencode-some-platform/bin/opencode
-do
-    mkdir -p "node_modules/${program%/*}"
-    : > "node_modules/$program"
-done
-"#;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{Machine, PRETENDING_NPM, error_of};
 
 /// Makes a virtual environment whose Python writes down how it was asked to install, and does.
 const PRETENDING_PYTHON: &str = r#"#!/bin/sh
@@ -29,9 +16,6 @@ mkdir -p "$4/bin"
 printf '#!/bin/sh\necho "$*" >> "%s/pip.log"\n: > "%s/bin/pytest"\n' "$4" "$4" > "$4/bin/python"
 chmod 755 "$4/bin/python"
 "#;
-
-/// The programs of the system that the tests start.
-const SYSTEM: [&str; 3] = ["git-lfs", "go", "make"];
 
 /// Writes down what it was asked to do, and installs every package as a program of the same name; Go's has another.
 const PRETENDING_APT: &str = r#"#!/bin/sh
@@ -42,61 +26,13 @@ shift 3
 for package; do [ "$package" != golang-go ] || package=go; printf '#!/bin/sh\n' > "$bin/$package"; chmod 755 "$bin/$package"; done
 "#;
 
-/// A machine with the programs in `bin` and an empty target folder.
-struct Machine {
-    folder: PathBuf,
-}
-
 impl Machine {
-    fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        fs::create_dir_all(folder.join("bin")).expect("created");
-        let machine = Self { folder };
-        for program in ["sh", "git", "mkdir", "chmod"] {
-            let path = std::env::var_os("PATH").expect("a PATH");
-            let found =
-                std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
-            symlink(found.expect("the program is installed"), machine.folder.join("bin").join(program))
-                .expect("linked");
-        }
-        SYSTEM.iter().fold(machine, |machine, program| machine.with(program, "#!/bin/sh\n"))
-    }
-
     /// The same without these programs.
     fn without(self, programs: &[&str]) -> Self {
         for program in programs {
             fs::remove_file(self.folder.join("bin").join(program)).expect("removed");
         }
         self
-    }
-
-    /// Written by a child: a file that is open for writing here may leak into the child of another test's thread,
-    /// and starting it then fails with "text file busy".
-    #[expect(clippy::disallowed_methods, reason = "the child that writes the script is started here")]
-    fn with(self, program: &str, script: &str) -> Self {
-        let write = r#"printf '%s' "$1" > "$2" && chmod 755 "$2""#;
-        let path = self.folder.join("bin").join(program);
-        let status =
-            Command::new("sh").args(["-c", write, "sh", script]).arg(path).status().expect("sh starts");
-        assert!(status.success(), "{status}");
-        self
-    }
-
-    fn with_npm(self, script: &str) -> Self {
-        self.with("npm", script)
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "the program under test is started here")]
-    fn xtask(&self, arguments: &[&str]) -> Output {
-        let toolchain = Path::new(env!("CARGO")).parent().expect("cargo is in a folder");
-        let path = std::env::join_paths([self.folder.join("bin"), toolchain.to_path_buf()]).expect("a PATH");
-        Command::new(env!("CARGO_BIN_EXE_xtask"))
-            .args(arguments)
-            .env("PATH", path)
-            .env("CARGO", env!("CARGO"))
-            .env("CARGO_TARGET_DIR", self.folder.join("target"))
-            .output()
-            .expect("xtask starts")
     }
 
     fn agents(&self) -> PathBuf {
@@ -116,18 +52,6 @@ impl Machine {
         let log = fs::read_to_string(self.agents().join("npm.log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // Left-overs are below the target folder and harm nobody.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn error_of(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -282,6 +206,7 @@ fn the_command_line_teaches() {
             &["test", "-p", "towline-core"],
             "error: `cargo xtask test` has no options; for the test runner, write `cargo xtask test -- -p towline-core`\n",
         ),
+        (&["agents", "now"], "error: `cargo xtask agents` takes nothing but `--run`, and got `now`\n"),
         (&["setup", "now"], "error: `cargo xtask setup` takes no arguments, and got `now`\n"),
     ];
     for (arguments, error) in cases {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{read, require, wait_for_turn, write};
+use super::{read, require, require_npm, wait_for_turn, write};
 use crate::{Places, command, say};
 
 const MANIFEST: &str = "package.json";
@@ -42,29 +42,50 @@ impl Packages<'_> {
             return Ok(());
         }
         require("git", "install git (Debian: apt-get install git)", &places.root)?;
-        require("npm", "install Node 20+ and npm", &places.root)?;
+        require_npm(places)?;
 
         write(&folder.join(MANIFEST), &read(&self.pinned.join(MANIFEST))?)?;
         write(&folder.join(LOCK), &lock)?;
         say(&format!("{name}: installing into {}", folder.display()));
-        self.run_npm()?;
-        let missing = self.missing();
-        if !missing.is_empty() {
-            bail!(
-                "npm installed no {} for this platform below {}; the tests run where all pinned packages do",
-                missing.join(", no "),
-                folder.display()
-            );
-        }
+        self.run_npm(&["ci", "--no-audit", "--no-fund", "--ignore-scripts"])?;
+        self.require_programs()?;
         write(&folder.join(STAMP), &lock)?;
         let installed: Vec<&str> = self.programs.iter().map(|(name, _)| *name).collect();
         say(&format!("{name}: installed {}", installed.join(", ")));
         Ok(())
     }
 
-    fn run_npm(&self) -> Result<()> {
+    /// Installs what a manifest wants, whatever the lock file says.
+    pub(super) fn install_newest(&self, manifest: &[u8]) -> Result<()> {
+        // What is there would decide which version npm takes.
+        let _ = fs::remove_file(self.folder.join(LOCK));
+        write(&self.folder.join(MANIFEST), manifest)?;
+        say(&format!("{}: installing into {}", self.name, self.folder.display()));
+        self.run_npm(&[
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--omit-lockfile-registry-resolved",
+        ])?;
+        self.require_programs()
+    }
+
+    fn require_programs(&self) -> Result<()> {
+        let missing = self.missing();
+        if !missing.is_empty() {
+            bail!(
+                "npm installed no {} for this platform below {}; the tests run where all pinned packages do",
+                missing.join(", no "),
+                self.folder.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn run_npm(&self, arguments: &[&str]) -> Result<()> {
         let mut npm = command::program("npm", self.folder);
-        npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
+        npm.args(arguments);
         let status = command::status(&mut npm)?;
         if !status.success() {
             bail!(

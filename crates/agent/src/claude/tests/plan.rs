@@ -134,11 +134,11 @@ fn root_may_give_it_every_permission_only_in_a_sandbox() {
         let settings = AgentSettings { permission, ..settings() };
         agent(Kind::Claude).refuses_root(&settings, &environment).is_some()
     };
-    assert!(refuses(Permission::Bypass, ("HOME", "/root")));
+    assert!(refuses(Permission::Bypass, ("HOME", "/home/user")));
     assert!(refuses(Permission::Bypass, ("IS_SANDBOX", "true")));
     assert!(!refuses(Permission::Bypass, ("IS_SANDBOX", "1")));
     assert!(!refuses(Permission::Bypass, ("CLAUDE_CODE_BUBBLEWRAP", "1")));
-    assert!(!refuses(Permission::Ask, ("HOME", "/root")));
+    assert!(!refuses(Permission::Ask, ("HOME", "/home/user")));
 }
 
 #[test]
