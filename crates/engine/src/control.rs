@@ -33,6 +33,7 @@ use crate::engine::{Driven, Shared};
 use crate::handle::{Events, Steerer};
 use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
+use crate::reading::without_escapes_in;
 
 /// The longest line, in either direction.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
@@ -106,13 +107,13 @@ pub enum AgentWord {
 
 impl From<AgentWord> for AgentEvent {
     fn from(word: AgentWord) -> Self {
-        match word {
+        without_escapes_in(match word {
             // Nobody waits for the answer alive: a tool that did would be cut off.
             AgentWord::Ask { ask } => Self::Asked(Ask { request: None, ..ask }),
             AgentWord::Sleep { duration, reason } => Self::SleepAsked { duration, reason },
             AgentWord::Progress { text, percent } => Self::Progress { text, percent },
             AgentWord::Submit { summary } => Self::Submitted { summary },
-        }
+        })
     }
 }
 

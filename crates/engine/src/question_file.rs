@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use towline_core::{AgentEvent, Ask};
 
+use crate::reading::without_escapes_in;
+
 /// The variable that tells the agent where the file is.
 pub(crate) const QUESTION_VARIABLE: &str = "TOWLINE_QUESTION_FILE";
 /// The longest question.
@@ -24,7 +26,7 @@ pub(crate) async fn read(dir: PathBuf) -> Option<AgentEvent> {
 pub(crate) fn read_now(dir: &Path) -> Option<AgentEvent> {
     match towline_files::read_if_present(&path(dir), LONGEST) {
         Ok(Some(text)) => match Ask::read_written(&String::from_utf8_lossy(&text)) {
-            Ok(ask) => Some(AgentEvent::Asked(ask)),
+            Ok(ask) => Some(without_escapes_in(AgentEvent::Asked(ask))),
             Err(bad) => Some(unreadable(&bad)),
         },
         Ok(None) => None,
@@ -49,6 +51,12 @@ mod tests {
         std::fs::write(path(dir.path()), r#"{"question": "Which?", "options": ["a"]}"#).expect("written");
         let ask = Ask::choice("Which?".into(), vec!["a".into()]);
         assert_eq!(read_now(dir.path()), Some(AgentEvent::Asked(ask)));
+        std::fs::write(path(dir.path()), r#"{"question": "\u001b[1mWhich?\u001b[0m", "options": ["a"]}"#)
+            .expect("written");
+        assert_eq!(
+            read_now(dir.path()),
+            Some(AgentEvent::Asked(Ask::choice("Which?".into(), vec!["a".into()])))
+        );
         std::fs::write(path(dir.path()), "Which?").expect("written");
         assert!(matches!(read_now(dir.path()), Some(AgentEvent::Notice { .. })));
     }

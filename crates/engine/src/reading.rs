@@ -46,7 +46,7 @@ impl Reading {
 
     /// What is to be done before there is any output.
     pub(crate) fn start(&mut self) -> Vec<Action> {
-        without_escapes_in(self.protocol.start())
+        plain(self.protocol.start())
     }
 
     /// Takes in the next chunk of the output, whose lines [`Self::next_line`] gives.
@@ -74,7 +74,7 @@ impl Reading {
 
     /// How to pass on what the operator wants.
     pub(crate) fn steer(&mut self, steer: Steer) -> Vec<Action> {
-        without_escapes_in(self.protocol.on_steer(steer))
+        plain(self.protocol.on_steer(steer))
     }
 
     /// Whether the words of a refused permission reach the agent together with the refusal.
@@ -96,11 +96,7 @@ impl Reading {
             (None, End::Crashed { .. }) => End::Lost,
             (_, end) => end,
         };
-        (
-            without_escapes_in(last),
-            end,
-            Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail },
-        )
+        (plain(last), end, Exit { code: exit.code, signal: exit.signal, stderr_tail: exit.stderr_tail })
     }
 }
 
@@ -109,19 +105,24 @@ fn understand(protocol: &mut dyn Protocol, framed: Framed<'_>) -> Understood {
         Framed::Line(line) => (line.offset, line.length(), Frame::Line(line.bytes)),
         Framed::TooLong { offset, len } => (offset, len, Frame::TooLong { length: len }),
     };
-    (RawRef { offset, length }, without_escapes_in(protocol.on_frame(frame)))
+    (RawRef { offset, length }, plain(protocol.on_frame(frame)))
 }
 
-/// The same without what steers a terminal. A piece of a message may hold half a sequence; no piece is stored.
-fn without_escapes_in(mut actions: Vec<Action>) -> Vec<Action> {
-    for action in &mut actions {
-        if let Action::Emit { event, .. } = action
-            && !matches!(event, AgentEvent::MessageDelta { .. })
-        {
-            event.for_each_text(&mut take_escapes);
-        }
+/// The same without what steers a terminal.
+fn plain(actions: Vec<Action>) -> Vec<Action> {
+    let plain = |action| match action {
+        Action::Emit { event, parent } => Action::Emit { event: without_escapes_in(event), parent },
+        other => other,
+    };
+    actions.into_iter().map(plain).collect()
+}
+
+/// What an agent says, without what steers a terminal. A piece of a message may hold half a sequence; no piece is stored.
+pub(crate) fn without_escapes_in(mut event: AgentEvent) -> AgentEvent {
+    if !matches!(event, AgentEvent::MessageDelta { .. }) {
+        event.for_each_text(&mut take_escapes);
     }
-    actions
+    event
 }
 
 fn take_escapes(text: &mut String) {
@@ -154,4 +155,50 @@ fn stderr_tail(dir: &Path) -> String {
         _ => &tail,
     };
     without_escapes(whole.trim()).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use towline_core::Role;
+
+    use super::*;
+
+    /// Says all it gets, in colour.
+    struct Colourful;
+
+    impl Protocol for Colourful {
+        fn start(&mut self) -> Vec<Action> {
+            Vec::new()
+        }
+
+        fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+            let Frame::Line(line) = frame else { return Vec::new() };
+            let text = String::from_utf8_lossy(line).into_owned();
+            vec![Action::emit(AgentEvent::Message { role: Role::Assistant, text })]
+        }
+
+        fn on_steer(&mut self, _steer: Steer) -> Vec<Action> {
+            Vec::new()
+        }
+
+        fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
+            let message = format!("\u{1b}[1mended\u{1b}[0m: {}", exit.stderr_tail);
+            (Vec::new(), End::Auth { message })
+        }
+    }
+
+    #[test]
+    fn texts_of_events_and_ends_have_no_escape_sequences() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        std::fs::write(dir.path().join("stdout.log"), "\u{1b}[32mdone\u{1b}[0m\n").expect("written");
+        std::fs::write(dir.path().join("stderr.log"), "\u{1b}[31mno room\u{1b}[0m\n").expect("written");
+        let mut reading = Reading::new(dir.path(), Box::new(Colourful));
+        assert_eq!(reading.take_in(), Output::More);
+        let (_, said) = reading.next_line().expect("a line");
+        let done = AgentEvent::Message { role: Role::Assistant, text: "done".into() };
+        assert_eq!(said, [Action::emit(done)]);
+        let (_, end, exit) = reading.end(None);
+        assert_eq!(end, End::Auth { message: "ended: no room".into() });
+        assert_eq!(exit.stderr_tail, "no room");
+    }
 }
