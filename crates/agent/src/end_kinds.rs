@@ -34,6 +34,9 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
             "read from `sessionBudgetExceeded`, which the app server's schema has and a plain account never sends; \
              shown in codex/tests/classify.rs",
         ),
+        ("claude" | "gemini", EndKind::Refused) => Some(
+            "read from the status 400; shown in tests/classify.rs, and by the conformance suite with the real CLI",
+        ),
         ("codex", EndKind::MaxTurns) => Some("the app server has no cap on turns"),
         ("acp", EndKind::MaxTurns) => Some(
             "read from `max_turn_requests`, which the protocol has and neither recorded agent sends; shown in \
@@ -49,7 +52,8 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
             | EndKind::ResumeRefused
             | EndKind::MaxTurns
             | EndKind::MaxBudget
-            | EndKind::Declined,
+            | EndKind::Declined
+            | EndKind::Refused,
         ) => Some("text of any kind and an exit code do not tell it from a crash"),
         _ => None,
     }

@@ -159,6 +159,10 @@ mod tests {
             Vec::new()
         }
 
+        fn refusal_words(&self) -> Words {
+            Words::Unsaid
+        }
+
         fn on_exit(&mut self, _exit: &ProcessEnd) -> (Vec<Action>, End) {
             (Vec::new(), End::Completed)
         }
@@ -208,6 +212,12 @@ mod tests {
         ];
         assert_eq!(heard(UnknownPrice::Report, None, said), ["5000", "1000", "0", "0"]);
         assert_eq!(heard(UnknownPrice::Report, Some("gpt-5"), vec![usage(None, 1_000, 0)]), ["1250"]);
+    }
+
+    #[test]
+    fn whether_words_of_a_refusal_reach_the_agent_is_for_its_own_protocol_to_say() {
+        let pricing = Pricing { list: PriceList::with(&BTreeMap::new()), unknown: UnknownPrice::Ignore };
+        assert_eq!(priced(Box::new(Says(Vec::new())), pricing, None).refusal_words(), Words::Unsaid);
     }
 
     #[test]

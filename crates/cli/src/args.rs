@@ -11,6 +11,7 @@ pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;
 pub(crate) use crate::commands::push::Push;
 pub(crate) use crate::commands::restore::Restore;
+pub(crate) use crate::commands::retry::Retry;
 pub(crate) use crate::commands::rm::Rm;
 pub(crate) use crate::commands::verify::Verify;
 
@@ -102,8 +103,12 @@ pub(crate) enum Command {
     /// nor an error. SIGTERM does the same to a running `towline run`.
     Pause(Pause),
     /// Resume a paused goal in its session
+    ///
+    /// A goal that waits, for a quota or for a provider that does not answer, stops waiting.
     Resume(Resume),
-    /// Open an ended goal again and go on with it
+    /// Open an ended goal again and continue it
+    ///
+    /// A goal that waits, for a quota or for a provider that does not answer, stops waiting.
     Retry(Retry),
     /// Take a goal's proven work into your branch
     ///
@@ -378,18 +383,6 @@ pub(crate) struct Pause {
 pub(crate) struct Resume {
     /// The goal's id, or a prefix of it [default: the only paused goal of this repository]
     pub(crate) id: Option<String>,
-    #[command(flatten)]
-    pub(crate) format: RunFormat,
-}
-
-/// Open an ended goal again and go on with it.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Retry {
-    /// The goal's id, or a prefix of it
-    pub(crate) id: String,
-    /// A limit to raise (`usd=+5`) or to set (`attempts=20`)
-    #[arg(long, value_name = "AXIS=+V")]
-    pub(crate) budget: Vec<BudgetChange>,
     #[command(flatten)]
     pub(crate) format: RunFormat,
 }

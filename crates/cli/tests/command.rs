@@ -100,6 +100,27 @@ fn a_conversation_is_gone_on_with_and_the_prompt_read_from_a_file_of_the_owner_a
     assert!(second.contains("Checks that failed") && !second.contains(PROMPT), "{second}");
 }
 
+#[test]
+fn a_program_that_lost_its_session_gets_a_new_one_that_is_told_everything() {
+    let body = format!(
+        "if [ \"$1\" = --resume ]; then echo 'no such session' >&2; exit 1; fi\necho \"session: s-$n\"\n\
+         prompt=$(cat); printf '%s' \"$prompt\" > \"$home/prompt.$n\"\n{WORK}"
+    );
+    for resume in [
+        "resume = [\"--resume\"]",
+        "resume = [\"--resume\", \"{session}\"]\nsession_pattern = \"^session: (.+)$\"",
+    ] {
+        let desk = desk(&body, &format!("command = [SCRIPT]\n{resume}"));
+        let (_, report) = run(&desk);
+        assert_eq!(of_attempts(&report, "end"), ["completed", "crashed", "crashed", "completed"], "{report}");
+        let last = kept(&desk, "prompt.4");
+        assert!(last.contains(PROMPT) && last.contains("# Checks that failed"), "{last}");
+        let events = desk.events(report["id"].as_str().expect("an id"));
+        let said = "it was resumed twice in a row, and the agent crashed each time";
+        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(said)), "{events:?}");
+    }
+}
+
 /// The first run ends so, after it has left half of the work; the next one does it.
 fn assert_crash_is_survived(ending: &str, wanted: &str) {
     let body = format!(

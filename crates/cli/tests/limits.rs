@@ -94,10 +94,20 @@ fn a_limit_without_a_reset_time_is_waited_for_by_a_guess_that_says_so() {
     let limited = desk.wait_for_phase(&goal, "limited");
     assert_eq!(limited["reason"], "the reset time is a guess");
     let wait = time(&limited["until"]).duration_since(time(&limited["attempts"][0]["ended_at"]));
-    assert!(wait > SignedDuration::from_secs(60) && wait < SignedDuration::from_hours(1), "{wait}");
+    assert_eq!(wait, SignedDuration::from_secs(60));
     assert_eq!(of_attempts(&limited, "end"), ["rate-limited"]);
     assert_eq!(limited["budget"]["attempts"]["left"], 10);
     assert_eq!(model.turns().len(), 1, "a limited model was asked again");
+
+    // From a second terminal the wait is ended, and the next guess is twice as long.
+    let resumed = desk.towline(["resume", &goal]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(resumed.stdout.contains("stops waiting"), "{resumed:?}");
+    let limited = desk.wait_for(&goal, "the second limit", |report| {
+        report["phase"] == "limited" && report["attempts"].as_array().map(Vec::len) == Some(2)
+    });
+    let wait = time(&limited["until"]).duration_since(time(&limited["attempts"][1]["ended_at"]));
+    assert_eq!(wait, SignedDuration::from_secs(120));
 
     let cancelled = desk.towline(["cancel", &goal]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
@@ -118,6 +128,9 @@ fn a_failing_provider_is_waited_out_and_the_session_goes_on() {
     let reason = sleeping["reason"].as_str().expect("a reason");
     assert!(reason.contains("server error"), "{reason}");
     assert!(sleeping["until"].is_string(), "{sleeping}");
+    // The model was never reached.
+    let budget = &sleeping["budget"];
+    assert_eq!((&budget["attempts"]["left"], &budget["errors"]["left"]), (&json!(10), &json!(5)));
 
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -85,6 +85,14 @@ pub enum End {
     OverBudget,
     /// The goal was paused, or the attempt's supervisor got a signal to end.
     Interrupted,
+    /// The provider refused the request as it is (400), most often because of the conversation so far. Asking again does
+    /// not help.
+    Refused {
+        /// The HTTP status, when known.
+        status: Option<u16>,
+        /// What the agent printed about it.
+        message: String,
+    },
 }
 
 impl End {
@@ -105,6 +113,7 @@ impl End {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::ServerError { message, .. }
+            | Self::Refused { message, .. }
             | Self::Auth { message }
             | Self::Declined { message }
             | Self::Crashed { message } => (!message.is_empty()).then(|| message.clone()),

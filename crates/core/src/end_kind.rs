@@ -48,6 +48,8 @@ pub enum EndKind {
     OverBudget,
     /// [`End::Interrupted`].
     Interrupted,
+    /// [`End::Refused`].
+    Refused,
 }
 
 /// What Towline does by itself after an end.
@@ -67,6 +69,10 @@ pub enum Follows {
     WaitsForQuota,
     /// The same session goes on after a pause.
     Retries,
+    /// The same session goes on after a pause that costs nothing, for hours.
+    WaitsForProvider,
+    /// The same session goes on after a pause; the next time, a new one starts.
+    RetriesThenBeginsAnew,
     /// The same session is spoken to again at once, and then as in [`Self::Retries`].
     RetriesAtOnce,
     /// The conversation is summarised and goes on.
@@ -99,7 +105,7 @@ pub struct EndClass {
 }
 
 /// In the order of [`EndKind`].
-static TABLE: [EndClass; 19] = [
+static TABLE: [EndClass; 20] = [
     EndClass {
         kind: EndKind::Completed,
         name: "completed",
@@ -132,7 +138,7 @@ static TABLE: [EndClass; 19] = [
         kind: EndKind::ServerError,
         name: "server-error",
         title: "server error",
-        follows: Follows::Retries,
+        follows: Follows::WaitsForProvider,
         hint: "look at the provider's status page and at the network of this machine",
     },
     EndClass {
@@ -233,6 +239,13 @@ static TABLE: [EndClass; 19] = [
         follows: Follows::Pauses,
         hint: "continue the session: `towline resume ID`",
     },
+    EndClass {
+        kind: EndKind::Refused,
+        name: "refused",
+        title: "request refused",
+        follows: Follows::RetriesThenBeginsAnew,
+        hint: "start a new session: `towline retry ID --fresh`; if that is refused as well, look at the agent's model and settings",
+    },
 ];
 
 impl EndKind {
@@ -277,8 +290,18 @@ impl Follows {
                 "tries again in the same session after a pause that grows; after some in a row, hands over to the \
                  next agent"
             }
+            Self::WaitsForProvider => {
+                "tries again in the same session after a pause that grows to five minutes, for twelve hours; this costs \
+                 neither an attempt nor an error unless the model had answered; after some tries in a row, hands over to \
+                 the next agent"
+            }
+            Self::RetriesThenBeginsAnew => {
+                "tries again in the same session after a pause; after the second refusal in a row, starts a new session \
+                 with all that was said before in its prompt"
+            }
             Self::RetriesAtOnce => {
-                "speaks to the same session again at once; after that, pauses as after a crash"
+                "resumes the same session at once; after that, pauses as after a crash, or as after a server error when \
+                 the model never answered"
             }
             Self::Compacts => {
                 "summarises the conversation and tries again; if that does not help, begins a new session"
@@ -315,6 +338,7 @@ impl End {
             Self::Cancelled => EndKind::Cancelled,
             Self::OverBudget => EndKind::OverBudget,
             Self::Interrupted => EndKind::Interrupted,
+            Self::Refused { .. } => EndKind::Refused,
         }
     }
 
@@ -352,7 +376,7 @@ mod tests {
         let names = TABLE.each_ref().map(|class| class.name).join(" ");
         let stored = "completed asked slept rate-limited server-error auth context-overflow resume-refused \
                       max-turns max-budget declined permission-denied timed-out crashed lost spawn-failed \
-                      cancelled over-budget interrupted";
+                      cancelled over-budget interrupted refused";
         assert_eq!(names, stored);
     }
 

@@ -1,5 +1,7 @@
 //! What can happen to a goal: the entries of its log.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +86,9 @@ pub enum Event {
     Claimed {
         /// The worker.
         worker: String,
+        /// The models that its configuration sets for the goal's agents.
+        #[serde(default)]
+        models: BTreeMap<AgentName, String>,
     },
     /// The goal has a slot.
     Dispatched,
@@ -200,6 +205,12 @@ pub enum Event {
     RetryRequested {
         /// Budgets to raise first.
         budget: Vec<BudgetChange>,
+        /// The session of the next attempt.
+        #[serde(default)]
+        session: NextSession,
+        /// The model to use from now on, when it changes.
+        #[serde(default)]
+        model: Option<String>,
     },
     /// The operator took the work into a branch.
     Merged {
@@ -275,6 +286,17 @@ impl Event {
             Self::Notice { .. } => "notice",
         }
     }
+}
+
+/// The session of the next attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextSession {
+    /// The last one is resumed where that is possible.
+    #[default]
+    Resumed,
+    /// A new one starts with the full prompt.
+    Fresh,
 }
 
 /// Whether the words of an answer reached the agent with it.

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use crate::{
     AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind,
     CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
-    MicroUsd, Moved, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply, SessionId, SessionStarted,
-    Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work, WorkspaceBinding,
-    WorkspaceMode, WorkspaceSpec, step,
+    MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply,
+    SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work,
+    WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -256,6 +256,11 @@ pub(crate) fn crashed() -> End {
     End::Crashed { message: "exit code 1".into() }
 }
 
+/// The provider refused the conversation.
+pub(crate) fn refused() -> End {
+    End::Refused { status: Some(400), message: "messages.3: no such tool call".into() }
+}
+
 /// A clock ran out.
 pub(crate) fn ran_out(clock: Clock) -> Event {
     Event::ClockRanOut { clock }
@@ -268,7 +273,19 @@ pub(crate) fn pause() -> Event {
 
 /// The operator opens the goal again and raises these budgets.
 pub(crate) fn retry(changes: &[&str]) -> Event {
-    Event::RetryRequested { budget: changes.iter().map(|change| change.parse().expect(change)).collect() }
+    let budget = changes.iter().map(|change| change.parse().expect(change)).collect();
+    Event::RetryRequested { budget, session: NextSession::Resumed, model: None }
+}
+
+/// The operator opens the goal again with a new session.
+pub(crate) fn retry_fresh() -> Event {
+    Event::RetryRequested { budget: vec![], session: NextSession::Fresh, model: None }
+}
+
+/// A worker whose configuration sets this model for the agent `claude` takes the goal.
+pub(crate) fn claimed(model: Option<&str>) -> Event {
+    let models = model.map(|model| (AgentName::new("claude"), model.to_owned()));
+    Event::Claimed { worker: "w".into(), models: models.into_iter().collect() }
 }
 
 /// The event that follows a change of the phase.
@@ -295,7 +312,8 @@ pub(crate) fn keys(keys: &[&str]) -> Vec<String> {
 
 /// An attempt as it is when it begins.
 pub(crate) fn fresh_attempt(number: u32, started_at: Timestamp) -> Attempt {
-    Attempt::begun(goal().id, no(number), AgentName::new("claude"), None, started_at)
+    let attempt = Attempt::begun(goal().id, no(number), AgentName::new("claude"), None, started_at);
+    Attempt { asked_model: ModelChoice::AgentDefault, ..attempt }
 }
 
 /// The id of the session that an attempt of the goal starts when it resumes none.

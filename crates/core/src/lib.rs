@@ -38,7 +38,7 @@ pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
-pub use event::{Decision, Envelope, Event, Exit, Incoming, RawRef, Source, Stamp, Words, Work};
+pub use event::{Decision, Envelope, Event, Exit, Incoming, NextSession, RawRef, Source, Stamp, Words, Work};
 pub use goal::{
     Author, Check, CheckKind, Confirm, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
@@ -52,7 +52,10 @@ pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
     Part, Question, QuestionNo, Reply, Telling, ToolCall,
 };
-pub use state::{Attempt, ContextState, GoalState, Merge, SessionBinding, Unavailable, WorkspaceBinding};
+pub use state::{
+    Attempt, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding, Unavailable,
+    WorkspaceBinding,
+};
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Spent, Tokens, Usage};
 pub use verdict::{CheckResult, Checkout, Reuse, Verdict};

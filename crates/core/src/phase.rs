@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptNo, Axis, Clock, EndKind, QuestionNo};
+use crate::{AttemptNo, Axis, Clock, EndKind, Policy, QuestionNo};
 
 /// Where a goal stands. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +183,11 @@ pub enum EscalationReason {
         /// The rule that denied it, or that would allow it.
         rule: String,
     },
+    /// The provider did not answer for hours.
+    Unreachable {
+        /// What the last attempt reported.
+        message: String,
+    },
     /// Nobody answered in time, and the question has no default.
     Unanswered {
         /// The question.
@@ -199,6 +204,7 @@ impl EscalationReason {
             Self::NeverStarted { .. } => Some(EndKind::Crashed),
             Self::Declined { .. } => Some(EndKind::Declined),
             Self::PermissionDenied { .. } => Some(EndKind::PermissionDenied),
+            Self::Unreachable { .. } => Some(EndKind::ServerError),
             Self::NoAgent
             | Self::NoProgress { .. }
             | Self::ChecksFailed { .. }
@@ -226,6 +232,10 @@ impl fmt::Display for EscalationReason {
             Self::PermissionDenied { tool, rule } => {
                 let title = EndKind::PermissionDenied;
                 write!(f, "{title}: {tool}, and the agent did nothing without it (rule: {rule})")
+            }
+            Self::Unreachable { message } => {
+                let hours = Policy::LONGEST_OUTAGE.as_secs() / 3_600;
+                write!(f, "the provider did not answer for {hours} hours: {message}")
             }
             Self::Unanswered { question } => write!(f, "nobody answered in time: {question}"),
         }

@@ -32,8 +32,16 @@ impl Policy {
     pub const AUTH_FAILURES: u32 = 2;
     /// How long an agent waits for an answer, ours or a person's, before its attempt is ended.
     pub const ANSWER_PATIENCE: Duration = Duration::from_secs(10 * 60);
-    /// The wait for a quota whose reset time nobody told us.
-    const GUESSED_LIMIT: Duration = Duration::from_secs(5 * 60);
+    /// Refusals of a conversation in a row after which a new session starts.
+    pub const REFUSALS: usize = 2;
+    /// Resumed attempts in a row that crash without a trace of work before a new session starts.
+    pub const FAILED_RESUMES: usize = 2;
+    /// How long a provider that does not answer is asked again before a person is needed.
+    pub const LONGEST_OUTAGE: Duration = Duration::from_secs(12 * 3_600);
+    /// The first wait for a quota whose reset time is unknown. Each further one in a row is twice as long.
+    const FIRST_GUESS: Duration = Duration::from_secs(60);
+    /// The longest wait for a quota whose reset time is unknown.
+    const LONGEST_GUESS: Duration = Duration::from_secs(30 * 60);
     /// No announced reset is believed beyond this.
     const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 3_600);
     /// Jitter is at most this part of what it is added to: a tenth.
@@ -71,12 +79,16 @@ impl Policy {
     }
 
     /// When to go on after a limit, and whether that is a guess. A reset time in the past, or further away than
-    /// any quota window, is not believed.
-    pub fn limited_until(announced: Option<Timestamp>, now: Timestamp) -> (Timestamp, bool) {
+    /// any quota window, is not believed. `guesses` is the number of guesses in a row before this one.
+    pub fn limited_until(announced: Option<Timestamp>, guesses: u32, now: Timestamp) -> (Timestamp, bool) {
         match announced {
             Some(reset) if reset > now && reset <= later(now, Self::LONGEST_LIMIT) => (reset, false),
-            _ => (later(now, Self::GUESSED_LIMIT), true),
+            _ => (later(now, Self::guessed_limit(guesses)), true),
         }
+    }
+
+    fn guessed_limit(guesses: u32) -> Duration {
+        Self::FIRST_GUESS.saturating_mul(2_u32.saturating_pow(guesses)).min(Self::LONGEST_GUESS)
     }
 
     /// When a goal that began to wait at `since` comes back: a little after `until`, by up to a tenth of the wait and
@@ -144,11 +156,17 @@ mod tests {
     fn only_a_believable_reset_time_is_believed() {
         let now = Timestamp::from_second(1_800_000_000).expect("in range");
         let hour = Duration::from_secs(3_600);
-        let guess = (later(now, Policy::GUESSED_LIMIT), true);
-        assert_eq!(Policy::limited_until(Some(later(now, hour)), now), (later(now, hour), false));
-        assert_eq!(Policy::limited_until(None, now), guess);
-        assert_eq!(Policy::limited_until(Some(now), now), guess);
-        assert_eq!(Policy::limited_until(Some(later(now, hour * 24 * 365)), now), guess);
+        let guess = (later(now, Policy::FIRST_GUESS), true);
+        assert_eq!(Policy::limited_until(Some(later(now, hour)), 3, now), (later(now, hour), false));
+        assert_eq!(Policy::limited_until(None, 0, now), guess);
+        assert_eq!(Policy::limited_until(Some(now), 0, now), guess);
+        assert_eq!(Policy::limited_until(Some(later(now, hour * 24 * 365)), 0, now), guess);
+    }
+
+    #[test]
+    fn a_guessed_reset_starts_at_a_minute_and_doubles_up_to_half_an_hour() {
+        let minutes = [0, 1, 2, 4, 5, 40].map(|guesses| Policy::guessed_limit(guesses).as_secs() / 60);
+        assert_eq!(minutes, [1, 2, 4, 16, 30, 30]);
     }
 
     /// How much later than without jitter, for each of many seeds.

@@ -1,6 +1,7 @@
 //! What has become of a goal so far: the fold of its log.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, GoalId,
-    OperatorMessage, Phase, Question, QuestionNo, SessionId, Tokens, Usage, Verdict, Work,
+    OperatorMessage, Origin, Phase, Question, QuestionNo, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -63,6 +64,27 @@ pub struct GoalState {
     /// The branch in the user's repository that the work ended as.
     #[serde(default)]
     pub branch: Option<String>,
+    /// The model that the operator chose after the goal was created.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The models that the configuration of the present worker sets for the goal's agents.
+    #[serde(default)]
+    pub configured_models: BTreeMap<AgentName, String>,
+    /// Attempts in a row that never reached the model.
+    #[serde(default)]
+    pub outage: Outage,
+    /// Limits in a row whose reset time was a guess.
+    #[serde(default)]
+    pub guessed_limits_in_row: u32,
+}
+
+/// Attempts in a row that never reached the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// How many.
+    pub tries: u32,
+    /// When the first of them failed.
+    pub since: Option<Timestamp>,
 }
 
 /// Work that was taken into a branch.
@@ -123,6 +145,10 @@ impl GoalState {
             unavailable: BTreeMap::new(),
             merged: None,
             branch: None,
+            model: None,
+            configured_models: BTreeMap::new(),
+            outage: Outage::default(),
+            guessed_limits_in_row: 0,
         }
     }
 
@@ -174,9 +200,18 @@ impl GoalState {
         self.attempts.iter().filter(|attempt| attempt.counts).count() as u64
     }
 
-    /// Turns of all attempts.
+    /// Turns that count against the budget. A turn of an attempt that costs nothing and that the model never answered
+    /// does not.
     pub fn turns(&self) -> u64 {
-        self.attempts.iter().map(|attempt| u64::from(attempt.turns)).sum()
+        let spent = self.attempts.iter().filter(|attempt| attempt.counts || attempt.was_answered());
+        spent.map(|attempt| u64::from(attempt.turns)).sum()
+    }
+
+    /// The model that an attempt of this agent is to use.
+    pub fn model_for(&self, goal: &Goal, agent: &AgentName) -> ModelChoice {
+        let named = self.model.as_ref().or(goal.model.as_ref());
+        let named = named.or_else(|| self.configured_models.get(agent));
+        named.map_or(ModelChoice::AgentDefault, |model| ModelChoice::Named(model.clone()))
     }
 
     /// When the goal's wall time is up.
@@ -256,6 +291,42 @@ pub struct SessionBinding {
     pub directory: String,
     /// When it began.
     pub since: Timestamp,
+    /// The model that was asked for. The agent may report another name for it.
+    #[serde(default)]
+    pub asked_model: ModelChoice,
+    /// Where the goal came from. Unknown for sessions of earlier versions.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// The model that an attempt asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelChoice {
+    /// Recorded by an earlier version.
+    #[default]
+    Unknown,
+    /// None: the agent decides.
+    AgentDefault,
+    /// This one.
+    Named(String),
+}
+
+impl ModelChoice {
+    /// Whether a session of this model cannot be continued with the other one.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        *self != Self::Unknown && *other != Self::Unknown && self != other
+    }
+}
+
+impl fmt::Display for ModelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "an unknown model",
+            Self::AgentDefault => "the agent's own",
+            Self::Named(model) => model,
+        })
+    }
 }
 
 /// One process tree of one agent, from its start to its classified end.
@@ -269,6 +340,9 @@ pub struct Attempt {
     pub agent: AgentName,
     /// The model, once the agent has named it.
     pub model: Option<String>,
+    /// The model that was asked for.
+    #[serde(default)]
+    pub asked_model: ModelChoice,
     /// The conversation, once the agent has named it.
     pub session: Option<SessionId>,
     /// Whether that conversation goes on with an earlier one.
@@ -282,6 +356,12 @@ pub struct Attempt {
     pub ended_at: Option<Timestamp>,
     /// Prompts it took.
     pub turns: u32,
+    /// Whether the model answered: it used tokens, thought, or called a tool. Text alone may come from the agent.
+    #[serde(default)]
+    pub answered: bool,
+    /// Whether the last thing the agent reported is that it waits for a quota by itself.
+    #[serde(default)]
+    pub waits_for_quota: bool,
     /// How it ended.
     pub end: Option<End>,
     /// How its process ended.
@@ -345,12 +425,15 @@ impl Attempt {
             id: AttemptId::of(goal, n),
             agent,
             model,
+            asked_model: ModelChoice::default(),
             session: None,
             resumed: false,
             started_at,
             started: false,
             ended_at: None,
             turns: 0,
+            answered: false,
+            waits_for_quota: false,
             end: None,
             exit: None,
             work: Work::Nothing,
@@ -370,5 +453,9 @@ impl Attempt {
             counts: true,
             read_to: 0,
         }
+    }
+    /// Whether the model answered. Earlier versions recorded only what was used.
+    pub fn was_answered(&self) -> bool {
+        self.answered || !self.usage.is_empty()
     }
 }

@@ -3,12 +3,13 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, and what people and agents say to each other in `talk`.
+//! `spent`, outages and refused conversations in `provider`, and what people and agents say to each other in `talk`.
 
 mod aftermath;
 mod handover;
 mod observe;
 mod pausing;
+mod provider;
 mod spent;
 mod stopping;
 mod talk;
@@ -156,8 +157,9 @@ impl Stepper<'_> {
                 self.move_clock(*by_ms);
                 Ok(())
             }
-            (_, Event::Claimed { .. }) => {
+            (_, Event::Claimed { models, .. }) => {
                 self.state.generation = incoming.stamp.generation;
+                self.state.configured_models.clone_from(models);
                 Ok(())
             }
             (Phase::Queued, Event::Dispatched) => {
@@ -227,7 +229,16 @@ impl Stepper<'_> {
                 self.resume();
                 Ok(())
             }
-            (_, Event::RetryRequested { budget }) => self.retry(budget),
+            (Phase::Sleeping { .. } | Phase::Limited { .. }, Event::ResumeRequested) => {
+                self.state.unavailable.clear();
+                self.state.phase = Phase::Queued;
+                Ok(())
+            }
+            (_, Event::RetryRequested { budget, session, model }) => {
+                self.retry(budget)?;
+                self.choose_session(*session, model.as_ref());
+                Ok(())
+            }
             (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
                 let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
                 self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
@@ -298,17 +309,22 @@ impl Stepper<'_> {
         let reopens = !hopeless
             && matches!(
                 self.before,
-                Phase::Escalated { .. } | Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven
+                Phase::Sleeping { .. }
+                    | Phase::Limited { .. }
+                    | Phase::Escalated { .. }
+                    | Phase::Failed { .. }
+                    | Phase::Cancelled
+                    | Phase::Unproven
             );
         if !reopens {
-            return Err(self.wrong_phase(&Event::RetryRequested { budget: Vec::new() }));
+            return Err(Illegal::WrongPhase { phase: self.before.name(), event: "retry" });
         }
         self.reopen(changes)?;
         self.ask_again();
         Ok(())
     }
 
-    /// Queues a goal that had ended, with a clean slate of what went wrong in a row.
+    /// Queues a goal that had ended or waits, with a clean slate of what went wrong in a row.
     fn reopen(&mut self, changes: &[BudgetChange]) -> Result<(), Illegal> {
         let mut reopened = self.state.clone();
         changes.iter().for_each(|change| reopened.budget.apply(change));
@@ -318,6 +334,8 @@ impl Stepper<'_> {
         reopened.denials_in_row = 0;
         reopened.context = crate::ContextState::default();
         reopened.unavailable.clear();
+        reopened.outage = crate::Outage::default();
+        reopened.guessed_limits_in_row = 0;
         // What was merged is not what the goal will stand for.
         reopened.merged = None;
         reopened.taken_up_at = self.without_the_wait();
@@ -343,6 +361,7 @@ impl Stepper<'_> {
         let moved = |at: Timestamp| at.checked_add(SignedDuration::from_millis(by_ms)).unwrap_or(at);
         self.state.taken_up_at = self.state.taken_up_at.map(moved);
         self.state.settled_at = self.state.settled_at.map(moved);
+        self.state.outage.since = self.state.outage.since.map(moved);
     }
 
     fn record_end(&mut self, end: End, exit: &crate::Exit, work: crate::Work, changes: &str) {

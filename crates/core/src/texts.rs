@@ -183,6 +183,7 @@ fn of_end(end: &mut End, each: Each<'_>) {
     match end {
         End::Slept { reason, .. } => each(reason),
         End::ServerError { message, .. }
+        | End::Refused { message, .. }
         | End::Auth { message }
         | End::Declined { message }
         | End::Crashed { message } => each(message),
@@ -238,6 +239,7 @@ fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
     match reason {
         EscalationReason::Auth { message, .. }
         | EscalationReason::NeverStarted { message }
+        | EscalationReason::Unreachable { message }
         | EscalationReason::Declined { message } => each(message),
         EscalationReason::SpawnFailed { problem } => each(problem),
         EscalationReason::ChecksFailed { error } => each(error),

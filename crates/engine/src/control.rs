@@ -22,9 +22,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use towline_core::{
-    AgentEvent, Answerer, Ask, Envelope, Event, GoalId, PauseReason, QuestionNo, Reply as Answer, Seq,
-};
+use towline_core::{AgentEvent, Ask, Envelope, GoalId, Seq};
 use towline_store::{GoalRecord, Lease, Store, StoreError, WorkerName};
 
 use crate::authority;
@@ -34,6 +32,7 @@ use crate::handle::{Events, Steerer};
 use crate::home::Home;
 use crate::presence::{is_dead, socket_name};
 use crate::reading::without_escapes_in;
+use crate::wish::Wish;
 
 /// The longest line, in either direction.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
@@ -114,39 +113,6 @@ impl From<AgentWord> for AgentEvent {
             AgentWord::Progress { text, percent } => Self::Progress { text, percent },
             AgentWord::Submit { summary } => Self::Submitted { summary },
         })
-    }
-}
-
-/// What an operator may wish for a goal that is being driven.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "wish", rename_all = "snake_case")]
-pub enum Wish {
-    /// Its end.
-    Cancel,
-    /// Its interruption.
-    Pause,
-    /// That a question is answered.
-    Answer {
-        /// Which one.
-        question: QuestionNo,
-        /// How.
-        reply: Answer,
-    },
-    /// That whoever works on it hears this.
-    Tell {
-        /// The words.
-        text: String,
-    },
-}
-
-impl From<Wish> for Event {
-    fn from(wish: Wish) -> Self {
-        match wish {
-            Wish::Cancel => Self::CancelRequested,
-            Wish::Pause => Self::PauseRequested { reason: PauseReason::Operator },
-            Wish::Answer { question, reply } => Self::Answered { question, reply, by: Answerer::Person },
-            Wish::Tell { text } => Self::Told { text },
-        }
     }
 }
 

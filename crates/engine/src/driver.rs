@@ -175,7 +175,7 @@ impl Driver {
 
     /// Records that the goal is ours, and what the operator wishes.
     pub(crate) async fn record_claim(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
-        let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone() });
+        let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models() });
         let wish = wish.map(|event| self.operator(event));
         let mut transition = Transition::from(self.state.clone());
         for incoming in std::iter::once(claimed).chain(wish) {

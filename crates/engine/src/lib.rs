@@ -37,11 +37,12 @@ mod sweep;
 mod tests;
 mod token;
 mod watch;
+mod wish;
 
 pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
 pub use checkouts::KeptCheckouts;
 pub use clock::{Clock, SystemClock};
-pub use control::{AgentWord, Following, Reply, Request, Wish, ask, follow, is_driven, speak_for_agent};
+pub use control::{AgentWord, Following, Reply, Request, ask, follow, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};
 pub use custody::{Custody, Recheck};
 pub use driver::StoreTrouble;
@@ -54,3 +55,4 @@ pub use place::{is_at_work, must_be_alone, repository_of, workspace_of};
 pub use presence::running_engines;
 pub use removal::{RemovalError, Removed, UnmergedWork};
 pub use secrecy::{attempt_tokens, known_secrets};
+pub use wish::Wish;

@@ -155,9 +155,10 @@ impl Complaint {
             Some(408 | 409 | 425) => ErrorClass::Server,
             Some(500..) if self.says(&OVERFLOW_WORDS) => ErrorClass::Overflow,
             Some(500..) => ErrorClass::Server,
+            Some(400 | 422) => self.class_by_words().unwrap_or(ErrorClass::Refused),
             Some(_) => self.class_by_words().unwrap_or(ErrorClass::Invalid),
             None => self.class_by_words().unwrap_or(if self.has_code_like("invalid") {
-                ErrorClass::Invalid
+                ErrorClass::Refused
             } else {
                 ErrorClass::Server
             }),
@@ -200,7 +201,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use ErrorClass::{Auth, Invalid, Limited, Overflow, Server};
+    use ErrorClass::{Auth, Invalid, Limited, Overflow, Refused, Server};
 
     fn openai(code: &str, message: &str) -> Value {
         json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}})
@@ -225,7 +226,7 @@ mod tests {
             (429, openai("rate_limit_exceeded", "Request too large for gpt-5 on tokens per min"), Overflow),
             (400, openai("context_length_exceeded", "Your input exceeds the limit"), Overflow),
             (404, openai("model_not_found", "The model `x` does not exist"), Invalid),
-            (400, openai("unsupported_parameter", "Unsupported parameter"), Invalid),
+            (400, openai("unsupported_parameter", "Unsupported parameter"), Refused),
             (500, openai("server_error", "The server had an error"), Server),
             (400, anthropic("invalid_request_error", "Your credit balance is too low to access"), Auth),
             (402, anthropic("billing_error", "pay"), Auth),
@@ -238,17 +239,17 @@ mod tests {
             (
                 400,
                 anthropic("invalid_request_error", "messages: text content blocks must be non-empty"),
-                Invalid,
+                Refused,
             ),
             (529, anthropic("overloaded_error", "Overloaded"), Server),
             (408, json!({}), Server),
             (400, gemini(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), Auth),
             (400, gemini(400, "INVALID_ARGUMENT", "The input token count (2) exceeds the maximum"), Overflow),
-            (400, gemini(400, "INVALID_ARGUMENT", "Invalid JSON payload"), Invalid),
+            (400, gemini(400, "INVALID_ARGUMENT", "Invalid JSON payload"), Refused),
             (429, gemini(429, "RESOURCE_EXHAUSTED", quota), Limited),
             (503, gemini(503, "UNAVAILABLE", "The model is overloaded."), Server),
             (400, json!({"error": "the request exceeds the available context size"}), Overflow),
-            (422, json!({"detail": "no such field"}), Invalid),
+            (422, json!({"detail": "no such field"}), Refused),
             (302, json!(null), Invalid),
         ];
         for (status, body, class) in table {
@@ -262,13 +263,13 @@ mod tests {
             (anthropic("overloaded_error", "Overloaded"), Server),
             (anthropic("rate_limit_error", "slow down"), Limited),
             (anthropic("authentication_error", "no"), Auth),
-            (anthropic("invalid_request_error", "tools.0: no"), Invalid),
+            (anthropic("invalid_request_error", "tools.0: no"), Refused),
             (gemini(429, "RESOURCE_EXHAUSTED", "quota"), Limited),
             (gemini(500, "context_length_exceeded", "too long"), Overflow),
             (json!([gemini(503, "UNAVAILABLE", "busy")]), Server),
             (json!({"code": "rate_limit_exceeded", "message": "slow down"}), Limited),
             (json!({"type": "error", "code": "server_error", "message": "no"}), Server),
-            (json!({"error": {"code": "invalid_prompt", "message": "no"}}), Invalid),
+            (json!({"error": {"code": "invalid_prompt", "message": "no"}}), Refused),
             (json!({"error": {"message": "something else"}}), Server),
             (json!({"error": {"message": "CUDA error", "code": 500}}), Server),
         ];

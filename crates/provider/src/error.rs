@@ -31,7 +31,10 @@ pub enum ErrorClass {
     Network,
     /// The answer broke off, or is none that can be read: worth another try.
     CutOff,
-    /// The provider refuses the question itself (no such model, for one): another try would end the same.
+    /// The provider does not take the request as it is (400), most often because of the conversation so far: another try
+    /// would end the same.
+    Refused,
+    /// The provider cannot be asked like this (no such model, a wrong address): another try would end the same.
     Invalid,
 }
 

@@ -92,6 +92,7 @@ pub(super) fn meaning(class: &str) -> Option<Meaning> {
         "limited" => Some(Meaning::Limit),
         "overflow" => Some(Meaning::Overflow),
         "server" | "network" | "cut_off" => Some(Meaning::Server),
+        "refused" => Some(Meaning::Refused),
         "invalid" => Some(Meaning::Unknown),
         _ => None,
     }

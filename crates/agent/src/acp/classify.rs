@@ -199,6 +199,8 @@ pub(crate) enum Meaning {
     Overflow,
     /// An error of the provider's own, or no way to it.
     Server,
+    /// A request that the provider does not take as it is.
+    Refused,
     /// Nobody knows.
     Unknown,
 }
@@ -210,6 +212,7 @@ fn failed(what: &str, error: &RpcError) -> End {
         Meaning::Limit => End::RateLimited { until: builtin::until(error) },
         Meaning::Overflow => End::ContextOverflow,
         Meaning::Server => End::ServerError { status: status(error), message },
+        Meaning::Refused => End::Refused { status: status(error), message },
         Meaning::Unknown => End::Crashed { message: format!("{what}: {message}") },
     }
 }
@@ -232,6 +235,11 @@ fn meaning(error: &RpcError, words: &str) -> Meaning {
         (_, Some("ProviderAuthError")) => Meaning::Auth,
         (Some(401..=403 | 429), _) => meaning_of(status, ""),
         (_, Some("ContextOverflowError")) => Meaning::Overflow,
+        // The provider answered with an error that is not worth another try. The status is not reported.
+        (None, Some("APIError")) => match meaning_of(None, words) {
+            Meaning::Unknown => Meaning::Refused,
+            meaning => meaning,
+        },
         _ => meaning_of(status, words),
     }
 }
@@ -243,6 +251,10 @@ pub(crate) fn meaning_of(status: Option<u16>, words: &str) -> Meaning {
         Some(429) => Meaning::Limit,
         Some(413) => Meaning::Overflow,
         Some(408 | 500..=599) => Meaning::Server,
+        Some(400 | 422) => match meaning_of_words(words) {
+            Meaning::Unknown => Meaning::Refused,
+            meaning => meaning,
+        },
         _ => meaning_of_words(words),
     }
 }

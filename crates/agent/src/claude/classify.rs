@@ -221,6 +221,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
         (_, Some("authentication_failed" | "oauth_org_not_allowed" | "billing_error")) => {
             End::Auth { message }
         }
+        (Some(400 | 422), _) => End::Refused { status, message },
         (None, Some("rate_limit")) => End::RateLimited { until },
         (None, Some("server_error")) if evidence.retries.unanswered > 0 => evidence.not_reached(&message),
         (None, Some("server_error" | "overloaded")) => End::ServerError { status, message },

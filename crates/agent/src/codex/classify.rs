@@ -21,6 +21,9 @@ const NO_KEY: &str = "Missing environment variable: ";
 /// A failed turn without a name of its own: the answer was cut off too often.
 const CUT_OFF: &str = "stream disconnected before completion";
 
+/// The provider's type of error for a request that it does not take as it is. The app server quotes the whole answer then.
+const INVALID_REQUEST: &str = "invalid_request_error";
+
 /// Refused credentials in a row that are more than a token being refreshed.
 const AUTH_RETRIES: u32 = 2;
 
@@ -173,6 +176,7 @@ pub(super) fn failed(evidence: &Evidence, result: &TurnResult) -> End {
             | "responseTooManyFailedAttempts",
             None,
         ) => End::ServerError { status, message },
+        ("badRequest", _) | (_, Some(400 | 422)) => End::Refused { status, message },
         ("other", None) => by_words(message, until),
         _ => End::Crashed { message: named(&name, &message) },
     }
@@ -186,6 +190,9 @@ fn by_words(message: String, until: Option<Timestamp>) -> End {
         Some("insufficient_quota" | "rate_limit_exceeded") => return End::RateLimited { until },
         Some("invalid_api_key") => return End::Auth { message },
         _ => {}
+    }
+    if answer.pointer("/error/type").and_then(Value::as_str) == Some(INVALID_REQUEST) {
+        return End::Refused { status: None, message };
     }
     if message.starts_with(NO_KEY) {
         End::Auth { message }

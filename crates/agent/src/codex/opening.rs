@@ -227,8 +227,8 @@ impl CodexProtocol {
         if result.is_clean() {
             return self.not_compacted("the agent did not say why".to_owned());
         }
-        let is_fatal =
-            result.is_interrupted() || !matches!(failed(&self.evidence, &result), End::Crashed { .. });
+        let end = failed(&self.evidence, &result);
+        let is_fatal = result.is_interrupted() || !matches!(end, End::Crashed { .. } | End::Refused { .. });
         if is_fatal { self.end_turn(result) } else { self.not_compacted(result.words()) }
     }
 

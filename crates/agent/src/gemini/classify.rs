@@ -140,6 +140,7 @@ fn of_request(status: Option<u16>, message: String) -> End {
         Meaning::Limit => End::RateLimited { until: None },
         Meaning::Overflow => End::ContextOverflow,
         Meaning::Server => End::ServerError { status, message },
+        Meaning::Refused => End::Refused { status, message },
         Meaning::Unknown => End::Crashed { message },
     }
 }
@@ -165,6 +166,7 @@ fn without_result(evidence: &Evidence) -> End {
             Some((_, Meaning::Auth)) => End::Auth { message },
             Some((_, Meaning::Limit)) => End::RateLimited { until: None },
             Some((status, Meaning::Server)) => End::ServerError { status: Some(status), message },
+            Some((status, Meaning::Refused)) => End::Refused { status: Some(status), message },
             _ => End::Crashed { message },
         },
     }

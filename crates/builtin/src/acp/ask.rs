@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn only_what_may_go_better_is_tried_again_and_not_for_ever() {
-        use ErrorClass::{Auth, CutOff, Invalid, Limited, Network, Overflow, Server};
+        use ErrorClass::{Auth, CutOff, Invalid, Limited, Network, Overflow, Refused, Server};
         for class in [Server, Network, CutOff] {
             assert_eq!(tries(class, None), 3, "{class:?}");
         }
-        for class in [Auth, Overflow, Invalid, Limited] {
+        for class in [Auth, Overflow, Refused, Invalid, Limited] {
             assert_eq!(tries(class, None), 1, "{class:?}");
         }
         for (seconds, wanted) in [(4, 2), (-9, 2), (60, 1)] {

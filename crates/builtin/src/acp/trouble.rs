@@ -54,6 +54,7 @@ fn refusal(error: &ProviderError) -> Refusal {
         ErrorClass::Server => ("server", 503),
         ErrorClass::Network => ("network", 503),
         ErrorClass::CutOff => ("cut_off", 502),
+        ErrorClass::Refused => ("refused", 400),
         ErrorClass::Invalid => ("invalid", 400),
     };
     let status = error.status.filter(|status| *status >= 400).map_or(usual, i64::from);
@@ -78,6 +79,7 @@ mod tests {
             (ErrorClass::Server, "server", 503),
             (ErrorClass::Network, "network", 503),
             (ErrorClass::CutOff, "cut_off", 502),
+            (ErrorClass::Refused, "refused", 400),
             (ErrorClass::Invalid, "invalid", 400),
         ] {
             for (status, code) in [(None, code), (Some(200), code), (Some(418), 418)] {

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use towline_core::{Event, Phase, StopWhy, Stopping};
+use towline_core::{Phase, StopWhy, Stopping};
+use towline_engine::Wish;
 use towline_store::{GoalSummary, Listed, Listing, list_all};
 
 use crate::args::Resume;
-use crate::commands::foreground::{Beginning, Foreground};
+use crate::commands::retry::take_up;
 use crate::context::Context;
-use crate::draft::agents_of;
 use crate::failure::Failure;
 use crate::{find, output};
 
@@ -20,11 +20,7 @@ pub(crate) async fn run(context: &Context, args: Resume) -> Result<ExitCode, Fai
         None => only_paused(context).await?,
     };
     let found = find::goal(context, &id).await?;
-    let agents = agents_of(context, &found.record.goal)?;
-    let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    let wish = Some(Box::new(Event::ResumeRequested));
-    let (_, code) = foreground.drive(Beginning::Existing(Box::new(found.record), wish)).await?;
-    Ok(code)
+    take_up(context, found, Wish::Resume, args.format).await
 }
 
 /// The only paused goal of the repository that this process is in.

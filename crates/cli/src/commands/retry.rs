@@ -1,23 +1,66 @@
-//! `towline retry`: opens an ended goal again and goes on with it.
+//! `towline retry`: opens an ended goal again and continues it.
 
 use std::process::ExitCode;
 
-use towline_core::Event;
+use towline_core::{BudgetChange, NextSession, Phase};
+use towline_engine::Wish;
 
-use crate::args::Retry;
+use crate::args::RunFormat;
 use crate::commands::foreground::{Beginning, Foreground};
+use crate::commands::steer::pass_on;
 use crate::context::Context;
 use crate::draft::agents_of;
 use crate::failure::Failure;
-use crate::find;
+use crate::find::{self, Found};
+use crate::output;
+
+/// Open an ended goal again and continue it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline retry 1a2b3c4d
+  towline retry 1a2b3c4d --budget usd=+5
+  towline retry 1a2b3c4d --fresh           in a new session, when the old one is stuck or refused")]
+pub(crate) struct Retry {
+    /// The goal's id, or a prefix of it
+    id: String,
+    /// A limit to raise (`usd=+5`) or to set (`attempts=20`)
+    #[arg(long, value_name = "AXIS=+V")]
+    budget: Vec<BudgetChange>,
+    /// Start a new session with the full prompt instead of resuming the last one
+    #[arg(long)]
+    fresh: bool,
+    /// The model to use from now on; another model starts a new session
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    #[command(flatten)]
+    format: RunFormat,
+}
 
 /// Opens the goal again and drives it in the foreground.
 pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
+    let session = if args.fresh { NextSession::Fresh } else { NextSession::Resumed };
+    let wish = Wish::Retry { budget: args.budget, session, model: args.model };
+    take_up(context, found, wish, args.format).await
+}
+
+/// Has the wish come true and drives the goal in the foreground. A goal that only waits in another process continues there.
+pub(crate) async fn take_up(
+    context: &Context,
+    found: Found,
+    wish: Wish,
+    format: RunFormat,
+) -> Result<ExitCode, Failure> {
+    let waits = matches!(found.record.state.phase, Phase::Sleeping { .. } | Phase::Limited { .. });
+    if waits && pass_on(&found, wish.clone()).await? {
+        let id = found.record.goal.id.short();
+        output::tell(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let agents = agents_of(context, &found.record.goal)?;
-    let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    let wish = Event::RetryRequested { budget: args.budget };
-    let (_, code) =
-        foreground.drive(Beginning::Existing(Box::new(found.record), Some(Box::new(wish)))).await?;
+    let foreground = Foreground { context, state: found.state, agents, format };
+    let beginning = Beginning::Existing(Box::new(found.record), Some(Box::new(wish.into())));
+    let (_, code) = foreground.drive(beginning).await?;
     Ok(code)
 }

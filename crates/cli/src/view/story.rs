@@ -148,9 +148,10 @@ impl Story {
             Event::Told { text } => {
                 self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
             }
-            Event::RetryRequested { budget } => {
+            Event::RetryRequested { budget, model, .. } => {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
-                vec![format!("opened again{raised}")]
+                let model = model.as_ref().map(|model| format!(" · model {}", brief(model)));
+                vec![format!("opened again{raised}{}", model.unwrap_or_default())]
             }
             Event::Merged { into, commit, .. } => {
                 vec![paint.good(&format!("merged into {} at {}", brief(into), commit.short()))]

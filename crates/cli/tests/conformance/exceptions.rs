@@ -59,6 +59,8 @@ exceptions! { $
                 "It offers its tool for questions to no client of the protocol.",
         }
         differs {
+            a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything:
+                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
                 "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
             a_killed_agent_is_followed_by_one_that_goes_on:
@@ -75,6 +77,8 @@ exceptions! { $
     }
     gemini_stream {
         cannot {
+            the_words_of_a_refusal_reach_the_model:
+                "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_rule_permits_and_forbids:
                 "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_person_permits_a_call:
@@ -103,6 +107,8 @@ exceptions! { $
                 "It offers its tool for questions to no client of the protocol.",
         }
         differs {
+            a_long_retry_after_costs_no_error:
+                "It reports nothing while it waits for a quota: its silence is waited out like an outage.",
             a_spent_budget_stops_the_agent:
                 "It tells what a turn cost at its end: a spent budget stops it between two turns. Within one, the clocks do.",
             what_was_used_is_what_the_model_reported:
@@ -143,6 +149,12 @@ exceptions! { $
     }
     plain {
         cannot {
+            a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            a_long_retry_after_costs_no_error:
+                "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
+            the_words_of_a_refusal_reach_the_model:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             a_tool_call_does_the_work:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             what_was_used_is_what_the_model_reported:

@@ -5,7 +5,7 @@ use super::handover::Choice;
 use crate::clock::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
+    Attempt, AttemptId, AttemptNo, Clock, Effect, End, EscalationReason, FailureReason, Launch,
     LaunchProblem, PauseReason, Phase, Policy, Prompt, SessionPlan, Verdict, Work,
 };
 
@@ -31,6 +31,7 @@ impl Stepper<'_> {
         let n = AttemptNo::after(self.state.attempts.len());
         let id = AttemptId::of(self.goal.id, n);
         self.forget_worn_out_session();
+        self.forget_session_of_other_model(&agent);
         let (session, conversation) = match self.resumable(&agent) {
             Some(native_id) => (SessionPlan::Resume(native_id), Conversation::Resumed),
             None if is_handover => (SessionPlan::Fresh(id.fresh_session()), Conversation::HandedOver),
@@ -43,9 +44,10 @@ impl Stepper<'_> {
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
         self.tell_with_prompt(n);
         self.state.auth_failures_in_row = 0;
-        let model = self.goal.model.clone();
+        let model = self.state.model.clone().or_else(|| self.goal.model.clone());
+        let asked_model = self.state.model_for(self.goal, &agent);
         let attempt = Attempt::begun(self.goal.id, n, agent.clone(), model.clone(), self.now);
-        self.state.attempts.push(attempt);
+        self.state.attempts.push(Attempt { asked_model, ..attempt });
         self.state.phase = Phase::Running { attempt: n };
         let launch = Launch { attempt: n, id, agent, model, session, compact, prompt, permitted };
         self.moved.effects.push(Effect::Launch(launch));
@@ -63,9 +65,7 @@ impl Stepper<'_> {
                 .then(|| "its context is full and could not be summarised".to_owned())
         });
         if let Some(why) = worn_out {
-            self.state.session = None;
-            self.state.context = crate::ContextState::default();
-            self.moved.events.push(Event::Notice { text: format!("the session is not gone on with: {why}") });
+            self.start_new_session(&why);
         }
     }
 
@@ -77,7 +77,7 @@ impl Stepper<'_> {
         self.state.context.overflows_in_row > 0 || Policy::compacts(context, limits.context_threshold)
     }
 
-    fn attempts_in_session(&self) -> impl Iterator<Item = &Attempt> {
+    pub(super) fn attempts_in_session(&self) -> impl Iterator<Item = &Attempt> {
         let session = self.state.session.as_ref().map(|session| &session.native_id);
         self.state
             .attempts
@@ -114,6 +114,7 @@ impl Stepper<'_> {
     /// What follows an attempt's end once there is nothing of it left to check.
     fn go_on_after(&mut self, attempt: AttemptNo, end: &End) {
         let had_session = self.state.last_attempt().is_some_and(|attempt| attempt.session.is_some());
+        let was_answered = self.state.last_attempt().is_some_and(Attempt::was_answered);
         let has_verdict = self.state.last_attempt().is_some_and(|attempt| attempt.verdict.is_some());
         match end {
             End::Completed => {
@@ -140,7 +141,9 @@ impl Stepper<'_> {
             End::RateLimited { until } => {
                 self.spend_no_attempt();
                 let announced = until.or_else(|| self.state.last_attempt().and_then(|last| last.limit_until));
-                let (until, guessed) = Policy::limited_until(announced, self.now);
+                let guesses = self.state.guessed_limits_in_row;
+                let (until, guessed) = Policy::limited_until(announced, guesses, self.now);
+                self.state.guessed_limits_in_row = if guessed { guesses + 1 } else { 0 };
                 if let Some(last) = self.state.attempts.last_mut() {
                     last.limit_until = Some(until);
                 }
@@ -177,11 +180,20 @@ impl Stepper<'_> {
                 }
                 self.pause_after_error(end);
             }
-            End::Crashed { message } if !had_session => self.after_failed_start(message, end),
+            End::Refused { .. } => {
+                self.leave_refused_session();
+                self.pause_after_error(end);
+            }
+            End::Crashed { message } if !had_session => {
+                self.leave_lost_session();
+                self.after_failed_start(message, end);
+            }
             End::TimedOut { .. } if !had_session => {
                 let message = end.detail().unwrap_or_default();
                 self.after_failed_start(&message, end);
             }
+            End::ServerError { .. } if !was_answered => self.wait_for_provider(end),
+            End::TimedOut { clock: Clock::Idle } if !was_answered => self.wait_for_provider(end),
             // Silence is often over when it is spoken to again.
             End::TimedOut { .. } if self.state.errors_in_row == 0 => {
                 self.state.errors_in_row = 1;
@@ -191,9 +203,11 @@ impl Stepper<'_> {
                 self.spend_no_attempt();
                 self.pause_after_error(end);
             }
-            End::ServerError { .. } | End::Crashed { .. } | End::TimedOut { .. } => {
-                self.pause_after_error(end)
+            End::Crashed { .. } => {
+                self.leave_lost_session();
+                self.pause_after_error(end);
             }
+            End::ServerError { .. } | End::TimedOut { .. } => self.pause_after_error(end),
             // Its work was checked after the budget was raised or the goal resumed.
             End::OverBudget | End::Interrupted if has_verdict => self.begin_attempt(),
             // Ends that only we bring about, in the phase `stopping`; met here, they are no success.
@@ -277,12 +291,12 @@ impl Stepper<'_> {
     }
 
     /// Waits a while before the next attempt, longer with each bad ending in a row.
-    fn pause_after_error(&mut self, end: &End) {
+    pub(super) fn pause_after_error(&mut self, end: &End) {
         self.state.errors_in_row += 1;
         if let Some(axis) = self.state.spent_axis(self.now) {
             return self.end_spent(axis);
         }
-        if self.hand_over_after_errors(end) {
+        if self.hand_over_after(self.state.errors_in_row, end) {
             return;
         }
         let until = later(self.now, Policy::backoff(self.state.errors_in_row));

@@ -81,8 +81,8 @@ impl Stepper<'_> {
     }
 
     /// An agent that fails again and again is left alone for a while, where another one can go on.
-    pub(super) fn hand_over_after_errors(&mut self, end: &End) -> bool {
-        if self.state.errors_in_row < Policy::ERRORS_BEFORE_HANDOVER || self.goal.agents.len() < 2 {
+    pub(super) fn hand_over_after(&mut self, failures: u32, end: &End) -> bool {
+        if failures < Policy::ERRORS_BEFORE_HANDOVER || self.goal.agents.len() < 2 {
             return false;
         }
         let until = later(self.now, Policy::FAILING_AGENT_PAUSE);

@@ -20,6 +20,7 @@ impl Stepper<'_> {
                 // Whoever used something was let in; an empty count says nothing.
                 if !used.is_empty() {
                     self.state.auth_failures_in_row = 0;
+                    self.model_answered();
                 }
                 self.with_attempt(|attempt| {
                     attempt.usage.record(*used);
@@ -28,8 +29,13 @@ impl Stepper<'_> {
                     }
                 });
             }
-            AgentEvent::Retrying { status: Some(401 | 403), .. } => self.state.auth_failures_in_row += 1,
-            AgentEvent::Retrying { .. } => self.state.auth_failures_in_row = 0,
+            AgentEvent::Retrying { status, .. } => {
+                let is_auth = matches!(status, Some(401 | 403));
+                let failures = self.state.auth_failures_in_row;
+                self.state.auth_failures_in_row = if is_auth { failures + 1 } else { 0 };
+                self.with_attempt(|attempt| attempt.waits_for_quota = *status == Some(429));
+            }
+            AgentEvent::Tool(_) | AgentEvent::Thought { .. } => self.model_answered(),
             AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
                 self.with_attempt(|attempt| attempt.limit_until = limit.resets_at.or(attempt.limit_until));
             }
@@ -66,6 +72,16 @@ impl Stepper<'_> {
             }
             _ => {}
         }
+    }
+
+    /// What stood in the way of an answer is over.
+    fn model_answered(&mut self) {
+        self.state.outage = crate::Outage::default();
+        self.state.guessed_limits_in_row = 0;
+        self.with_attempt(|attempt| {
+            attempt.answered = true;
+            attempt.waits_for_quota = false;
+        });
     }
 
     /// Ends the attempt when what was observed says that going on only costs.
@@ -106,6 +122,8 @@ impl Stepper<'_> {
             model: attempt.model.clone(),
             directory,
             since,
+            asked_model: attempt.asked_model.clone(),
+            origin: Some(self.goal.origin.clone()),
         });
     }
 

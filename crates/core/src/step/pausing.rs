@@ -58,6 +58,7 @@ impl Stepper<'_> {
     pub(super) fn resume(&mut self) {
         self.state.taken_up_at = self.without_the_wait();
         self.state.settled_at = None;
+        self.state.outage = crate::Outage::default();
         self.state.phase = self.rest_of_sleep().unwrap_or(Phase::Queued);
         self.ask_again();
     }

@@ -67,7 +67,7 @@ impl Stepper<'_> {
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
                 // What came to its end in the moment in which we ended it may have asked all the same.
-                let end = self.name_end(&end_of(&stopping.why, end), *left);
+                let end = self.name_end(&self.end_of(&stopping.why, end), *left);
                 self.record_end(end.clone(), exit, *left, changes);
                 self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
                 self.after_stop(work, &stopping.why);
@@ -118,6 +118,26 @@ impl Stepper<'_> {
         self.settle(key);
     }
 
+    /// How an attempt ended that we ended: by our reason, whatever its last words were.
+    fn end_of(&self, why: &StopWhy, found: &End) -> End {
+        match why {
+            StopWhy::Cancel => End::Cancelled,
+            StopWhy::Auth { message } => End::Auth { message: message.clone() },
+            StopWhy::Asked => End::Asked,
+            // It may have finished its turn by then: then that is what happened.
+            _ if *found == End::Completed => End::Completed,
+            StopWhy::Pause { .. } | StopWhy::Resume => End::Interrupted,
+            StopWhy::Budget { .. } => End::OverBudget,
+            // An agent that reported a used-up quota was not silent: it waits for the quota.
+            StopWhy::Clock { clock: Clock::Idle }
+                if self.state.last_attempt().is_some_and(|last| last.waits_for_quota) =>
+            {
+                End::RateLimited { until: None }
+            }
+            StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
+        }
+    }
+
     /// What follows when a tree that we ended is gone.
     pub(super) fn after_stop(&mut self, work: Runs, why: &StopWhy) {
         self.settle_stop(work);
@@ -151,19 +171,5 @@ pub(super) fn why_of(clock: Clock) -> StopWhy {
         Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
         Clock::Answer => StopWhy::Asked,
         clock => StopWhy::Clock { clock },
-    }
-}
-
-/// How an attempt ended that we ended: by our reason, whatever its last words were.
-fn end_of(why: &StopWhy, found: &End) -> End {
-    match why {
-        StopWhy::Cancel => End::Cancelled,
-        StopWhy::Auth { message } => End::Auth { message: message.clone() },
-        StopWhy::Asked => End::Asked,
-        // It may have finished its turn by then: then that is what happened.
-        _ if *found == End::Completed => End::Completed,
-        StopWhy::Pause { .. } | StopWhy::Resume => End::Interrupted,
-        StopWhy::Budget { .. } => End::OverBudget,
-        StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
     }
 }

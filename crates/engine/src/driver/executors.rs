@@ -1,10 +1,11 @@
 //! What the driver starts: one executor per effect.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
-use towline_core::{Closed, Effect, Launch, Reuse, SessionPlan, Telling, Usage};
+use towline_core::{AgentName, Closed, Effect, Launch, Reuse, SessionPlan, Telling, Usage};
 
 use super::{Driver, mask_of};
 use crate::executors::{ExecutorControl, Job};
@@ -82,6 +83,15 @@ impl Driver {
             unknown_price: self.unknown_price(),
             launch,
         }
+    }
+
+    /// The models that the configuration sets for the goal's agents.
+    pub(super) fn models(&self) -> BTreeMap<AgentName, String> {
+        let model = |agent: &AgentName| {
+            let settings = self.shared.agents.get(agent)?;
+            Some((agent.clone(), settings.model.clone()?))
+        };
+        self.goal.agents.iter().filter_map(model).collect()
     }
 
     /// A model without a price is worth a notice when a limit depends on it.

@@ -7,6 +7,7 @@ mod faulty_store;
 mod harness;
 mod last_words;
 mod leases;
+mod outages;
 mod questions;
 mod slots;
 mod stops;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use towline_core::{
     AgentEvent, AgentName, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
-    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase,
-    QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus,
-    ToolUse, Usage, Verdict, Work, WorkspaceBinding,
+    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, ModelChoice, Outcome,
+    Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind,
+    ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
@@ -108,6 +108,8 @@ fn binding(id: &str) -> SessionBinding {
         model: Some("a-model".to_owned()),
         directory: "/somewhere".to_owned(),
         since: at(3),
+        asked_model: ModelChoice::Named("a-model".to_owned()),
+        origin: None,
     }
 }
 

@@ -227,6 +227,8 @@ fn its_errors_are_of_the_class_that_it_names() {
         (409, json!({"class": "server"}), End::ServerError { status: Some(409), message: message() }),
         (429, json!({"class": "auth"}), End::Auth { message: message() }),
         (429, json!({"class": "of another agent"}), End::RateLimited { until: None }),
+        (400, json!({"class": "refused"}), End::Refused { status: Some(400), message: message() }),
+        (400, json!({"class": "invalid"}), End::Crashed { message: "the prompt failed: words".to_owned() }),
         (404, json!({"class": "invalid"}), End::Crashed { message: "the prompt failed: words".to_owned() }),
     ] {
         assert_eq!(end_after(code, data.clone()), wanted, "{code} {data}");

@@ -73,7 +73,8 @@ fn refused_prompts_are_read_by_their_code_and_then_by_the_words_of_recordings() 
             prompt(400, "The input token count exceeds the maximum number of tokens allowed"),
             End::ContextOverflow,
         ),
-        (prompt(400, "x"), crashed("the prompt failed: x")),
+        (prompt(400, "x"), End::Refused { status: Some(400), message: "x".into() }),
+        (prompt(404, "x"), crashed("the prompt failed: x")),
         (
             prompt(-32_603, "Internal error: Incorrect API key provided: dummy."),
             auth("Incorrect API key provided: dummy."),
@@ -101,7 +102,11 @@ fn refused_prompts_are_read_by_their_code_and_then_by_the_words_of_recordings() 
 
 #[test]
 fn named_errors_go_before_words() {
-    for (name, wanted) in [("ProviderAuthError", auth("x")), ("ContextOverflowError", End::ContextOverflow)] {
+    for (name, wanted) in [
+        ("ProviderAuthError", auth("x")),
+        ("ContextOverflowError", End::ContextOverflow),
+        ("APIError", End::Refused { status: None, message: "x".into() }),
+    ] {
         let error = error(-32_603, "x", json!({"errorName": name}));
         assert_eq!(ended(Outcome::Failed(Failed::Prompt { error, text: String::new() })), wanted);
     }

@@ -77,7 +77,8 @@ fn a_result_is_read_by_its_fields() {
         ("limit without a status", named(None, "rate_limit"), End::RateLimited { until: None }),
         ("no connection", named(None, "server_error"), server(None)),
         ("no such model", named(Some(404), "model_not_found"), crashed("model_not_found: words")),
-        ("bad request", with(failed(Some(400))), crashed("an error without a name: words")),
+        ("bad request", with(failed(Some(400))), End::Refused { status: Some(400), message: words() }),
+        ("no status, no name", with(failed(None)), crashed("an error without a name: words")),
         ("during execution", with(error("error_during_execution")), crashed("error_during_execution: words")),
         ("unknown subtype", with(error("error_brand_new")), crashed("error_brand_new: words")),
         ("interrupted", with(terminal("aborted_tools")), crashed("the turn was interrupted")),
@@ -126,7 +127,7 @@ fn a_success_that_contradicts_itself_is_none() {
     let cases = [
         TurnResult { is_error: None, ..clean() },
         TurnResult { is_error: Some(true), ..clean() },
-        TurnResult { api_error_status: Some(400), ..clean() },
+        TurnResult { api_error_status: Some(404), ..clean() },
         TurnResult { subtype: "succes".into(), ..clean() },
         TurnResult { subtype: String::new(), ..clean() },
     ];

@@ -41,6 +41,7 @@ fn a_failed_turn_is_read_by_its_fields() {
     let auth = || End::Auth { message: words() };
     let limited = || End::RateLimited { until: None };
     let body = |code: &str| json!({"error": {"code": code, "message": "x"}}).to_string();
+    let invalid = json!({"error": {"type": "invalid_request_error", "message": "x"}}).to_string();
     let other = |message: &str| failed("other".into(), message);
     let cut = "stream disconnected before completion: stream closed before response.completed";
     let no_key = "Missing environment variable: `OPENAI_API_KEY`.";
@@ -56,7 +57,7 @@ fn a_failed_turn_is_read_by_its_fields() {
         (named("serverOverloaded"), server(None)),
         (named("internalServerError"), server(None)),
         (named("modelNotFound"), crashed("modelNotFound: words")),
-        (named("badRequest"), crashed("badRequest: words")),
+        (named("badRequest"), End::Refused { status: None, message: words() }),
         (named("brandNew"), crashed("brandNew: words")),
         (status("httpConnectionFailed", Some(401)), auth()),
         (status("httpConnectionFailed", Some(403)), auth()),
@@ -71,6 +72,8 @@ fn a_failed_turn_is_read_by_its_fields() {
         (other(cut), End::ServerError { status: None, message: cut.into() }),
         (other(&body("context_length_exceeded")), End::ContextOverflow),
         (other(&body("insufficient_quota")), limited()),
+        (other(&invalid), End::Refused { status: None, message: invalid.clone() }),
+        (status("httpConnectionFailed", Some(400)), End::Refused { status: Some(400), message: words() }),
         (other("words"), crashed("other: words")),
         (with(TurnResult { status: "interrupted".into(), error: None }), crashed("the turn was interrupted")),
         (with(TurnResult { status: "failed".into(), error: None }), crashed("a turn that is failed")),

@@ -63,7 +63,8 @@ fn a_failed_request_is_known_by_its_status_or_else_by_the_exit_code_or_else_by_i
         (told(429), 173, LIMITED),
         (told(500), 244, server(Some(500), "words")),
         (told(503), 247, server(Some(503), "words")),
-        (told(400), 144, crashed("words")),
+        (told(400), 144, End::Refused { status: Some(400), message: "words".into() }),
+        (told(404), 148, crashed("words")),
         // What was said is nearer than the code.
         (told(500), 145, server(Some(500), "words")),
         // Without a status among the words.
@@ -136,7 +137,12 @@ fn without_a_result_no_exit_is_a_success() {
         (exited(145), false, auth("exit code 145 without a result")),
         (exited(173), false, LIMITED),
         (exited(244), false, server(Some(500), "exit code 244 without a result")),
-        (exited(144), false, crashed("exit code 144 without a result")),
+        (
+            exited(144),
+            false,
+            End::Refused { status: Some(400), message: "exit code 144 without a result".into() },
+        ),
+        (exited(148), false, crashed("exit code 148 without a result")),
         (spawn, false, End::SpawnFailed { problem }),
     ];
     for (exit, resume, wanted) in cases {

@@ -40,6 +40,7 @@ async fn what_does_not_go_better_ends_the_prompt_with_its_class() {
         (ErrorClass::Server, "server", 503, 3),
         (ErrorClass::Network, "network", 503, 3),
         (ErrorClass::CutOff, "cut_off", 502, 3),
+        (ErrorClass::Refused, "refused", 400, 1),
         (ErrorClass::Invalid, "invalid", 400, 1),
     ] {
         let place = Place::new();

@@ -60,6 +60,24 @@ pub(crate) fn a_person_permits_a_call(subject: &'static dyn Subject) {
     assert_eq!(stage.desk.towline(["questions", "--json"]).json(), json!([]));
 }
 
+pub(crate) fn the_words_of_a_refusal_reach_the_model(subject: &'static dyn Subject) {
+    let works = Line::runs(RIGHT).when_told("use the file motto.txt").rule(subject);
+    let tries =
+        Rule::always().reply(subject.shell_call("touch forbidden.txt")).then(Reply::text("I may not."));
+    let stage = Stage::with_model(subject, [works, tries]).settings("permission = \"ask\"");
+    let (towline, goal) = stage.start();
+    stage.desk.wait_for_phase(&goal, "blocked");
+    let answered = stage.desk.towline(["answer", &goal, "no, use the file motto.txt instead"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    // With the words it works on, and asks for what it does then.
+    let asked = stage.desk.wait_for(&goal, "the next question", |report| {
+        report["question"]["question"].as_str().is_some_and(|asked| asked.contains(RIGHT))
+    });
+    assert_eq!(asked["phase"], "blocked", "{asked}");
+    assert_eq!(stage.desk.towline(["answer", &goal, "yes"]).code, Some(0));
+    done(&finish(towline));
+}
+
 pub(crate) fn a_question_of_its_own_tool_reaches_a_person(subject: &'static dyn Subject) {
     let asks = subject.question_call("Which word?", &["tugboat", "towline"]).expect("a tool for questions");
     let writes = Rule::when(Matcher::after_tool_result().and(Matcher::any_text_contains("towline\"")))

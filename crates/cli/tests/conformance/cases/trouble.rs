@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use towline_testkit::model::{Reply, Rule};
+use towline_testkit::model::{Matcher, Reply, Rule};
 use towline_testkit::scratch::{processes_with, wait_until_process_tree_gone};
 
 use crate::stage::{CHECK, Line, PROMPT, RIGHT, Stage, WRONG, done};
@@ -113,6 +113,55 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything
     for wanted in [PROMPT, "# How it will be checked", &check, "looking for the motto\n", "exit code 1"] {
         assert!(told.contains(wanted), "no {wanted:?} in {told}");
     }
+}
+
+pub(crate) fn a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything(
+    subject: &'static dyn Subject,
+) {
+    // The words of the first attempt are in the history of every request that continues it.
+    let refuses = Rule::when(Matcher::any_text_contains("Done, says the captain."))
+        .reply(Reply::error(400, "scripted: the history is not valid"));
+    let corrects = Line::runs(RIGHT).when_told("# Checks that failed").rule(subject);
+    let first = Line { says: Some("Done, says the captain."), ..Line::runs(WRONG) };
+    let stage = Stage::with_model(subject, [refuses, corrects, first.rule(subject)]);
+    let report = done(&stage.run());
+    let (ends, resumed) = (of_attempts(&report, "end"), of_attempts(&report, "resumed"));
+    if subject.facts().resumes() {
+        assert_eq!(ends, ["completed", "refused", "refused", "completed"], "{report}");
+        assert_eq!(resumed, [false, true, true, false], "{report}");
+        let events = stage.desk.events(report["id"].as_str().expect("an id"));
+        let said = "the provider refused the conversation twice in a row";
+        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(said)), "{events:?}");
+    } else {
+        assert_eq!(ends, ["completed", "completed"], "{report}");
+    }
+    let told = stage.prompts_with("# Checks that failed").pop().expect("a prompt");
+    for wanted in [PROMPT, "# How it will be checked", "looking for the motto\n", "exit code 1"] {
+        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+    }
+}
+
+pub(crate) fn a_long_retry_after_costs_no_error(subject: &'static dyn Subject) {
+    let limited = Reply::rate_limited().header("retry-after", 3_600);
+    let stage = Stage::with_model(subject, [Rule::always().reply(limited).also_side_requests()]);
+    let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
+    let (towline, goal) = stage.start();
+    let waits = stage
+        .desk
+        .wait_for(&goal, "a wait", |report| report["phase"] == "limited" || report["phase"] == "sleeping");
+    let ends = of_attempts(&waits, "end");
+    if waits["phase"] == "limited" {
+        assert_eq!(ends, ["rate-limited"], "{waits}");
+    } else {
+        // It says nothing while it waits: silence without an answer is an outage, and tried again at once only once.
+        assert_eq!(waits["reason"], "the model does not answer", "{waits}");
+        assert_eq!(ends, ["timed-out", "timed-out"], "{waits}");
+    }
+    assert!(waits["until"].is_string(), "{waits}");
+    let budget = &waits["budget"];
+    assert_eq!((&budget["attempts"]["left"], &budget["errors"]["left"]), (&json!(10), &json!(5)), "{waits}");
+    kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
+    assert_eq!(finish(towline).code, Some(130));
 }
 
 /// The refused sessions that the log of the goal tells of.

@@ -27,6 +27,7 @@ fn what_is_observed_is_kept_with_the_attempt() {
     }
     let expected = Attempt {
         turns: 2,
+        answered: true,
         usage: used(3),
         context: Some((Tokens(900), Some(Tokens(1_000)))),
         unrecognised: 1,

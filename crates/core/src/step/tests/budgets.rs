@@ -113,6 +113,7 @@ fn spent_turns_fail_the_goal_before_the_next_one_but_not_within_one() {
 fn five_bad_endings_in_a_row_fail_the_goal() {
     let mut story = Story::working(goal());
     for _ in 0..4 {
+        story.tell(usage(1));
         story.tell(ended(End::ServerError { status: Some(500), message: String::new() }));
         story.go_on();
         story.work_in("s1", true);

@@ -17,7 +17,7 @@ completed         checking  counts  0 kept | checking  counts  0
 asked             queued    counts  0 kept | queued    counts  0
 slept             sleeping  counts  0 kept | sleeping  counts  0
 rate-limited      limited   free    1 kept | limited   free    1
-server-error      sleeping  counts  2 kept | sleeping  counts  2
+server-error      sleeping  free    1 kept | sleeping  free    1
 auth              escalated free    1 kept | escalated free    1
 context-overflow  sleeping  counts  2 kept | sleeping  counts  2
 resume-refused    sleeping  free    2 lost | sleeping  free    2
@@ -32,6 +32,7 @@ spawn-failed      escalated free    1 kept | escalated free    1
 cancelled         sleeping  counts  2 kept | sleeping  counts  2
 over-budget       sleeping  counts  2 kept | sleeping  counts  2
 interrupted       paused    free    1 kept | paused    free    1
+refused           sleeping  counts  2 kept | sleeping  counts  2
 ";
 
 impl SampleOf<Self> for End {
@@ -60,6 +61,7 @@ some_of_each! { ends: End, by End {
     End::Cancelled => End::Cancelled;
     End::OverBudget => End::OverBudget;
     End::Interrupted => End::Interrupted;
+    End::Refused { .. } => refused();
 }}
 
 fn after(mut story: Story, end: End) -> String {
@@ -96,7 +98,12 @@ fn what_the_table_of_ends_says_is_what_follows() {
             Follows::WaitsForAnswer => "queued",
             Follows::RetriesAtOnce => "running",
             Follows::WaitsForQuota => "limited",
-            Follows::Sleeps | Follows::Retries | Follows::Compacts | Follows::BeginsAnew => "sleeping",
+            Follows::Sleeps
+            | Follows::Retries
+            | Follows::WaitsForProvider
+            | Follows::RetriesThenBeginsAnew
+            | Follows::Compacts
+            | Follows::BeginsAnew => "sleeping",
             Follows::HandsOver | Follows::NeedsPerson => "escalated",
             Follows::Pauses => "paused",
             Follows::EndsGoal => continue,
@@ -132,8 +139,8 @@ fn a_limit_without_a_believable_reset_says_that_its_time_is_a_guess() {
     for until in [None, Some(at(-1)), Some(at(86_400 * 365 * 56))] {
         let mut story = Story::working(goal());
         let moved = story.tell(ended(End::RateLimited { until }));
-        assert_eq!(moved, moved_to(Phase::Limited { until: at(300), guessed: true }, &["launch/1"]));
-        assert_eq!((story.last().limit_until, story.state.attempts_spent()), (Some(at(300)), 0));
+        assert_eq!(moved, moved_to(Phase::Limited { until: at(60), guessed: true }, &["launch/1"]));
+        assert_eq!((story.last().limit_until, story.state.attempts_spent()), (Some(at(60)), 0));
     }
 }
 
@@ -424,7 +431,7 @@ fn checks_that_pass_before_any_work_fail_the_goal_before_an_agent_starts() {
     assert_eq!(green.tell(prepared(base_verdict(green_verdict("t1")))), moved_to(failed, &["prepare/1"]));
     assert_eq!(green.state.attempts, []);
     let illegal = crate::Illegal::WrongPhase { phase: "failed", event: "retry" };
-    assert_eq!(green.offer(Event::RetryRequested { budget: vec![] }), crate::StepOutcome::Illegal(illegal));
+    assert_eq!(green.offer(retry(&[])), crate::StepOutcome::Illegal(illegal));
     let mut red = Story::preparing(goal());
     red.tell(prepared(base_verdict(red_verdict("t1"))));
     assert_eq!(red.state.phase, Phase::Running { attempt: no(1) });

@@ -33,7 +33,7 @@ fn assert_stale(
 /// A goal under its second lease.
 fn taken_over(mut story: Story) -> Story {
     let stamp = Stamp { generation: Generation(2), attempt: None };
-    let claimed = incoming(stamp, Event::Claimed { worker: "second".into() });
+    let claimed = incoming(stamp, claimed(None));
     let before = story.state.clone();
     assert_eq!(story.send(&claimed), StepOutcome::Moved(Moved::default()));
     assert_eq!(story.state, crate::GoalState { generation: Generation(2), ..before });
@@ -52,7 +52,7 @@ fn a_new_holder_of_the_lease_takes_over_in_any_phase() {
 #[test]
 fn news_under_another_lease_is_stale_whatever_it_says() {
     let story = taken_over(Story::working(goal()));
-    let claim = Event::Claimed { worker: "first".into() };
+    let claim = claimed(None);
     let wishes = [Event::CancelRequested, Event::Notice { text: String::new() }, claim];
     for event in attempt_news().into_iter().chain(wishes) {
         for generation in [Generation(0), Generation(1)] {

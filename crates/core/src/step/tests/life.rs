@@ -3,7 +3,8 @@
 use crate::fixtures::*;
 use crate::{
     AgentEvent, AgentName, Attempt, AttemptId, Commit, Effect, End, EscalationReason, Event, Goal, GoalState,
-    Launch, LaunchProblem, Moved, Phase, Policy, SessionBinding, SessionId, SessionPlan, TurnEnd, TurnStop,
+    Launch, LaunchProblem, ModelChoice, Moved, Phase, Policy, SessionBinding, SessionId, SessionPlan,
+    TurnEnd, TurnStop,
 };
 
 fn launch(number: u32, session: SessionPlan, prompt: &str) -> Effect {
@@ -82,6 +83,8 @@ fn a_session_is_bound_by_the_first_word_of_it() {
             model: Some("opus".into()),
             directory: "/workspace".into(),
             since: at(2),
+            asked_model: ModelChoice::AgentDefault,
+            origin: Some(goal().origin),
         }),
         attempts: vec![Attempt {
             session: Some(SessionId::new("s1")),

@@ -13,6 +13,7 @@ mod merging;
 mod news;
 mod pausing;
 mod properties;
+mod provider;
 mod questions;
 mod reopening;
 mod sessions;

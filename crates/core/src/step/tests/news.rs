@@ -1,5 +1,6 @@
 //! Random goals and random news, for the properties.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,9 +11,9 @@ use proptest::prelude::*;
 use crate::fixtures::*;
 use crate::{
     About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End,
-    Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, Outcome, Phase, QuestionNo, RawRef,
-    Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict,
-    Words,
+    Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, NextSession, Outcome, Phase,
+    QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop,
+    Usage, Verdict, Words,
 };
 
 /// Something that is told to the goal.
@@ -117,11 +118,11 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
         1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Unsaid }),
         2 => text().prop_map(|text| Event::Told { text }),
-        3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget }),
+        3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget, session: NextSession::Fresh, model: None }),
         1 => text().prop_map(|into| merged(&into)),
         1 => any_verdict().prop_map(|verdict| Event::Verified { verdict }),
         1 => Just(Event::Created),
-        1 => text().prop_map(|worker| Event::Claimed { worker }),
+        1 => text().prop_map(|worker| Event::Claimed { worker, models: BTreeMap::new() }),
         1 => Just(now_in(Phase::Done)),
         1 => text().prop_map(|text| Event::Notice { text }),
     ]
@@ -275,6 +276,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         1 => Just(End::Cancelled),
         1 => Just(End::OverBudget),
         1 => Just(End::Interrupted),
+        1 => text().prop_map(|message| End::Refused { status: Some(400), message }),
     ]
 }
 

@@ -46,7 +46,7 @@ fn a_conversation_that_lay_too_long_or_is_too_old_is_not_gone_on_with() {
         story.wait(wait.as_secs());
         story.tell(Event::Woken);
         let moved = story.tell(Event::Dispatched);
-        let said = matches!(&moved.events[0], Event::Notice { text } if text.contains("not gone on with"));
+        let said = matches!(&moved.events[0], Event::Notice { text } if text.contains("not continued"));
         assert_eq!(said, !kept, "{moved:?}");
         let launch = launch_of(moved);
         let wanted = if kept { resumed() } else { SessionPlan::Fresh(fresh_session(2)) };

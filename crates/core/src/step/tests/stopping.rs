@@ -21,7 +21,8 @@ fn stop(phase: Phase, work: &str) -> Moved {
 #[test]
 fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the_next_time() {
     for clock in [Clock::Startup, Clock::Idle, Clock::Turn] {
-        let mut story = Story::working(goal());
+        // The model answered: silence without an answer is an outage.
+        let mut story = Story::working(goal()).after(&[usage(1)]);
         let moved = story.tell(ran_out(clock));
         assert_eq!(moved, stop(stopping(StopWhy::Clock { clock }), "launch/1"));
         let before = story.state.clone();
@@ -47,6 +48,7 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
         assert_eq!(story.state, GoalState { phase: running, attempts, errors_in_row: 1, ..before });
 
         story.work_in("s1", true);
+        story.tell(usage(1));
         story.tell(ran_out(clock));
         story.tell(ended(crashed()));
         let reason = "the agent ended badly: timed out".to_owned();

@@ -31,11 +31,11 @@ stopped         stale -     -     -     cancl -     cancl -     -     -     -   
 woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
 cancel          cancl stop  stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
 pause           pause stop  stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
-resume          -     -     -     -     -     -     -     -     -     -     -     queue -     -     -     -     -
+resume          -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
 answer          -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
 tell            .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
 delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
-retry           -     -     -     -     -     -     -     -     -     -     -     -     queue -     queue queue queue
+retry           -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
 merge           -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
 published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
 verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
@@ -58,7 +58,7 @@ impl SampleOf<Phase> for Story {
 
 some_of_each! { events: Event, by Event {
     Event::Created => Event::Created;
-    Event::Claimed { .. } => Event::Claimed { worker: "w".into() };
+    Event::Claimed { .. } => claimed(None);
     Event::Dispatched => Event::Dispatched;
     Event::Prepared { .. } => prepared();
     Event::PrepareFailed { .. } => prepare_failed();

@@ -1,7 +1,7 @@
 //! The tables that repeat part of the state, and the settings that every connection has.
 
 use rusqlite::Connection;
-use towline_core::{AgentName, Generation, Goal, GoalState, Seq, SessionBinding, SessionId};
+use towline_core::{AgentName, Generation, Goal, GoalState, ModelChoice, Seq, SessionBinding, SessionId};
 
 use super::Scratch;
 use crate::conformance::samples::{append, at, attempt, claimed, notice};
@@ -66,6 +66,8 @@ fn session(id: &str) -> SessionBinding {
         model: Some("a-model".to_owned()),
         directory: "/somewhere".to_owned(),
         since: at(3),
+        asked_model: ModelChoice::Named("a-model".to_owned()),
+        origin: None,
     }
 }
 
