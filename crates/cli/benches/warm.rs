@@ -88,9 +88,9 @@ impl Sample {
         let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
         std::fs::copy(lock, desk.project.path().join("Cargo.lock")).expect("the lock file of the workspace");
         // Leaves what the crate needs in the lock file.
-        let mut metadata = clean_command(&cargo);
-        metadata.args(["metadata", "--offline", "--format-version", "1"]).current_dir(desk.project.path());
-        let ran = metadata.envs(desk.variables().iter().cloned()).output().expect("cargo");
+        let mut update = clean_command(&cargo);
+        update.args(["update", "--workspace", "--offline"]).current_dir(desk.project.path());
+        let ran = update.envs(desk.variables().iter().cloned()).output().expect("cargo");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         desk.project.commit("a crate with dependencies");
         Self { desk, cargo }
