@@ -2,13 +2,14 @@
 //!
 //! This is the one way in which raw bytes become events: of an agent that runs, of one that is taken up again, and of
 //! one whose attempt is replayed. Nothing is written here, and nothing is waited for. What an agent prints to steer a
-//! terminal goes no further than this: texts of events are for people and programs, the logs have all of it.
+//! terminal goes no further than this, but for what it calls tools with: texts of events are for people and programs, the
+//! logs have all of it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer, without_escapes};
-use towline_core::{AgentEvent, End, Exit, LaunchProblem, RawRef, Words};
+use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words};
 use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, StopCause, Stream};
 
 /// Why an agent was ended that printed more than fits into a file.
@@ -118,9 +119,15 @@ fn plain(actions: Vec<Action>) -> Vec<Action> {
 }
 
 /// What an agent says, without what steers a terminal. A piece of a message may hold half a sequence; no piece is stored.
+///
+/// What a tool is called with stays as it is, because a sequence can hide a part of a command from the person who permits it.
 pub(crate) fn without_escapes_in(mut event: AgentEvent) -> AgentEvent {
-    if !matches!(event, AgentEvent::MessageDelta { .. }) {
-        event.for_each_text(&mut take_escapes);
+    match &mut event {
+        AgentEvent::MessageDelta { .. }
+        | AgentEvent::Decided(_)
+        | AgentEvent::Asked(Ask { about: About::Permission { .. }, .. }) => {}
+        AgentEvent::Tool(tool) => tool.output.iter_mut().for_each(take_escapes),
+        other => other.for_each_text(&mut take_escapes),
     }
     event
 }
@@ -159,7 +166,7 @@ fn stderr_tail(dir: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use towline_core::Role;
+    use towline_core::{Role, ToolCall, ToolKind, ToolStatus, ToolUse};
 
     use super::*;
 
@@ -200,5 +207,30 @@ mod tests {
         let (_, end, exit) = reading.end(None);
         assert_eq!(end, End::Auth { message: "ended: no room".into() });
         assert_eq!(exit.stderr_tail, "no room");
+    }
+
+    /// Both commands delete files. As a terminal shows them, they only list some.
+    #[test]
+    fn no_part_of_a_command_that_a_person_may_permit_is_hidden() {
+        for command in ["rm -r src #\rls\u{1b}[m", "ls; \u{1b}]0;rm -r src;\u{7}"] {
+            let call = ToolCall { tool: "Bash".into(), input: String::new() };
+            let about = About::Permission { call, title: command.into(), rule: command.into() };
+            let asked = AgentEvent::Asked(Ask { about, ..Ask::choice(String::new(), Vec::new()) });
+            assert_eq!(without_escapes_in(asked.clone()), asked);
+            let tool = |output: &str| {
+                AgentEvent::Tool(ToolUse {
+                    id: "1".into(),
+                    tool: ToolKind::Execute,
+                    name: "Bash".into(),
+                    title: command.into(),
+                    status: ToolStatus::Ok,
+                    input: Some(command.into()),
+                    output: Some(output.into()),
+                    exit_code: None,
+                    paths: Vec::new(),
+                })
+            };
+            assert_eq!(without_escapes_in(tool("\u{1b}[32mok\u{1b}[0m")), tool("ok"));
+        }
     }
 }

@@ -217,8 +217,10 @@ fn says_same<T: PartialEq + Serialize>(stored: &T, fresh: &T) -> bool {
 
 fn is_masked(stored: &Value, fresh: &Value) -> bool {
     match (stored, fresh) {
-        // Earlier versions stored what steers a terminal, too.
-        (Value::String(stored), Value::String(fresh)) => is_masked_form_of(&without_escapes(stored), fresh),
+        // Earlier versions stored what steers a terminal in every text.
+        (Value::String(stored), Value::String(fresh)) => {
+            is_masked_form_of(stored, fresh) || is_masked_form_of(&without_escapes(stored), fresh)
+        }
         (Value::Array(stored), Value::Array(fresh)) => {
             stored.len() == fresh.len()
                 && stored.iter().zip(fresh).all(|(stored, fresh)| is_masked(stored, fresh))
