@@ -7,6 +7,7 @@ use std::future::{pending, ready};
 use common::{Bench, check, timeless};
 use towline_check::{CheckError, Progress};
 use towline_core::{Checkout, Confirm, Reuse, Verdict};
+use towline_testkit::scratch::become_ordinary_user;
 
 /// Counts in a file of the warm directory how often the check ran with it, and prints the count.
 const COUNT: &str = "mkdir -p target; echo run >> target/runs; wc -l < target/runs";
@@ -148,4 +149,18 @@ async fn a_verdict_that_was_stopped_or_killed_leaves_nothing_for_the_next() {
     let (verdict, told) = followed(&bench).await;
     assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["1".to_owned()]));
     assert!(!bench.verify_dir().join("target/half").exists());
+}
+
+/// A directory that may not be written cannot be moved into the next checkout.
+#[tokio::test]
+async fn a_warm_directory_that_was_made_read_only_costs_no_tracked_file() {
+    become_ordinary_user();
+    let mut bench = Bench::new(&[("build/sub/tracked", "text\n")]);
+    bench.goal.workspace.warm = vec!["build".into()];
+    bench.goal.checks = vec![check("seals", "cat build/sub/tracked; chmod 555 build; false")];
+    bench.reuse = Reuse::Warm;
+    for _ in 0..2 {
+        let (verdict, told) = followed(&bench).await;
+        assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["text".to_owned()]));
+    }
 }

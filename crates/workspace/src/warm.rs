@@ -188,6 +188,7 @@ impl Earlier {
         if !is_plain || is_of_commit || tracked.iter().any(|file| files[*file].mode == Mode::Submodule) {
             return Ok(false);
         }
+        let is_untracked = tracked.is_empty();
         let failed = |error| WorkspaceError::io("move", &before)(error);
         for file in below(&self.files, path) {
             towline_files::remove_below(&self.place, from_bytes(file)).map_err(failed)?;
@@ -196,8 +197,12 @@ impl Earlier {
             self.lay(top, from_bytes(file)).map_err(failed)?;
         }
         remove_tree(&now)?;
-        // Somebody made it read-only, for example.
-        Ok(fs::rename(&before, &now).is_ok())
+        match fs::rename(&before, &now) {
+            Ok(()) => Ok(true),
+            // Somebody made it read-only, for example. Nothing of the new checkout was moved away for it.
+            Err(_) if is_untracked => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Puts a file of the new checkout into the earlier one, in the place of what is there.
