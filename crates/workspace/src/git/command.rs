@@ -111,9 +111,6 @@ impl<'a> GitCommand<'a> {
         if self.git.stop.as_ref().is_some_and(Stop::is_wanted) {
             return Err(WorkspaceError::Stopped);
         }
-        // The user's git may ask them for something, as for the key that they sign with. Only a process of the group in the
-        // foreground can read the terminal; any other is suspended when it tries.
-        let stays_in_our_group = self.git.acts_for == ActsFor::User;
         let mut program = self.git.program();
         program
             .arg(self.name)
@@ -121,7 +118,7 @@ impl<'a> GitCommand<'a> {
             .stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if !stays_in_our_group {
+        if !self.stays_in_our_group() {
             program.process_group(0);
         }
         let mut child = program.spawn().map_err(not_started)?;
@@ -151,12 +148,7 @@ impl<'a> GitCommand<'a> {
                 },
                 Waited::Stopped => WorkspaceError::Stopped,
             };
-            if stays_in_our_group {
-                // It may have ended by itself just now.
-                let _ = child.kill();
-            } else {
-                end_group(&child);
-            }
+            self.end(&mut child);
             child.wait().map_err(not_started)?;
             return Err(why);
         }
@@ -166,9 +158,25 @@ impl<'a> GitCommand<'a> {
 
     /// Ends a git that nobody can listen to: the machine is out of threads.
     fn abandon(&self, mut child: Child, error: io::Error) -> WorkspaceError {
-        let _ = child.kill();
+        self.end(&mut child);
         let _ = child.wait();
         self.git.not_started(error)
+    }
+
+    /// Ends the command, with all that it started unless it is in our own group.
+    fn end(&self, child: &mut Child) {
+        if self.stays_in_our_group() {
+            // It may have ended by itself just now.
+            let _ = child.kill();
+        } else {
+            end_group(child);
+        }
+    }
+
+    /// The user's git may ask them for something, as for the key that they sign with. Only a process of the group in the
+    /// foreground can read the terminal; any other is suspended when it tries.
+    fn stays_in_our_group(&self) -> bool {
+        self.git.acts_for == ActsFor::User
     }
 
     fn failure(&self, output: &Output) -> WorkspaceError {
