@@ -1,8 +1,8 @@
-//! What opening a database of an earlier version asks and reports.
+//! The upgrade of a database of an earlier version, as seen by the program that opens it.
 
 use crate::StoreError;
 
-/// Whoever opens a store: permits an upgrade, and shows how far it is.
+/// Permits an upgrade of the database, and shows its progress.
 pub trait UpgradeGuard: Send + Sync {
     /// Whether the database may be changed now. Asked before anything is changed, and again after the copy, which can
     /// take long.
@@ -15,7 +15,7 @@ pub trait UpgradeGuard: Send + Sync {
 /// What an upgrade is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpgradeStep {
-    /// Another process is at it.
+    /// Another process is upgrading the database.
     Waiting,
     /// The database is being copied.
     Copying {

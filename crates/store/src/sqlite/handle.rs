@@ -45,7 +45,7 @@ impl SqliteStore {
         Self::open_guarded(path, &(Arc::new(Unguarded) as Arc<dyn UpgradeGuard>))
     }
 
-    /// The same, with somebody who permits and watches an upgrade.
+    /// The same, with a guard that permits an upgrade and shows its progress.
     pub fn open_guarded(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Result<Self, StoreError> {
         let connections = connection::open(path, guard)?;
         let path = path.display().to_string();

@@ -79,6 +79,7 @@ fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
     found.ok_or_else(|| StoreError::NotFound(goal).into())
 }
 
+/// The row's statement is still open, so the parts are of the same moment as the row.
 fn record(connection: &Connection, goal: GoalId, row: &Row<'_>) -> Result<GoalRecord, Failure> {
     let whole = part_of(goal, row, 0, "goal")?;
     let state = match parts::load(connection, goal).map_err(|failure| Failure::of_goal(goal, failure))? {

@@ -18,7 +18,7 @@ use super::failure::{self, explain};
 use super::schema;
 use crate::{StoreError, UpgradeGuard, UpgradeStep};
 
-/// How long to wait for another process that does the same.
+/// How long to wait for another process that upgrades or holds the database.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How often to look whether it is done.
@@ -70,7 +70,7 @@ fn lock_directory(path: &Path, guard: &dyn UpgradeGuard) -> Result<File, StoreEr
             Ok(()) => return Ok(file),
             Err(error) if error != rustix::io::Errno::WOULDBLOCK => return Err(failed(error.into())),
             Err(_) if Instant::now() > deadline => {
-                let message = "another process has been upgrading it for long; try again when it is done";
+                let message = "another process has been upgrading the database in it for 5 minutes; try again when that process has ended";
                 return Err(StoreError::Unavailable { path: shown, message: message.to_owned() });
             }
             Err(_) => {
@@ -123,7 +123,7 @@ fn copy_pages(to: &Path, source: &Connection, guard: &dyn UpgradeGuard) -> rusql
 }
 
 fn copy_steps(backup: &Backup<'_, '_>, guard: &dyn UpgradeGuard) -> rusqlite::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let mut deadline = Instant::now() + PATIENCE;
     loop {
         let step = backup.step(PAGES)?;
         let progress = backup.progress();
@@ -136,7 +136,7 @@ fn copy_steps(backup: &Backup<'_, '_>, guard: &dyn UpgradeGuard) -> rusqlite::Re
                 return Err(rusqlite::Error::SqliteFailure(busy, None));
             }
             StepResult::Busy | StepResult::Locked => thread::sleep(PAUSE),
-            _ => {}
+            _ => deadline = Instant::now() + PATIENCE,
         }
     }
 }
