@@ -15,6 +15,9 @@ use crate::sign_in::SignIn;
 use crate::text;
 use crate::version::{TestedVersions, Version};
 
+/// The usual [`Agent::exit_patience`].
+pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(6);
+
 /// A kind of agent: how it is started and how it is understood.
 pub trait Agent: Send + Sync {
     /// The process to start: the same builder for fresh and resumed sessions.
@@ -43,7 +46,7 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// What can be done where root starts it and it refuses; none if it does not refuse.
+    /// The fix where it refuses to start as root; none if it does not refuse.
     fn refuses_root(
         &self,
         _settings: &AgentSettings,
@@ -54,7 +57,7 @@ pub trait Agent: Send + Sync {
 
     /// How long it may say nothing before it is ended, once its turn is over and its input is closed.
     fn exit_patience(&self, _settings: &AgentSettings) -> Duration {
-        Duration::from_secs(6)
+        EXIT_PATIENCE
     }
 
     /// The command that prints its version; none if it is part of Towline, or may be any program.

@@ -79,8 +79,8 @@ pub enum Progress {
 /// run once more in a clean checkout, unless the goal wants no confirmation.
 ///
 /// When `stop` comes to its end, the running command's tree is ended and [`CheckError::Stopped`] returned.
-/// Whatever is returned, no process is left, and no checkout but one with warm directories after a failure. When the future itself is dropped, they are until the
-/// next call for the same directories.
+/// Whatever is returned, no process is left. A checkout is left only after a failed verdict, and only for the next verdict of a
+/// goal with warm directories. When the future itself is dropped, both stay until the next call for the same directories.
 pub async fn run(
     run: CheckRun<'_>,
     stop: impl Future<Output = ()>,

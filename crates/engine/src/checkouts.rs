@@ -13,7 +13,7 @@ use crate::home::Home;
 use crate::removal::size_of;
 use crate::sweep::named_entries;
 
-/// What all checkouts take.
+/// The disk space of all checkouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeptCheckouts {
     /// How many goals have one.
@@ -37,13 +37,10 @@ pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 2] {
     [aside_of(&checkout), checkout]
 }
 
-/// What is in those places for any goal, whatever it is.
+/// All entries in those places, whichever goal they are of.
 pub(crate) fn all(home: &Home) -> Vec<(GoalId, PathBuf)> {
     let named = named_entries::<String>(&home.verifications()).into_iter();
-    let goal = |name: &str| {
-        let goal: GoalId = name.strip_suffix(".warm").unwrap_or(name).parse().ok()?;
-        Some(goal)
-    };
+    let goal = |name: &str| name.strip_suffix(".warm").unwrap_or(name).parse().ok();
     named.filter_map(|(name, path)| Some((goal(&name)?, path))).collect()
 }
 

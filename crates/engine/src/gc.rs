@@ -179,7 +179,7 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
     let checkouts = checkouts::of_goal(home, goal).into_iter();
     let checkouts = checkouts.filter(|checkout| fs::symlink_metadata(checkout).is_ok());
     let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.has_ended()) else {
-        findings.spared.extend(checkouts.map(|checkout| spare_warm(record, checkout)));
+        findings.spared.extend(checkouts.map(|checkout| spare_checkout(record, checkout)));
         return;
     };
     findings.waste.extend(checkouts.map(|checkout| waste(WasteKind::Checkout, checkout, Some(goal))));
@@ -196,12 +196,12 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
     }
 }
 
-/// The next verdict of a goal that has not ended uses what the last one left.
-fn spare_warm(record: &GoalRecord, checkout: PathBuf) -> Spared {
+/// The next verdict of a goal that has not ended uses what the last one left, or replaces it.
+fn spare_checkout(record: &GoalRecord, checkout: PathBuf) -> Spared {
     let goal = record.goal.id;
     let (phase, bytes, id) = (record.state.phase.name(), size_of(&checkout), goal.short());
     let why = format!(
-        "{phase}: its next verdict uses the checkout ({bytes} bytes); give it up: towline cancel {id}"
+        "{phase}: its next verdict reuses or replaces this checkout ({bytes} bytes); to remove it: towline cancel {id}"
     );
     Spared { path: checkout, goal: Some(goal), why }
 }

@@ -105,7 +105,7 @@ fn lock_path(directory: &Path, worker: &WorkerName) -> PathBuf {
     directory.join(format!("{}.lock", worker.0))
 }
 
-/// The processes of the engines that live in this state directory.
+/// The ids of the processes whose engines run in this state directory.
 pub fn running_engines(home: &Home) -> io::Result<Vec<u32>> {
     let directory = home.engines();
     let entries = match fs::read_dir(&directory) {

@@ -71,7 +71,7 @@ fn show_processes(limit: Option<u64>) -> String {
     }
 }
 
-/// Makes the best of the limits of this process, and fails if they leave too little. Programs that are supervised get the limit
+/// Raises the limit for open files where it is low, and fails if any limit is too low to work with. Programs that are supervised get the limit
 /// for open files as it was.
 pub fn prepare_limits() -> Result<(), LimitTooLow> {
     raise_open_files();

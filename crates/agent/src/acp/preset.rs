@@ -9,7 +9,7 @@ use towline_core::PriceList;
 
 use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
-use crate::protocol::Resuming;
+use crate::protocol::{EXIT_PATIENCE, Resuming};
 use crate::settings::{AgentSettings, Kind, Permission};
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::TestedVersions;
@@ -155,7 +155,7 @@ impl Preset {
     pub(super) const fn exit_patience(self) -> Duration {
         match self {
             Self::Gemini => Duration::from_millis(300),
-            Self::Opencode | Self::Builtin | Self::Plain => Duration::from_secs(6),
+            Self::Opencode | Self::Builtin | Self::Plain => EXIT_PATIENCE,
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     // Fails when we lead a session already, which is what it is for.
     let _ = rustix::process::setsid();
     let starter = take_starter()?;
-    // Before anything is written: a file may be longer than the limit allows.
+    // Before anything is written: from here on, a file that reaches the limit for its size does not end this process.
     let signals = Signals::install()?;
     platform::take_supervisors_name().map_err(in_words("take a name"))?;
     refuse_inspection().map_err(in_words("refuse tracers"))?;
