@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use towline_core::show_duration;
 use towline_process::{
-    ExitRecord, Launch, Notice, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause, Stream,
+    ExitRecord, Launch, Notice, Priority, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause,
+    Stream,
 };
 
 use crate::blocking::blocking;
@@ -46,6 +47,7 @@ pub(crate) struct Place<'a> {
     directory: &'a Path,
     shim: &'a ShimProgram,
     pub(crate) environment: &'a Environment,
+    priority: Priority,
 }
 
 /// One command to run.
@@ -96,7 +98,12 @@ pub(crate) enum Read<T> {
 impl<'a> Place<'a> {
     /// Commands in `directory` get this environment.
     pub(crate) fn new(directory: &'a Path, shim: &'a ShimProgram, environment: &'a Environment) -> Self {
-        Self { directory, shim, environment }
+        Self { directory, shim, environment, priority: Priority::Normal }
+    }
+
+    /// The same with this priority. Whoever stops a command of low priority does not wait for it.
+    pub(crate) fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
     }
 
     /// Runs the command. When this future is dropped half way, the command goes on until the shim's own deadline,
@@ -138,16 +145,21 @@ impl<'a> Place<'a> {
     }
 
     fn launch(&self, command: &Command<'_>) -> Launch {
+        let (interrupt_grace, term_grace) = match self.priority {
+            Priority::Normal => (INTERRUPT_GRACE, TERM_GRACE),
+            Priority::Low => (Duration::ZERO, Duration::ZERO),
+        };
         Launch {
             argv: command.argv.clone(),
             cwd: self.directory.to_owned(),
             lifetime: command.timeout.saturating_add(BACKSTOP),
-            interrupt_grace: INTERRUPT_GRACE,
-            term_grace: TERM_GRACE,
+            interrupt_grace,
+            term_grace,
             drain: DRAIN,
             // A check may well close its output and go on: its timeout is what limits it.
             closed_output_grace: None,
             stdio: Stdio::Pipes,
+            priority: self.priority,
         }
     }
 }

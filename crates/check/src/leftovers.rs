@@ -32,6 +32,21 @@ pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
     .await
 }
 
+/// Ends whatever still runs of what was started with logs below `log_dir`. The logs stay.
+pub async fn end_runs(log_dir: &Path) -> Result<(), CheckError> {
+    let below = log_dir.to_owned();
+    let living = blocking(move || {
+        let runs = earlier_runs(&below).map_err(|source| logs("list", &below, source))?;
+        // One that cannot be looked at may be alive.
+        let is_alive = |dir: &PathBuf| !matches!(towline_process::shim_process(dir), Ok(None));
+        Ok(runs.into_iter().filter(is_alive).collect::<Vec<_>>())
+    });
+    for dir in living.await? {
+        end(&dir).await?;
+    }
+    Ok(())
+}
+
 /// Directories that were made for runs. Symlinks are not followed: what they lead to is not ours.
 fn earlier_runs(log_dir: &Path) -> io::Result<Vec<PathBuf>> {
     match log_dir.symlink_metadata() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use towline_core::{CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
-use towline_process::ShimProgram;
+use towline_process::{Priority, ShimProgram};
 use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
 
 use crate::blocking::{blocking, stoppable};
@@ -50,6 +50,8 @@ pub struct CheckRun<'a> {
     pub environment: &'a Environment,
     /// What setup changes before any work, with the id of what is there then.
     pub setup_changes: &'a BTreeMap<String, Option<String>>,
+    /// How much of the machine the commands get.
+    pub priority: Priority,
 }
 
 /// What happens on the way to a verdict.
@@ -207,7 +209,7 @@ impl CheckRun<'_> {
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
         let kind = if checkout.is_warm() { Checkout::Warm } else { Checkout::Clean };
-        let place = Place::new(checkout.path(), self.shim, self.environment);
+        let place = Place::new(checkout.path(), self.shim, self.environment).with_priority(self.priority);
         let mut integrity = self.integrity(checkout).await?;
         if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
             return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });

@@ -8,8 +8,9 @@ use std::future::{pending, ready};
 use std::time::Duration;
 
 use common::{Bench, file_is_there, result};
-use towline_check::CheckError;
+use towline_check::{CheckError, Progress};
 use towline_core::CheckResult;
+use towline_process::Priority;
 use towline_testkit::scratch::{clean_command, processes_with};
 
 /// A command that leaves a process of its own session behind that ignores every polite signal, and says so with a
@@ -130,5 +131,31 @@ async fn a_verdict_begun_again_ends_what_the_interrupted_one_left() {
     std::fs::write(&again, "").unwrap();
     let told = bench.run(pending(), |_| assert_eq!(processes_with(&marker), [])).await;
     assert!(told.unwrap().met());
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn checks_of_low_priority_give_way_and_end_at_once() {
+    let mut bench = Bench::new(&[]).with_checks(&["nice", "trap '' INT TERM; touch \"$FLAG\"; sleep 600"]);
+    bench.priority = Priority::Low;
+    bench.environment.insert("FLAG".into(), bench.flag("runs").display().to_string());
+    let flag = bench.flag("runs");
+    let mut first = None;
+    let begun = std::cell::Cell::new(None);
+    let stop = async {
+        while !flag.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        begun.set(Some(std::time::Instant::now()));
+    };
+    let stopped = bench.run(stop, |progress| {
+        if let Progress::Finished { result } = progress {
+            first.get_or_insert(result);
+        }
+    });
+    assert!(matches!(stopped.await, Err(CheckError::Stopped)));
+    let took = begun.get().expect("it ran").elapsed();
+    assert!(took < Duration::from_secs(2), "SIGTERM, which they ignore, has two seconds: {took:?}");
+    assert_eq!(first.expect("a result").evidence, "19\n");
     bench.assert_no_checkout();
 }

@@ -199,7 +199,7 @@ fn goal(repository: &str, base: &Commit, number: usize) -> Goal {
             git: None,
         },
         briefing: false,
-        red_first: false,
+        baseline: towline_core::BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: Vec::new(),

@@ -180,7 +180,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "GOAL.md", conflicts_with = "goal")]
     pub(crate) file: Option<PathBuf>,
     /// A command that must exit with 0 on a clean checkout of the work; may be given several times
-    #[arg(long, value_name = "CMD", conflicts_with = "goal")]
+    ///
+    /// With `--goal`, these replace the goal's checks.
+    #[arg(long, value_name = "CMD")]
     pub(crate) check: Vec<String>,
     /// The agent to use, by its name in the configuration
     #[arg(long, value_name = "NAME", conflicts_with = "goal")]
@@ -206,7 +208,7 @@ pub(crate) struct Run {
     /// Take a snapshot of your files even if they are more than 20,000 or 1 GiB
     #[arg(long, conflicts_with = "goal")]
     pub(crate) allow_large: bool,
-    /// Demand that the checks fail before any work, so that a check that cannot fail is caught first
+    /// Start the agent only if the checks fail before any work; the same as `mode = "red"` in `[baseline]`
     #[arg(long, conflicts_with = "goal")]
     pub(crate) red_first: bool,
     /// Let this goal change a protected path, or a section such as `package.json#scripts`; may be given several times

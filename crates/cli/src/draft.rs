@@ -10,7 +10,8 @@ use towline_config::{
     Config, GoalFile, GoalOrigin, LayerName, check_from_command, goal_agents_layer, resolve_agent,
 };
 use towline_core::{
-    AgentName, Budget, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
+    AgentName, BaselineMode, Budget, Check, Commit, Goal, GoalId, Origin, SessionLimits, WorkspaceMode,
+    WorkspaceSpec,
 };
 use towline_workspace::{Protect, Repository, protects_more_than_always};
 use uuid::Uuid;
@@ -43,9 +44,12 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
     let prompt = prompt(run, &file)?;
     let config = context.configuration(&context.directory)?.config;
     let agents = agents(context, &config, run, &file)?;
-    let checks = checks(&config, &run.check, file.checks)?;
-    let red_first = run.red_first || file.red_first.unwrap_or_default();
-    if red_first && checks.is_empty() {
+    let checks = match commands_as_checks(&run.check)? {
+        given if !given.is_empty() => given,
+        _ => valid(file.checks.unwrap_or_else(|| config.checks.clone()))?,
+    };
+    let baseline = if run.red_first { Some(BaselineMode::Red) } else { file.baseline };
+    if baseline == Some(BaselineMode::Red) && checks.is_empty() {
         return Err(Failure::usage("--red-first needs a check").hint("give one: --check \"cargo test\""));
     }
     let protect = file.protect.unwrap_or(config.protect);
@@ -90,7 +94,7 @@ pub(crate) async fn draft(context: &Context, run: &Run, now: Timestamp) -> Resul
             git: Some(beginning.git),
         },
         briefing: file.briefing.unwrap_or(config.briefing),
-        red_first,
+        baseline: baseline.unwrap_or(config.baseline),
         accounts: agents
             .iter()
             .filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?)))
@@ -231,7 +235,8 @@ fn must_be_installed(context: &Context, name: &AgentName, settings: &AgentSettin
         .hint(find::how_to_get(name.as_str(), settings)))
 }
 
-fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Result<Vec<Check>, Failure> {
+/// The checks that commands on the command line stand for.
+pub(crate) fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for command in commands {
         if command.trim().is_empty() {
@@ -240,9 +245,10 @@ fn checks(config: &Config, commands: &[String], own: Option<Vec<Check>>) -> Resu
         let taken: Vec<String> = checks.iter().map(|check: &Check| check.name.clone()).collect();
         checks.push(check_from_command(command, &taken));
     }
-    if commands.is_empty() {
-        checks = own.unwrap_or_else(|| config.checks.clone());
-    }
+    valid(checks)
+}
+
+fn valid(checks: Vec<Check>) -> Result<Vec<Check>, Failure> {
     for check in &checks {
         towline_check::validate(check).map_err(|error| Failure::usage(error.to_string()))?;
     }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use towline_core::{
-    About, Attempt, Axis, Checkout, Goal, GoalState, Merge, Origin, Outcome, Part, Phase, Question, Spent,
-    Usage, Verdict,
+    About, Attempt, Axis, Baseline, BaselineCheck, Checkout, Goal, GoalState, Merge, Origin, Outcome, Part,
+    Phase, Question, Spent, Usage, Verdict,
 };
 use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, UnreadableGoal};
@@ -35,8 +35,14 @@ pub(crate) struct GoalReport {
     branch: Option<String>,
     base: String,
     candidate: Option<String>,
+    /// Whether the candidate differs from the base; none without a candidate.
+    changed: Option<bool>,
+    /// What the checks said before any work; none when that is not known.
+    baseline: Option<BaselineReport>,
     merged: Option<MergedReport>,
     checks_hash: String,
+    /// When the operator replaced the checks that the goal was created with.
+    checks_replaced_at: Option<Timestamp>,
     protect: Vec<String>,
     unprotect: Vec<String>,
     trust: TrustReport,
@@ -135,6 +141,20 @@ pub(crate) fn confirmed_by(state: &GoalState) -> Option<&'static str> {
     Some(if verdict.checkout == Checkout::Warm { WARM } else { "clean" })
 }
 
+/// What the checks said about the base.
+#[derive(Serialize)]
+struct BaselineReport {
+    met: bool,
+    checks: Vec<BaselineCheckReport>,
+}
+
+#[derive(Serialize)]
+struct BaselineCheckReport {
+    name: String,
+    met: bool,
+    exit_code: Option<i32>,
+}
+
 /// Where the work was taken to.
 #[derive(Serialize)]
 struct MergedReport {
@@ -227,8 +247,11 @@ impl GoalReport {
             branch: state.branch.clone(),
             base: goal.workspace.base.to_string(),
             candidate: state.candidate.as_ref().map(ToString::to_string),
+            changed: state.changed(),
+            baseline: BaselineReport::of(&state.baseline),
             merged: state.merged.as_ref().map(MergedReport::of),
             checks_hash: goal.checks_hash(),
+            checks_replaced_at: state.replaced_checks.as_ref().map(|replaced| replaced.since),
             protect: goal.protect.clone(),
             unprotect: goal.unprotect.clone(),
             trust: TrustReport {
@@ -250,6 +273,18 @@ impl GoalReport {
             created_at: goal.created_at,
             updated_at: record.updated_at,
         }
+    }
+}
+
+impl BaselineReport {
+    fn of(baseline: &Baseline) -> Option<Self> {
+        let Baseline::Known { checks } = baseline else { return None };
+        let reports = checks.iter().map(|check| BaselineCheckReport {
+            name: check.name.clone(),
+            met: check.met,
+            exit_code: check.exit_code,
+        });
+        Some(Self { met: BaselineCheck::all_met(checks), checks: reports.collect() })
     }
 }
 

@@ -98,6 +98,7 @@ fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
         "defaults.agents = [\"codex\"]\n[agents.codex]\nkind = \"codex\"\ncommand = [{:?}]\n",
         CODEX.program().display().to_string()
     ));
+    let desk = desk.without_baseline();
     // The check waits for the other process to be there.
     let go = desk.home.path().join("go");
     let check = format!("while [ ! -e {} ]; do sleep 0.1; done; grep -x towline motto.txt", go.display());

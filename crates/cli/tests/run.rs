@@ -235,7 +235,7 @@ fn the_second_ctrl_c_ends_at_once_what_ignores_every_signal() {
 
 #[test]
 fn cancelling_during_a_check_ends_the_check() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let towline = desk.start(["run", "check for ever", "--check", "setsid sleep 654 & wait", "--json"]);
     let marker = desk.home.marker();
     wait_for(LIMIT, "the check to run", || {

@@ -197,7 +197,7 @@ fn an_answer_comes_from_standard_input_or_after_two_dashes_and_has_a_limit() {
 
 #[test]
 fn words_told_during_the_checks_are_heard_if_the_agent_goes_on_and_long_ones_are_cut() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let check = format!("until [ -e {:?}/go ]; do sleep 0.05; done", desk.home.path().display().to_string());
     let towline = desk.start(["run", "Paint it", "--check", &check]);
     let goal = desk.only_goal();

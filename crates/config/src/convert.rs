@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Budget, Check, Confirm, Tokens, WorkspaceMode};
+use towline_core::{AgentName, BaselineMode, Budget, Check, Confirm, Tokens, WorkspaceMode};
 
 use crate::agents::{self, Agents};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
@@ -27,6 +27,8 @@ pub struct Config {
     pub budget: Budget,
     /// The checks of goals that name none.
     pub checks: Vec<Check>,
+    /// Whether the checks run on the base first.
+    pub baseline: BaselineMode,
     /// Globs of paths that stay as in the base.
     pub protect: Vec<String>,
     /// Where the work happens.
@@ -138,6 +140,7 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         briefing: settings.get(&["defaults", "briefing"]).unwrap_or(true),
         budget: read_budget(&settings),
         checks: settings.get(&["checks"]).unwrap_or_default(),
+        baseline: baseline_mode(&settings, &["baseline", "mode"]).unwrap_or_default(),
         protect: settings.get(&["protect", "paths"]).unwrap_or_default(),
         workspace,
         retention: settings.get(&["retention", "logs"]).unwrap_or_default(),
@@ -199,6 +202,11 @@ pub(crate) fn confirm(settings: &Settings) -> Option<Confirm> {
 pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
     let mode: String = settings.get(&["workspace", "mode"])?;
     Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Clone })
+}
+
+/// What to do with the checks on the base, if somebody has said so.
+pub(crate) fn baseline_mode(settings: &Settings, path: &[&str]) -> Option<BaselineMode> {
+    BaselineMode::named(&settings.get::<String>(path)?)
 }
 
 /// One warning for each setting without effect. Sorted by key.

@@ -14,6 +14,9 @@ const AGENT_KINDS: &[&str] = &["claude", "codex", "acp", "builtin", "gemini", "c
 /// What an agent may do beyond its lists.
 const PERMISSIONS: &[&str] = &["bypass", "ask", "deny"];
 
+/// What to do with the checks on the base.
+const BASELINES: &[&str] = &["auto", "red", "off"];
+
 /// A known key.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -182,6 +185,7 @@ const CONFIGURATION: &[Key] = &[
     not_yet("defaults.max_parallel", Shape::Count),
     acts("defaults.briefing", Shape::Flag),
     not_yet("budget.day.usd", Shape::Dollars),
+    acts("baseline.mode", Shape::Choice(BASELINES)),
     acts_for_user("retention.logs", Shape::Duration),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
     acts("agents.*.command", Shape::Command),
@@ -242,6 +246,7 @@ const GOAL: &[Key] = &[
     acts("mcp.*.command", Shape::Command),
     acts("args", Shape::List),
     acts("briefing", Shape::Flag),
+    acts("baseline", Shape::Choice(BASELINES)),
     acts("red_first", Shape::Flag),
     acts("unprotect", Shape::List),
     acts("labels", Shape::List),
@@ -372,6 +377,11 @@ mod tests {
     #[test]
     fn every_kind_of_agent_can_be_named() {
         assert_eq!(AGENT_KINDS, towline_agent::Kind::ALL.map(towline_agent::Kind::name));
+    }
+
+    #[test]
+    fn every_mode_of_the_baseline_can_be_named() {
+        assert_eq!(BASELINES, towline_core::BaselineMode::NAMES.map(|(name, _)| name));
     }
 
     #[test]

@@ -54,6 +54,11 @@ fn values_of_the_wrong_type_are_refused_with_what_to_write() {
              write a whole number from 0, such as `10`",
         ),
         (
+            "baseline.mode = \"rde\"",
+            "`baseline.mode` cannot be `rde` in FILE (line 1, column 17); \
+             use one of auto, red, off; did you mean `red`?",
+        ),
+        (
             "defaults.briefing = 1",
             "`defaults.briefing` cannot be an integer in FILE (line 1, column 21); write `true` or `false`",
         ),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use towline_config::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
-use towline_core::{Budget, Check, CheckKind, Confirm, MicroUsd, Tokens, WorkspaceMode};
+use towline_core::{BaselineMode, Budget, Check, CheckKind, Confirm, MicroUsd, Tokens, WorkspaceMode};
 
 fn read(name: &str, text: &str) -> GoalFile {
     read_goal_file(Path::new(name), text).unwrap_or_else(|error| panic!("{error}"))
@@ -104,7 +104,7 @@ mcp:
     command: [docs-mcp, -v]
 args: [--fast]
 briefing: false
-red_first: true
+baseline: red
 unprotect: [tests/login.rs]
 labels: [login, urgent]
 template: true
@@ -168,7 +168,7 @@ fn expected() -> GoalFile {
             confirm: Some(Confirm::Never),
         },
         briefing: Some(false),
-        red_first: Some(true),
+        baseline: Some(BaselineMode::Red),
         labels: strings(&["login", "urgent"]),
         metadata: map(json!({"ticket": 7, "when": "2026-11-15"})),
         origin: GoalOrigin {
@@ -263,6 +263,11 @@ fn what_is_wrong_is_said_with_its_place_and_its_fix() {
             "g.md",
             "---\nmax_turns: lots\n---\nDo it.\n",
             "`max_turns` cannot be a string in g.md (line 2, column 12); write a whole number from 0 to 4294967295, such as `10`",
+        ),
+        (
+            "g.md",
+            "---\nbaseline: green\n---\nDo it.\n",
+            "`baseline` cannot be `green` in g.md (line 2, column 11); use one of auto, red, off",
         ),
         (
             "g.md",

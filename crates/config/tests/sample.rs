@@ -11,8 +11,8 @@ use towline_agent::{
 };
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{
-    AgentName, Budget, Check, CheckKind, ClockLimits, Confirm, MicroUsd, Price, SessionLimits, Tokens,
-    WorkspaceMode,
+    AgentName, BaselineMode, Budget, Check, CheckKind, ClockLimits, Confirm, MicroUsd, Price, SessionLimits,
+    Tokens, WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -102,6 +102,7 @@ fn sample_config() -> Config {
     Config {
         agents_in_order: vec![AgentName::new("claude")],
         briefing: true,
+        baseline: BaselineMode::Red,
         budget: Budget {
             turns: Some(40),
             attempts: Some(10),
@@ -175,6 +176,7 @@ fn every_key_changes_what_it_is_for() {
         workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"], warm = ["./f/", "g//h"], confirm = "never" }
         retention.logs = "8d"
         notify.command = "o"
+        baseline.mode = "off"
         [defaults]
         agents = ["one", "claude"]
         briefing = false
@@ -240,6 +242,7 @@ fn every_key_changes_what_it_is_for() {
         prices: BTreeMap::new(),
     };
     let expected = Config {
+        baseline: BaselineMode::Off,
         agents_in_order: vec![AgentName::new("one"), AgentName::new("claude")],
         briefing: false,
         budget: Budget {
@@ -290,6 +293,7 @@ fn default_agents() -> BTreeMap<String, AgentSettings> {
 fn without_any_layer_the_defaults_hold() {
     let loaded = load(&[]).expect("loads");
     let expected = Config {
+        baseline: BaselineMode::Auto,
         agents_in_order: vec![AgentName::new("claude")],
         briefing: true,
         budget: Budget::default(),

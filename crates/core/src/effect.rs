@@ -14,6 +14,11 @@ pub enum Effect {
         /// The how-manieth time: a setup that failed can be tried again.
         round: u32,
     },
+    /// Run the checks on the base.
+    RunBaseline {
+        /// Counts from 1: checks that were stopped can run again.
+        round: u32,
+    },
     /// Start an agent, or take up the one that was started under this attempt before.
     Launch(Launch),
     /// Run the checks on what the attempt left.
@@ -38,6 +43,7 @@ impl Effect {
     pub fn key(&self) -> String {
         match self {
             Self::Prepare { round } => prepare_key(*round),
+            Self::RunBaseline { round } => baseline_key(*round),
             Self::Launch(launch) => launch_key(launch.attempt),
             Self::RunChecks { attempt, round } => checks_key(*attempt, *round),
             Self::Deliver(delivery) => delivery.key(),
@@ -97,6 +103,10 @@ pub(crate) fn message_key(message: MessageNo, attempt: AttemptNo) -> String {
 
 pub(crate) fn prepare_key(round: u32) -> String {
     format!("prepare/{round}")
+}
+
+pub(crate) fn baseline_key(round: u32) -> String {
+    format!("baseline/{round}")
 }
 
 pub(crate) fn launch_key(attempt: AttemptNo) -> String {

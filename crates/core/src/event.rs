@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, CheckResult, Clock, Commit, End, Generation,
-    GoalId, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Verdict, WorkspaceBinding,
+    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckResult, Clock, Commit, End,
+    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Verdict,
+    WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -98,9 +99,6 @@ pub enum Event {
         workspace: WorkspaceBinding,
         /// What the operator should know about it.
         warnings: Vec<String>,
-        /// What the checks say about the base, where the goal wants to know.
-        #[serde(default)]
-        base_verdict: Option<Verdict>,
     },
     /// The workspace could not be made.
     PrepareFailed {
@@ -111,6 +109,26 @@ pub enum Event {
     RepositoryGone {
         /// Where it was.
         path: String,
+    },
+    /// The checks ran on the base, all of them to their end.
+    BaselineReached {
+        /// Which run of them.
+        round: u32,
+        /// One result per check. Results that were stored by an earlier goal are without what the checks printed.
+        checks: Vec<CheckResult>,
+        /// When an earlier goal found these results, so that nothing had to run.
+        #[serde(default)]
+        reused: Option<Timestamp>,
+        /// A program that a failed check needs and that is not on PATH.
+        #[serde(default)]
+        missing: Option<MissingProgram>,
+    },
+    /// The checks did not run to their end on the base, which says nothing about it.
+    BaselineUnknown {
+        /// Which run of them.
+        round: u32,
+        /// Why.
+        reason: String,
     },
     /// The agent's process runs.
     AttemptStarted,
@@ -212,6 +230,11 @@ pub enum Event {
         #[serde(default)]
         model: Option<String>,
     },
+    /// The operator replaces the goal's checks.
+    ChecksReplaced {
+        /// Those in force from now on.
+        checks: Vec<Check>,
+    },
     /// The operator took the work into a branch.
     Merged {
         /// The branch.
@@ -260,6 +283,8 @@ impl Event {
             Self::Prepared { .. } => "prepared",
             Self::PrepareFailed { .. } => "prepare_failed",
             Self::RepositoryGone { .. } => "repository_gone",
+            Self::BaselineReached { .. } => "baseline_reached",
+            Self::BaselineUnknown { .. } => "baseline_unknown",
             Self::AttemptStarted => "attempt_started",
             Self::Agent { .. } => "agent",
             Self::AttemptEnded { .. } => "attempt_ended",
@@ -278,6 +303,7 @@ impl Event {
             Self::Told { .. } => "tell",
             Self::AnswerDelivered { .. } => "delivered",
             Self::RetryRequested { .. } => "retry",
+            Self::ChecksReplaced { .. } => "checks_replaced",
             Self::Merged { .. } => "merge",
             Self::Published { .. } => "published",
             Self::Verified { .. } => "verify",

@@ -8,11 +8,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind,
-    CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
-    MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply,
-    SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict, Work,
-    WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
+    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check,
+    CheckKind, CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming,
+    Launch, MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo,
+    Reply, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict,
+    Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -51,7 +51,7 @@ pub(crate) fn goal() -> Goal {
             git: None,
         },
         briefing: false,
-        red_first: false,
+        baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: vec![],
@@ -127,6 +127,16 @@ pub(crate) fn verified(tree: &str) -> Event {
     Event::Verified { verdict: verdict(tree, vec![green("tests")]) }
 }
 
+/// The goal with checks on its base.
+pub(crate) fn goal_with_baseline(baseline: BaselineMode) -> Goal {
+    Goal { baseline, ..goal() }
+}
+
+/// The checks ran on the base.
+pub(crate) fn baseline_reached(round: u32, checks: Vec<CheckResult>) -> Event {
+    Event::BaselineReached { round, checks, reused: None, missing: None }
+}
+
 /// The workspace that is made for the goal.
 pub(crate) fn workspace() -> WorkspaceBinding {
     WorkspaceBinding {
@@ -134,12 +144,13 @@ pub(crate) fn workspace() -> WorkspaceBinding {
         branch: Some("towline/goal".into()),
         base: Commit::new("base"),
         setup_changes: BTreeMap::new(),
+        base_tree: None,
     }
 }
 
 /// The workspace is ready.
 pub(crate) fn prepared() -> Event {
-    Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict: None }
+    Event::Prepared { workspace: workspace(), warnings: vec![] }
 }
 
 /// The workspace cannot be made.
@@ -476,6 +487,7 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         | Event::PauseRequested { .. }
         | Event::ResumeRequested
         | Event::RetryRequested { .. }
+        | Event::ChecksReplaced { .. }
         | Event::Merged { .. }
         | Event::Verified { .. }
         | Event::Answered { .. }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{AgentName, Budget, Commit, GoalId};
+use crate::{AgentName, BaselineMode, Budget, Commit, GoalId};
 
 /// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,9 +41,9 @@ pub struct Goal {
     pub workspace: WorkspaceSpec,
     /// Whether the first prompt explains unattended work.
     pub briefing: bool,
-    /// Whether the checks must fail on the base: one that is green before any work proves nothing.
-    #[serde(default)]
-    pub red_first: bool,
+    /// Whether the checks run on the base first, and whether they must fail there.
+    #[serde(default, alias = "red_first", deserialize_with = "BaselineMode::or_flag")]
+    pub baseline: BaselineMode,
     /// How long each agent's conversations are gone on with, as set when the goal was created.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, SessionLimits>,

@@ -4,6 +4,7 @@
 //! environment: time is an argument, and what is to be done comes back as [`Effect`] values.
 
 mod agent_event;
+mod baseline;
 mod budget;
 mod clock;
 mod commit_message;
@@ -32,6 +33,7 @@ pub use agent_event::{
     AgentEvent, Limit, LimitStatus, Outcome, PlanEntry, Role, SessionStarted, ToolKind, ToolStatus, ToolUse,
     TurnEnd, TurnStop,
 };
+pub use baseline::{Baseline, BaselineCheck, BaselineMode, MissingProgram, ReplacedChecks};
 pub use budget::{Amount, Axis, Budget, BudgetChange, BudgetError};
 pub use clock::{Clock, ClockLimits, Clocks};
 pub use duration::{BadDuration, parse_duration, show_duration};

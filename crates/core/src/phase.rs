@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptNo, Axis, Clock, EndKind, Policy, QuestionNo};
+use crate::{AttemptNo, Axis, Clock, EndKind, MissingProgram, Policy, QuestionNo};
 
 /// Where a goal stands. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,6 +262,8 @@ pub enum FailureReason {
     },
     /// The checks pass before any work was done, so that they cannot tell whether it was.
     GreenBefore,
+    /// A check cannot pass, whatever the agent does.
+    MissingProgram(MissingProgram),
 }
 
 impl fmt::Display for FailureReason {
@@ -270,6 +272,7 @@ impl fmt::Display for FailureReason {
             Self::Budget { axis } => write!(f, "budget: {axis}"),
             Self::Setup { error } => write!(f, "setup: {error}"),
             Self::GreenBefore => f.write_str("the checks pass before any work, so they prove nothing"),
+            Self::MissingProgram(missing) => missing.fmt(f),
         }
     }
 }
@@ -342,6 +345,19 @@ impl Phase {
     /// Whether an open question can be answered here.
     pub const fn takes_answers(&self) -> bool {
         !matches!(self, Self::Done | Self::Unproven)
+    }
+
+    /// Whether the checks may go on running on the base: a verdict that is due comes first, and nothing runs for a goal that is
+    /// settled or about to be.
+    pub const fn allows_baseline(&self) -> bool {
+        match self {
+            Self::Checking { .. } => false,
+            Self::Stopping(stopping) => matches!(
+                stopping.why,
+                StopWhy::Auth { .. } | StopWhy::Asked | StopWhy::Clock { .. } | StopWhy::Resume
+            ),
+            phase => !phase.is_settled(),
+        }
     }
 
     /// The attempt whose agent is alive and not being ended.

@@ -12,6 +12,8 @@ use crate::{SessionLimits, Tokens};
 pub struct Policy;
 
 impl Policy {
+    /// How long the first attempt waits for the checks on the base.
+    pub const BASELINE_HEAD_START: Duration = Duration::from_secs(10);
     /// Summaries in a row that may not come about before a new conversation is begun.
     pub const FAILED_COMPACTIONS: u32 = 2;
     /// How often a conversation that no longer fits is summarised before a new one is begun.

@@ -81,17 +81,16 @@ impl Prompt {
     pub fn next(goal: &Goal, state: &GoalState, conversation: Conversation) -> Self {
         let mut sections = Vec::new();
         let knows_goal = conversation == Conversation::Resumed && last_told(state).is_some();
+        let checks = state.checks(goal);
         if !knows_goal {
             if goal.briefing {
                 sections.push(Section::Briefing(Briefing));
             }
             sections.push(Section::Goal(goal.prompt.clone()));
-            if !goal.checks.is_empty() {
-                let checks = goal.checks.iter();
-                sections.push(Section::Checks(
-                    checks.map(|check| (check.name.clone(), check.describe())).collect(),
-                ));
-            }
+        }
+        if !checks.is_empty() && (!knows_goal || are_checks_new(state)) {
+            let checks = checks.iter().map(|check| (check.name.clone(), check.describe()));
+            sections.push(Section::Checks(checks.collect()));
         }
         sections.extend(news(goal, state, conversation));
         Self { sections }
@@ -115,6 +114,12 @@ pub enum Conversation {
     Resumed,
 }
 
+/// Whether the checks were replaced after the last attempt was told of them.
+fn are_checks_new(state: &GoalState) -> bool {
+    let replaced = state.replaced_checks.as_ref();
+    replaced.is_some_and(|replaced| last_told(state).is_some_and(|last| last.started_at < replaced.since))
+}
+
 /// What the agent has not heard yet. A resumed session was told of every verdict before the last attempt's; a new
 /// one was told of none.
 fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
@@ -134,11 +139,14 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
         _ => {}
     }
     let verdict = match conversation {
+        // Earlier verdicts speak of checks that are not in force any more.
+        _ if are_checks_new(state) => last.verdict.as_ref(),
         Conversation::New | Conversation::HandedOver => state.last_verdict(),
         Conversation::Resumed => last.verdict.as_ref(),
     };
     if let Some(verdict) = verdict {
-        let failed = verdict.failed().map(|result| (result.clone(), wanted_of(&goal.checks, &result.name)));
+        let failed =
+            verdict.failed().map(|result| (result.clone(), wanted_of(state.checks(goal), &result.name)));
         sections.push(Section::FailedChecks(failed.collect()));
         if verdict.passed_only_warm() {
             sections.push(Section::PassedOnlyWarm(goal.workspace.warm.clone()));

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentName, AttemptId, AttemptNo, Axis, Budget, Commit, Decision, End, Exit, Generation, Goal, GoalId,
-    OperatorMessage, Origin, Phase, Question, QuestionNo, SessionId, Tokens, Usage, Verdict, Work,
+    AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit, Generation,
+    Goal, GoalId, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, SessionId, Tokens,
+    Usage, Verdict, Work,
 };
 
 /// What has become of a goal so far. Stored with every step; always equal to replaying the log.
@@ -76,6 +77,15 @@ pub struct GoalState {
     /// Limits in a row whose reset time was a guess.
     #[serde(default)]
     pub guessed_limits_in_row: u32,
+    /// What the checks say about the base.
+    #[serde(default)]
+    pub baseline: Baseline,
+    /// How often they were to run on the base.
+    #[serde(default)]
+    pub baseline_rounds: u32,
+    /// The checks in force, where the operator has replaced those that the goal was created with.
+    #[serde(default)]
+    pub replaced_checks: Option<ReplacedChecks>,
 }
 
 /// Attempts in a row that never reached the model.
@@ -149,7 +159,20 @@ impl GoalState {
             configured_models: BTreeMap::new(),
             outage: Outage::default(),
             guessed_limits_in_row: 0,
+            baseline: Baseline::Pending,
+            baseline_rounds: 0,
+            replaced_checks: None,
         }
+    }
+
+    /// The checks in force.
+    pub fn checks<'a>(&'a self, goal: &'a Goal) -> &'a [Check] {
+        self.replaced_checks.as_ref().map_or(&goal.checks, |replaced| &replaced.checks)
+    }
+
+    /// Whether the first attempt waits for the checks on the base.
+    pub fn waits_for_baseline(&self) -> bool {
+        self.phase == Phase::Preparing && self.baseline.is_running()
     }
 
     /// Whether this agent can go on now.
@@ -190,6 +213,16 @@ impl GoalState {
         self.attempts.iter().rev().filter_map(|attempt| attempt.verdict.as_ref())
     }
 
+    /// Whether the last candidate has other files than the base; none when there is no candidate.
+    pub fn changed(&self) -> Option<bool> {
+        let workspace = self.workspace.as_ref()?;
+        let candidate = self.candidate.as_ref()?;
+        let tree = self.last_verdict().map(|verdict| &verdict.tree);
+        let is_base =
+            *candidate == workspace.base || (tree.is_some() && tree == workspace.base_tree.as_ref());
+        Some(!is_base)
+    }
+
     /// What all attempts used.
     pub fn usage(&self) -> Usage {
         self.attempts.iter().fold(Usage::default(), |sum, attempt| sum + attempt.usage)
@@ -222,6 +255,9 @@ impl GoalState {
     /// When the goal goes on by itself: a little after the time that is shown, so that goals which wait for the same
     /// thing do not all come back at once.
     pub fn wakes_at(&self, goal: GoalId) -> Option<Timestamp> {
+        if let (Phase::Preparing, Baseline::Running { until, .. }) = (&self.phase, &self.baseline) {
+            return *until;
+        }
         let until = self.phase.until()?;
         let since = self.last_attempt().and_then(|attempt| attempt.ended_at);
         match (&self.phase, since) {
@@ -276,6 +312,9 @@ pub struct WorkspaceBinding {
     /// (none for those that it deletes), and directories that it makes, with a slash at their end.
     #[serde(default)]
     pub setup_changes: BTreeMap<String, Option<String>>,
+    /// The tree of that commit. Earlier versions did not record it.
+    #[serde(default)]
+    pub base_tree: Option<String>,
 }
 
 /// A conversation that can be gone on with.

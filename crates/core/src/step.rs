@@ -3,9 +3,11 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, outages and refused conversations in `provider`, and what people and agents say to each other in `talk`.
+//! `spent`, checks on the base in `baseline`, outages and refused conversations in `provider`, and what people and agents say
+//! to each other in `talk`.
 
 mod aftermath;
+mod baseline;
 mod handover;
 mod observe;
 mod pausing;
@@ -22,8 +24,8 @@ use self::stopping::{Runs, why_of};
 use crate::clock::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
-    AttemptNo, Axis, BudgetChange, Clock, Effect, End, EscalationReason, Event, FailureReason, Goal,
-    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy,
+    AttemptNo, Axis, Baseline, BudgetChange, Clock, Effect, End, EscalationReason, Event, FailureReason,
+    Goal, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy,
 };
 
 /// The state after a step, and what came of it.
@@ -71,6 +73,9 @@ pub enum Stale {
     /// It speaks of an attempt that is over.
     #[error("about an attempt that is over")]
     Attempt,
+    /// It speaks of checks on the base that nobody waits for.
+    #[error("about checks on the base that were stopped")]
+    Baseline,
 }
 
 /// Why an event is refused.
@@ -115,6 +120,11 @@ fn staleness(state: &GoalState, incoming: &Incoming) -> Option<Stale> {
     let taken_over = matches!(incoming.event, Event::Claimed { .. }) && sent > state.generation;
     if sent != state.generation && !taken_over {
         return Some(Stale::Generation);
+    }
+    if let Event::BaselineReached { round, .. } | Event::BaselineUnknown { round, .. } = &incoming.event
+        && !matches!(state.baseline, Baseline::Running { round: running, .. } if running == *round)
+    {
+        return Some(Stale::Baseline);
     }
     let newest = state.last_attempt().map(|attempt| attempt.n);
     match incoming.stamp.attempt {
@@ -166,14 +176,19 @@ impl Stepper<'_> {
                 self.dispatch();
                 Ok(())
             }
-            (Phase::Preparing, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
-            (Phase::Preparing, Event::Prepared { workspace, base_verdict, .. }) => {
+            (_, Event::BaselineReached { round, checks, missing, .. }) => {
+                self.baseline_reached(*round, checks, missing.as_ref());
+                Ok(())
+            }
+            (_, Event::BaselineUnknown { round, reason }) => {
+                self.baseline_unknown(*round, reason);
+                Ok(())
+            }
+            (Phase::Preparing, event) if self.state.baseline.is_running() => self.apply_while_baseline(event),
+            (Phase::Preparing, Event::Prepared { workspace, .. }) => {
                 self.settle(prepare_key(self.state.preparations));
                 self.state.workspace = Some(workspace.clone());
-                match base_verdict {
-                    Some(verdict) if verdict.met() => self.fail(FailureReason::GreenBefore),
-                    _ => self.begin_attempt(),
-                }
+                self.begin_attempt();
                 Ok(())
             }
             (Phase::Preparing, Event::PrepareFailed { error }) => {
@@ -239,6 +254,7 @@ impl Stepper<'_> {
                 self.choose_session(*session, model.as_ref());
                 Ok(())
             }
+            (_, Event::ChecksReplaced { checks }) => self.replace_checks(checks),
             (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
                 let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
                 self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
@@ -304,8 +320,9 @@ impl Stepper<'_> {
     }
 
     fn retry(&mut self, changes: &[BudgetChange]) -> Result<(), Illegal> {
-        // Checks that prove nothing prove nothing the second time, either.
-        let hopeless = self.before == Phase::Failed { reason: FailureReason::GreenBefore };
+        // Checks that prove nothing prove nothing the second time, either; others may.
+        let hopeless = self.before == Phase::Failed { reason: FailureReason::GreenBefore }
+            && self.state.baseline.met() == Some(true);
         let reopens = !hopeless
             && matches!(
                 self.before,
@@ -320,6 +337,9 @@ impl Stepper<'_> {
             return Err(Illegal::WrongPhase { phase: self.before.name(), event: "retry" });
         }
         self.reopen(changes)?;
+        if matches!(self.before, Phase::Failed { reason: FailureReason::MissingProgram(_) }) {
+            self.state.baseline = Baseline::Pending;
+        }
         self.ask_again();
         Ok(())
     }
@@ -362,6 +382,10 @@ impl Stepper<'_> {
         self.state.taken_up_at = self.state.taken_up_at.map(moved);
         self.state.settled_at = self.state.settled_at.map(moved);
         self.state.outage.since = self.state.outage.since.map(moved);
+        if let Baseline::Running { since, until, .. } = &mut self.state.baseline {
+            *since = moved(*since);
+            *until = until.map(moved);
+        }
     }
 
     fn record_end(&mut self, end: End, exit: &crate::Exit, work: crate::Work, changes: &str) {
@@ -386,6 +410,7 @@ impl Stepper<'_> {
     }
 
     fn finish(mut self) -> Step {
+        self.stop_baseline_if_needed();
         let waits = self.state.phase.waits_for_operator();
         // What opens a settled goal again has taken the wait out already.
         if matches!(self.before, Phase::Blocked { .. }) && !waits {

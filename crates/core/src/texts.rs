@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     About, AgentEvent, Ask, CheckResult, Decision, End, EscalationReason, Event, Exit, FailureReason,
-    LaunchProblem, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
+    LaunchProblem, MissingProgram, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
 };
 
 /// What is done with each text.
@@ -18,10 +18,12 @@ impl Event {
     pub fn for_each_text(&mut self, each: Each<'_>) {
         match self {
             Self::Agent { event } => event.for_each_text(each),
-            Self::Prepared { warnings, base_verdict, .. } => {
-                warnings.iter_mut().for_each(&mut *each);
-                base_verdict.iter_mut().for_each(|verdict| of_verdict(verdict, each));
+            Self::Prepared { warnings, .. } => warnings.iter_mut().for_each(&mut *each),
+            Self::BaselineReached { checks, missing, .. } => {
+                checks.iter_mut().for_each(|check| of_check(check, each));
+                missing.iter_mut().for_each(|missing| of_missing(missing, each));
             }
+            Self::BaselineUnknown { reason, .. } => each(reason),
             Self::PrepareFailed { error } | Self::ChecksFailed { error } => each(error),
             Self::RepositoryGone { path } => each(path),
             Self::AttemptEnded { end, exit, changes, .. } => {
@@ -49,6 +51,7 @@ impl Event {
             | Self::PauseRequested { .. }
             | Self::ResumeRequested
             | Self::AnswerDelivered { .. }
+            | Self::ChecksReplaced { .. }
             | Self::RetryRequested { .. }
             | Self::ClockMoved { .. } => {}
         }
@@ -221,6 +224,7 @@ fn of_phase(phase: &mut Phase, each: Each<'_>) {
         }
         Phase::Escalated { reason } => of_escalation(reason, each),
         Phase::Failed { reason: FailureReason::Setup { error } } => each(error),
+        Phase::Failed { reason: FailureReason::MissingProgram(missing) } => of_missing(missing, each),
         Phase::Failed { .. }
         | Phase::Queued
         | Phase::Preparing
@@ -233,6 +237,11 @@ fn of_phase(phase: &mut Phase, each: Each<'_>) {
         | Phase::Unproven
         | Phase::Cancelled => {}
     }
+}
+
+fn of_missing(missing: &mut MissingProgram, each: Each<'_>) {
+    each(&mut missing.check);
+    each(&mut missing.program);
 }
 
 fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
@@ -284,9 +293,10 @@ mod tests {
             "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
         r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
     ];
-    const OTHERS: [&str; 25] = [
-        r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"],
-            "base_verdict":VERDICT}"#,
+    const OTHERS: [&str; 28] = [
+        r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"]}"#,
+        r#"{"kind":"baseline_reached","round":1,"checks":[CHECK],"missing":{"check":"WORD","program":"WORD"}}"#,
+        r#"{"kind":"baseline_unknown","round":1,"reason":"WORD"}"#,
         r#"{"kind":"prepare_failed","error":"WORD"}"#,
         r#"{"kind":"repository_gone","path":"WORD"}"#,
         r#"{"kind":"checks_failed","error":"WORD"}"#,
@@ -303,6 +313,8 @@ mod tests {
         r#"{"kind":"phase_changed","phase":{"phase":"sleeping","until":"2030-01-01T00:00:00Z","reason":"WORD"}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"stopping","attempt":1,"why":{"why":"auth","message":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"failed","reason":{"why":"setup","error":"WORD"}}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"failed","reason":
+            {"why":"missing_program","check":"WORD","program":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"auth","agent":"a","message":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"spawn_failed","problem":"WORD"}}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":{"why":"never_started","message":"WORD"}}}"#,

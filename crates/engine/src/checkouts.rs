@@ -31,16 +31,19 @@ impl KeptCheckouts {
     }
 }
 
-/// The checkout of a goal, and the place of an earlier one while it is replaced.
-pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 2] {
+/// The checkout of a goal, the place of an earlier one while it is replaced, and the checkout of the base.
+pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 3] {
     let checkout = home.verification(goal);
-    [aside_of(&checkout), checkout]
+    [home.base_verification(goal), aside_of(&checkout), checkout]
 }
 
 /// All entries in those places, whichever goal they are of.
 pub(crate) fn all(home: &Home) -> Vec<(GoalId, PathBuf)> {
     let named = named_entries::<String>(&home.verifications()).into_iter();
-    let goal = |name: &str| name.strip_suffix(".warm").unwrap_or(name).parse().ok();
+    let goal = |name: &str| {
+        let goal = [".warm", ".base"].iter().find_map(|place| name.strip_suffix(place));
+        goal.unwrap_or(name).parse::<GoalId>().ok()
+    };
     named.filter_map(|(name, path)| Some((goal(&name)?, path))).collect()
 }
 
@@ -56,19 +59,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_places_of_a_goal_are_counted_and_removed() {
+    fn all_places_of_a_goal_are_counted_and_removed() {
         let scratch = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(scratch.path().join("state")).expect("a state directory");
         let [one, other]: [GoalId; 2] =
             ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"]
                 .map(|id| id.parse().expect("a goal id"));
         assert_eq!(KeptCheckouts::of(&home), KeptCheckouts::default());
-        for place in of_goal(&home, one).iter().chain(&of_goal(&home, other)[1..]) {
+        for place in of_goal(&home, one).iter().chain(&of_goal(&home, other)[2..]) {
             home.make(&place.join("target")).expect("made");
             fs::write(place.join("target/out"), "0123456789").expect("written");
         }
         home.make(&home.verifications().join("else.warm")).expect("made");
-        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 2, bytes: 30 });
+        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 2, bytes: 40 });
         remove(&home, one).expect("removed");
         assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 1, bytes: 10 });
         assert_eq!(all(&home), [(other, home.verification(other))]);

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{AttemptNo, Event, Goal, Reuse, Verdict, Work, WorkspaceBinding};
+use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, Stop, WorkspaceError};
 
+use crate::baseline;
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::link::{self, Trail};
@@ -41,7 +43,8 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
     let Job { goal, workspace, attempt, summary, reuse, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
-        // Nothing of the agent may be alive while its work is judged.
+        // Nothing of the agent may be alive while its work is judged, nor of the checks on the base.
+        baseline::clear(&shared.home, goal.id).await?;
         link::sweep(trail).await?;
         let setup_changes = workspace.setup_changes.clone();
         let commit = CandidateCommit { n: attempt.get(), message: goal.commit_message(&summary) };
@@ -99,6 +102,7 @@ pub(crate) async fn judge(
         log_dir: logs,
         shim: &shared.shim,
         environment: &shared.check_environment(goal),
+        priority: Priority::Normal,
     };
     let verdict = towline_check::run(run, stopped(stop), move |report| {
         // The receiver lives as long as this call.

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{Commit, Event, Goal, GoalId, Reuse, Verdict};
+use towline_process::Priority;
 use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
@@ -110,6 +111,7 @@ impl Custody {
             log_dir: &self.log_dir(),
             shim: &self.shared.shim,
             environment: &self.shared.check_environment(&goal),
+            priority: Priority::Normal,
         };
         let watch = &self.shared.watch;
         let stop_or_gone = async {

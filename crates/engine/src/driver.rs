@@ -23,6 +23,7 @@ use towline_mask::Mask;
 use towline_store::{GoalRecord, Lease, StoreError};
 
 use self::clock_watch::ClockWatch;
+use self::executors::RunningBaseline;
 use self::storing::Outage;
 pub use self::storing::StoreTrouble;
 use self::transition::Transition;
@@ -101,6 +102,8 @@ pub(crate) struct Driver {
     news: mpsc::Receiver<Batch>,
     newsline: mpsc::Sender<Batch>,
     work: JoinSet<()>,
+    /// The checks on the base, as long as they run and until the next ones do.
+    baseline: Option<RunningBaseline>,
     /// The way to the living agent.
     deliveries: mpsc::UnboundedSender<Delivery>,
     stop: watch::Sender<StopLevel>,
@@ -144,6 +147,7 @@ impl Driver {
             news,
             newsline,
             work: JoinSet::new(),
+            baseline: None,
             deliveries: mpsc::unbounded_channel().0,
             stop: watch::Sender::new(StopLevel::Run),
             lease_ends,
@@ -191,6 +195,7 @@ impl Driver {
 
     async fn try_to_begin(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
         self.record_claim(wish).await?;
+        self.clear_left_baseline().await;
         if holds_slot(&self.state.phase) {
             self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();
         }
@@ -385,6 +390,7 @@ impl Driver {
             // An agent that waited and was answered goes on at once: it is there already, and a person waits for it.
             self.slot = Arc::clone(&self.shared.slots).try_acquire_owned().ok();
         }
+        self.stop_unwanted_baseline();
         effects.into_iter().for_each(|effect| self.perform(effect));
         Ok(())
     }
@@ -422,6 +428,9 @@ impl Driver {
         }
         self.seq = self.append(&transition).await?;
         self.state = transition.state;
+        if let Some(replaced) = &self.state.replaced_checks {
+            self.goal.checks.clone_from(&replaced.checks);
+        }
         self.last_seq.send_replace(self.seq);
         Ok(transition.effects)
     }
@@ -437,6 +446,7 @@ impl Driver {
     /// Ends what runs when nothing can be recorded any more. What it left is on disk, and is taken up from there.
     async fn abandon(&mut self) {
         self.raise_stop(StopLevel::Kill);
+        self.stop_baseline(StopLevel::Kill);
         let deadline = tokio::time::sleep(ABANDON_PATIENCE);
         tokio::pin!(deadline);
         while !self.work.is_empty() {
@@ -465,7 +475,7 @@ impl Driver {
     fn wall_ends(&self) -> Option<Timestamp> {
         let is_watched =
             matches!(self.state.phase, Phase::Preparing | Phase::Running { .. } | Phase::Checking { .. });
-        self.state.wall_ends().filter(|_| is_watched)
+        self.state.wall_ends().filter(|_| is_watched && !self.state.waits_for_baseline())
     }
 
     fn is_wall_over(&self) -> bool {

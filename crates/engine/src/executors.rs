@@ -13,7 +13,7 @@ use towline_core::{AttemptNo, Delivery, Goal, GoalState};
 
 use crate::engine::Shared;
 use crate::news::{Newsline, StopLevel};
-use crate::{attempt, checks, prepare, publish};
+use crate::{attempt, baseline, checks, prepare, publish};
 
 /// Work for an executor.
 pub(crate) enum Job {
@@ -21,6 +21,8 @@ pub(crate) enum Job {
     Prepare(Box<Goal>),
     /// Run an attempt to its end, or adopt the one that is running.
     Attempt(Box<attempt::Job>),
+    /// Run the checks on the base, beside whatever else runs.
+    Baseline(Box<baseline::Job>),
     /// Make the candidate and run the checks on it.
     Check(Box<checks::Job>),
     /// Give the work of a goal that has ended its branch.
@@ -33,7 +35,7 @@ impl Job {
         match self {
             Self::Attempt(job) => Some(job.launch.attempt),
             Self::Check(job) => Some(job.attempt),
-            Self::Prepare(_) | Self::Publish(_) => None,
+            Self::Prepare(_) | Self::Baseline(_) | Self::Publish(_) => None,
         }
     }
 }
@@ -73,6 +75,7 @@ impl Executors for Real {
         match job {
             Job::Prepare(goal) => prepare::run(shared, *goal, line, control.stop).boxed(),
             Job::Attempt(job) => attempt::run(shared, *job, line, control).boxed(),
+            Job::Baseline(job) => baseline::run(shared, *job, line, control.stop).boxed(),
             Job::Check(job) => checks::run(shared, *job, line, control.stop).boxed(),
             Job::Publish(ended) => {
                 let (goal, state) = *ended;

@@ -8,6 +8,9 @@ use towline_core::{AttemptNo, GoalId};
 /// The directories in it.
 const DIRECTORIES: [&str; 7] = ["attempts", "demo", "engines", "sessions", "told", "verify", "workspaces"];
 
+/// What tells a checkout of the base from one of a candidate.
+pub(crate) const BASE: &str = "base";
+
 /// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
@@ -104,6 +107,11 @@ impl Home {
     /// Where a goal's candidates are checked out to be checked.
     pub(crate) fn verification(&self, goal: GoalId) -> PathBuf {
         self.verifications().join(goal.to_string())
+    }
+
+    /// Where the commit that a goal starts from is checked out to be checked.
+    pub(crate) fn base_verification(&self, goal: GoalId) -> PathBuf {
+        self.verifications().join(format!("{goal}.{BASE}"))
     }
 
     /// The secret that attempts' tokens follow from.

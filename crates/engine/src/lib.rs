@@ -6,6 +6,7 @@
 
 mod attempt;
 mod authority;
+mod baseline;
 mod checkouts;
 mod checks;
 mod clock;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
-use towline_core::{Event, Goal, LaunchProblem, Reuse, WorkspaceBinding};
+use towline_core::{Event, Goal, LaunchProblem, WorkspaceBinding};
 use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
-use crate::checks::{Judged, judge};
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
@@ -18,7 +17,7 @@ use crate::place::{repository_of, settings_of};
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
 pub(crate) async fn run(shared: Arc<Shared>, goal: Goal, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let event = match prepare(&shared, &goal, &line, stop).await {
+    let event = match prepare(&shared, &goal, stop).await {
         Ok(prepared) => prepared,
         Err(Problem::Stopped) => Event::Stopped,
         Err(Problem::RepositoryGone(path)) => Event::RepositoryGone { path },
@@ -53,17 +52,12 @@ impl From<CheckError> for Problem {
     }
 }
 
-async fn prepare(
-    shared: &Shared,
-    goal: &Goal,
-    line: &Newsline,
-    stop: watch::Receiver<StopLevel>,
-) -> Result<Event, Problem> {
+async fn prepare(shared: &Shared, goal: &Goal, stop: watch::Receiver<StopLevel>) -> Result<Event, Problem> {
     let (home, of) = (shared.home.clone(), goal.clone());
     let made = stoppable(stop.clone(), move |halt| -> Result<_, WorkspaceError> {
         let workspace = make(&home, &of, halt)?;
         let repository = repository_of(&home, &of)?.until(halt);
-        let base = if of.red_first { Some(repository.as_candidate(&of.workspace.base)?) } else { None };
+        let base = repository.as_candidate(&of.workspace.base)?;
         Ok((repository, base, workspace))
     });
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
@@ -74,26 +68,14 @@ async fn prepare(
         set_up(shared, goal, workspace.path(), &stop).await?;
         changes_in(goal, workspace.clone()).await?
     };
-    let base_verdict = match base {
-        Some(base) => {
-            let logs = shared.home.base_checks(goal.id);
-            let judged = Judged {
-                repository: &repository,
-                candidate: &base,
-                setup_changes: &setup_changes,
-                reuse: Reuse::Never,
-            };
-            Some(judge(shared, goal, judged, &logs, line, stop).await?)
-        }
-        None => None,
-    };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),
         branch: workspace.branch().map(str::to_owned),
         base: goal.workspace.base.clone(),
         setup_changes,
+        base_tree: Some(base.tree),
     };
-    Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec(), base_verdict })
+    Ok(Event::Prepared { workspace: binding, warnings: workspace.warnings().to_vec() })
 }
 
 /// Makes the workspace, or opens the one that is there. One of an earlier version becomes a private clone.

@@ -217,6 +217,7 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Remains {
         branch: Some(branch_name(&record.goal)),
         base: workspace.base.clone(),
         setup_changes: BTreeMap::new(),
+        base_tree: None,
     };
     let binding = record.state.workspace.clone().unwrap_or_else(never_ready);
     Remains {

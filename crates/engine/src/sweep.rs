@@ -19,8 +19,8 @@ use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, 
 use towline_store::{GoalRecord, StoreError};
 
 use crate::engine::Shared;
-use crate::home::Home;
-use crate::{checkouts, control};
+use crate::home::{BASE, Home};
+use crate::{baseline, checkouts, control};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -31,6 +31,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _ = timeout(LIMIT, async {
         end_strays(&shared).await;
+        end_baselines(&shared).await;
         discard_checkouts(&shared).await;
     })
     .await;
@@ -56,6 +57,34 @@ async fn end_strays(shared: &Shared) {
         if is_stray {
             end(&living).await;
         }
+    }
+}
+
+/// Checks on a base are never adopted: whoever drives the goal next runs them again.
+async fn end_baselines(shared: &Shared) {
+    let checkouts = named_entries::<BaseCheckout>(&shared.home.verifications());
+    for (BaseCheckout(goal), _) in checkouts {
+        let is_left = match shared.store.load(goal).await {
+            Err(StoreError::NotFound(_)) => true,
+            Err(_) => false,
+            Ok(record) => !is_driven(shared, &record),
+        };
+        if is_left {
+            // What cannot be cleared away now stays for the next sweep.
+            let _ = baseline::clear(&shared.home, goal).await;
+        }
+    }
+}
+
+/// The name of a checkout of a goal's base.
+struct BaseCheckout(GoalId);
+
+impl std::str::FromStr for BaseCheckout {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let (goal, place) = name.rsplit_once('.').ok_or(())?;
+        if place == BASE { goal.parse().map(Self).map_err(|_| ()) } else { Err(()) }
     }
 }
 

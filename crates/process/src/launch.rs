@@ -39,6 +39,17 @@ pub struct WindowSize {
     pub rows: u16,
 }
 
+/// How much of the machine a program gets when others want it, too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// As much as whoever started it.
+    #[default]
+    Normal,
+    /// What is left over.
+    Low,
+}
+
 /// One program to run under a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
@@ -60,6 +71,8 @@ pub struct Launch {
     pub closed_output_grace: Option<Duration>,
     /// What its standard streams are.
     pub stdio: Stdio,
+    /// How much of the machine it gets.
+    pub priority: Priority,
 }
 
 /// The form of [`Launch`] on disk.
@@ -75,6 +88,8 @@ struct LaunchFile {
     closed_output_grace_ms: Option<u64>,
     #[serde(default)]
     stdio: Stdio,
+    #[serde(default)]
+    priority: Priority,
 }
 
 impl Launch {
@@ -88,6 +103,7 @@ impl Launch {
             drain_ms: millis(self.drain),
             closed_output_grace_ms: self.closed_output_grace.map(millis),
             stdio: self.stdio,
+            priority: self.priority,
         })
     }
 
@@ -102,6 +118,7 @@ impl Launch {
             drain: Duration::from_millis(file.drain_ms),
             closed_output_grace: file.closed_output_grace_ms.map(Duration::from_millis),
             stdio: file.stdio,
+            priority: file.priority,
         })
     }
 }
@@ -121,6 +138,7 @@ mod tests {
             drain: Duration::from_secs(2),
             closed_output_grace: None,
             stdio: Stdio::Pipes,
+            priority: Priority::Low,
         };
         assert_eq!(Launch::from_json(&launch.to_json().unwrap()).unwrap(), launch);
         launch.closed_output_grace = Some(Duration::from_secs(30));
@@ -136,5 +154,6 @@ mod tests {
             "interrupt_grace_ms":1,"term_grace_ms":2,"drain_ms":3}"#;
         let launch = Launch::from_json(file.as_bytes()).unwrap();
         assert_eq!((launch.stdio, launch.closed_output_grace), (Stdio::Pipes, None));
+        assert_eq!(launch.priority, Priority::Normal);
     }
 }

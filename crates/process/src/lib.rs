@@ -44,7 +44,7 @@ pub use foreground::is_in_foreground;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
 pub use identity::shim_process;
 pub use inspection::refuse_inspection;
-pub use launch::{Launch, Stdio, WindowSize};
+pub use launch::{Launch, Priority, Stdio, WindowSize};
 pub use limits::{LimitTooLow, prepare_limits, survive_file_size_limit};
 pub use log_reader::{CHUNK_BYTES, LogReader};
 pub use output_times::OutputTimes;

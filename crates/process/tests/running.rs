@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Run, exit_of, now_ms, output_ending_with, until, within};
 use towline_process::{
-    ExitRecord, Notice, OutputTimes, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail,
+    ExitRecord, Notice, OutputTimes, Priority, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail,
 };
 
 #[tokio::test]
@@ -328,4 +328,12 @@ async fn a_quick_program_is_told_in_full() {
     assert_eq!(last, Some((6, 0)), "the last lengths come before the record");
     assert_eq!(within(shim.next()).await.unwrap(), Notice::Exited(record));
     tokio::time::timeout(Duration::from_secs(5), shim.stop()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_program_of_low_priority_gives_way_to_others() {
+    let mut run = Run::script("nice");
+    run.launch.priority = Priority::Low;
+    exit_of(&mut run.start().await).await;
+    assert_eq!(run.read("stdout.log"), b"19\n");
 }

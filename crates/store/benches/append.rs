@@ -233,7 +233,7 @@ fn goal() -> Goal {
             git: None,
         },
         briefing: false,
-        red_first: false,
+        baseline: towline_core::BaselineMode::Auto,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: Vec::new(),

@@ -18,7 +18,8 @@ pub mod conformance;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 pub use store::{
-    Append, Appended, GoalRecord, Lease, NewEvent, PendingEffect, Store, StoreError, WorkerName,
+    Append, Appended, GoalRecord, Lease, MOST_BASELINES, NewEvent, PendingEffect, Store, StoreError,
+    StoredBaseline, WorkerName,
 };
 pub use summary::{Cursor, GoalSummary, Listed, Listing, Loaded, Order, UnreadableGoal, list_all, load_all};
 pub use upgrade::{UpgradeGuard, UpgradeStep};

@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use towline_core::{Envelope, Generation, Goal, GoalId, GoalState, Seq};
 
 use crate::{
-    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, NewEvent, Order,
-    PendingEffect, Store, StoreError, WorkerName,
+    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, NewEvent,
+    Order, PendingEffect, Store, StoreError, StoredBaseline, WorkerName,
 };
 
 /// Goals in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     goals: Arc<Mutex<BTreeMap<GoalId, Stored>>>,
+    baselines: Arc<Mutex<BTreeMap<String, StoredBaseline>>>,
 }
 
 /// Everything about one goal.
@@ -38,6 +39,10 @@ impl MemoryStore {
     fn goals(&self) -> MutexGuard<'_, BTreeMap<GoalId, Stored>> {
         // A test that panicked while it held the lock has failed already.
         self.goals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn baselines(&self) -> MutexGuard<'_, BTreeMap<String, StoredBaseline>> {
+        self.baselines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(
@@ -164,7 +169,7 @@ impl Store for MemoryStore {
     }
 
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
-        self.with(goal, |stored| Ok(stored.record.clone()))
+        self.with(goal, |stored| Ok(stored.record.clone().with_checks_in_force()))
     }
 
     async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
@@ -233,6 +238,21 @@ impl Store for MemoryStore {
         let stored = goals.get(&lease.goal).ok_or(StoreError::NotFound(lease.goal))?;
         must_be_newest(lease.goal, lease.generation, stored.generation)?;
         goals.remove(&lease.goal);
+        Ok(())
+    }
+
+    async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError> {
+        Ok(self.baselines().get(key).cloned())
+    }
+
+    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError> {
+        let mut baselines = self.baselines();
+        baselines.insert(key.to_owned(), baseline.clone());
+        while baselines.len() > MOST_BASELINES {
+            let oldest = baselines.iter().min_by_key(|(_, known)| known.found_at);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            baselines.remove(&oldest);
+        }
         Ok(())
     }
 

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AttemptNo, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq, Source,
+    AttemptNo, BaselineCheck, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq,
+    Source,
 };
 
 use crate::{Listed, Listing};
@@ -17,7 +18,7 @@ pub struct WorkerName(pub String);
 /// A goal with everything that is known about it now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoalRecord {
-    /// The goal as created.
+    /// The goal as created, but for checks that were replaced since.
     pub goal: Goal,
     /// What has become of it.
     pub state: GoalState,
@@ -27,6 +28,16 @@ pub struct GoalRecord {
     pub lease: Option<Lease>,
     /// When it was last moved.
     pub updated_at: Timestamp,
+}
+
+impl GoalRecord {
+    /// The goal with the checks that the operator has replaced its own with, if so.
+    pub(crate) fn with_checks_in_force(mut self) -> Self {
+        if let Some(replaced) = &self.state.replaced_checks {
+            self.goal.checks.clone_from(&replaced.checks);
+        }
+        self
+    }
 }
 
 /// A worker's right to drive a goal.
@@ -107,6 +118,18 @@ pub struct PendingEffect {
     /// What is to be done.
     pub effect: Effect,
 }
+
+/// What checks say about a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBaseline {
+    /// One result per check.
+    pub checks: Vec<BaselineCheck>,
+    /// When they ran.
+    pub found_at: Timestamp,
+}
+
+/// How many baselines are stored; the oldest go first.
+pub const MOST_BASELINES: usize = 512;
 
 /// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -255,6 +278,12 @@ pub trait Store: Send + Sync {
 
     /// Removes a goal with everything that is stored about it. Refused when the goal was claimed again since the lease.
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// What checks say about a base, by a key that stands for everything that decides it.
+    async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError>;
+
+    /// Stores what checks say about a base, in the place of what was known. Of all keys the newest [`MOST_BASELINES`] stay.
+    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError>;
 
     /// Gives a lease back. Giving back one that is not ours any more changes nothing.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;

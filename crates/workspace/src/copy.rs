@@ -56,6 +56,11 @@ impl CopyPlan {
         Ok(plan)
     }
 
+    /// What is copied: the name, and where it is.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.items.iter().map(|item| (item.name.as_path(), item.source.as_path()))
+    }
+
     /// The names that would be written below `to`, directories with a slash at their end, as git has it.
     pub(crate) fn names_absent_in(&self, to: &Path) -> Vec<Vec<u8>> {
         let absent = self.items.iter().filter(|item| fs::symlink_metadata(to.join(&item.name)).is_err());

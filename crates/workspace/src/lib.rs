@@ -16,6 +16,7 @@ mod clone_report;
 mod compare;
 mod control;
 mod copy;
+mod copy_digest;
 mod create;
 mod diff;
 mod embedded;
@@ -65,6 +66,7 @@ mod workspace;
 mod worktrees;
 
 pub use candidate::Candidate;
+pub use copy_digest::digest_of_copies;
 pub use create::{WorkspacePlan, create};
 pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use towline_check::{CheckError, CheckRun, Environment, Progress};
 use towline_core::{
-    Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode, WorkspaceSpec,
+    BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode,
+    WorkspaceSpec,
 };
-use towline_process::ShimProgram;
+use towline_process::{Priority, ShimProgram};
 use towline_testkit::scratch::{Home, Project, shim_program};
 use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspacePlan};
 
@@ -28,6 +29,7 @@ pub(crate) struct Bench {
     pub(crate) protect: Vec<String>,
     pub(crate) setup_changes: BTreeMap<String, Option<String>>,
     pub(crate) reuse: Reuse,
+    pub(crate) priority: Priority,
     repository: Repository,
     workspace: Workspace,
 }
@@ -70,6 +72,7 @@ impl Bench {
             protect: Vec::new(),
             setup_changes: BTreeMap::new(),
             reuse: Reuse::Never,
+            priority: Priority::Normal,
             repository,
             workspace,
         }
@@ -155,6 +158,7 @@ impl Bench {
             shim: &self.shim(),
             environment: &self.given(),
             setup_changes: &self.setup_changes,
+            priority: self.priority,
         };
         towline_check::run(run, stop, on_progress).await
     }
@@ -195,7 +199,7 @@ fn goal(repository: &Repository) -> Goal {
             git: None,
         },
         briefing: false,
-        red_first: false,
+        baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: Vec::new(),

@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, args: Resume) -> Result<ExitCode, Fai
         None => only_paused(context).await?,
     };
     let found = find::goal(context, &id).await?;
-    take_up(context, found, Wish::Resume, args.format).await
+    take_up(context, found, Wish::Resume, Vec::new(), args.format).await
 }
 
 /// The only paused goal of the repository that this process is in.

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use towline_core::{BudgetChange, NextSession, Phase};
+use towline_core::{BudgetChange, Check, NextSession, Phase};
 use towline_engine::Wish;
 
 use crate::args::RunFormat;
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::steer::pass_on;
 use crate::context::Context;
-use crate::draft::agents_of;
+use crate::draft::{agents_of, commands_as_checks};
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output;
@@ -33,6 +33,11 @@ pub(crate) struct Retry {
     /// The model to use from now on; another model starts a new session
     #[arg(long, value_name = "M")]
     model: Option<String>,
+    /// A command that replaces the goal's checks; may be given several times
+    ///
+    /// Work that is there is checked by it before an agent goes on.
+    #[arg(long, value_name = "CMD")]
+    check: Vec<String>,
     #[command(flatten)]
     format: RunFormat,
 }
@@ -42,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Fail
     let found = find::goal(context, &args.id).await?;
     let session = if args.fresh { NextSession::Fresh } else { NextSession::Resumed };
     let wish = Wish::Retry { budget: args.budget, session, model: args.model };
-    take_up(context, found, wish, args.format).await
+    take_up(context, found, wish, commands_as_checks(&args.check)?, args.format).await
 }
 
 /// Has the wish come true and drives the goal in the foreground. A goal that only waits in another process continues there.
@@ -50,17 +55,18 @@ pub(crate) async fn take_up(
     context: &Context,
     found: Found,
     wish: Wish,
+    checks: Vec<Check>,
     format: RunFormat,
 ) -> Result<ExitCode, Failure> {
     let waits = matches!(found.record.state.phase, Phase::Sleeping { .. } | Phase::Limited { .. });
-    if waits && pass_on(&found, wish.clone()).await? {
+    if waits && checks.is_empty() && pass_on(&found, wish.clone()).await? {
         let id = found.record.goal.id.short();
         output::tell(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
         return Ok(ExitCode::SUCCESS);
     }
     let agents = agents_of(context, &found.record.goal)?;
     let foreground = Foreground { context, state: found.state, agents, format };
-    let beginning = Beginning::Existing(Box::new(found.record), Some(Box::new(wish.into())));
-    let (_, code) = foreground.drive(beginning).await?;
+    let (record, wish) = (Box::new(found.record), Some(wish.into()));
+    let (_, code) = foreground.drive(Beginning::Existing { record, wish, checks }).await?;
     Ok(code)
 }

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use towline_core::{Event, NextSession, Phase};
 use towline_engine::{Clock, SystemClock, copied_secrets};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::context::Context;
-use crate::draft::{agents_of, draft, note_unprotected};
+use crate::draft::{agents_of, commands_as_checks, draft, note_unprotected};
 use crate::failure::Failure;
 use crate::{candour, find, output};
 
@@ -50,6 +51,15 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
 async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
     let found = find::goal(context, id).await?;
     let agents = agents_of(context, &found.record.goal)?;
+    let checks = commands_as_checks(&args.check)?;
+    // Whoever gives an ended goal other checks wants it judged by them.
+    let wish = match &found.record.state.phase {
+        Phase::Paused { .. } if !checks.is_empty() => Some(Event::ResumeRequested),
+        phase if phase.is_settled() && !checks.is_empty() => {
+            Some(Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None })
+        }
+        _ => None,
+    };
     let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    foreground.drive(Beginning::Existing(Box::new(found.record), None)).await
+    foreground.drive(Beginning::Existing { record: Box::new(found.record), wish, checks }).await
 }

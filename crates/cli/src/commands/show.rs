@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::{Attempt, Checkout, Goal, Origin, show_duration};
+use towline_core::{Attempt, Baseline, Checkout, Goal, GoalState, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
@@ -44,6 +44,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
+    facts.extend(baseline(&record.state));
     facts.extend(protection(&record.goal));
     let limits = spent_of_limits(record, SystemClock.now());
     if !limits.is_empty() {
@@ -62,6 +63,29 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         tell(&format!("  {:<24} {command}", format!("{what}:")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the checks said before any work, and whether they are still those.
+fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(replaced) = &state.replaced_checks {
+        let since = replaced.since.strftime("%F %T UTC");
+        facts.push((
+            "replaced",
+            format!("checks replaced at {since}; earlier verdicts are about other checks"),
+        ));
+    }
+    let Baseline::Known { checks } = &state.baseline else { return facts };
+    let failed: Vec<&str> =
+        checks.iter().filter(|check| !check.met).map(|check| check.name.as_str()).collect();
+    facts.push((
+        "baseline",
+        match state.baseline.met() {
+            Some(true) => "checks passed before any work".to_owned(),
+            _ => format!("failed before any work: {}", failed.join(", ")),
+        },
+    ));
+    facts
 }
 
 /// What the agent may not change, and what it may change nevertheless.

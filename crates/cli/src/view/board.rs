@@ -36,6 +36,8 @@ pub(crate) struct Board {
     check: Option<(String, Timestamp)>,
     /// What the checks of the verdict that is being reached have said so far.
     results: Vec<(String, bool)>,
+    /// Whether the workspace is there, so that a goal that still prepares runs its checks on the base.
+    is_prepared: bool,
 }
 
 /// A tool at work.
@@ -60,6 +62,7 @@ impl Board {
             heard: record.updated_at,
             check: None,
             results: Vec::new(),
+            is_prepared: record.state.workspace.is_some(),
         }
     }
 
@@ -76,6 +79,7 @@ impl Board {
         match &envelope.event {
             Event::PhaseChanged { phase } => self.enter(phase.clone(), envelope.at),
             Event::Agent { event } => self.hear(event, envelope),
+            Event::Prepared { .. } => self.is_prepared = true,
             Event::CheckStarted { name } => self.check = Some((name.clone(), envelope.at)),
             Event::CheckFinished { result } => {
                 self.check = None;
@@ -95,7 +99,7 @@ impl Board {
             self.note = None;
         }
         self.check = None;
-        if matches!(phase, Phase::Preparing | Phase::Checking { .. }) {
+        if matches!(phase, Phase::Checking { .. }) {
             self.results.clear();
         }
         (self.phase, self.since, self.heard) = (phase, at, at);

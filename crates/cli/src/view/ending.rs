@@ -20,6 +20,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let mut reasons = reason.trim().lines();
     let reason = reasons.next().map(|reason| format!(": {}", brief(reason))).unwrap_or_default();
     let head = match &state.phase {
+        Phase::Done if state.changed() == Some(false) => paint.warn("✓ done, and nothing was changed"),
         Phase::Done => paint.good("✓ done"),
         Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
         Phase::Cancelled => paint.warn("cancelled"),
@@ -35,6 +36,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         if confirmed_by(state) == Some(WARM) {
             facts.push("confirmed warm, not in a clean checkout".to_owned());
         }
+    }
+    if state.phase != Phase::Done && state.phase.has_ended() && state.changed() == Some(false) {
+        facts.push("nothing was changed".to_owned());
     }
     if let Some(merge) = &state.merged {
         facts.push(format!("merged into {}", brief(&merge.into)));
@@ -136,8 +140,16 @@ pub(crate) fn next_steps(
             steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));
         }
         Phase::Failed { reason: FailureReason::GreenBefore } => {
-            let again = "towline run \"…\" --check \"…\" --red-first".to_owned();
+            let again = format!("towline retry {id} --check \"…\"");
             return vec![("give a check that fails today".to_owned(), again)];
+        }
+        Phase::Failed { reason: FailureReason::MissingProgram(missing) } => {
+            let installed = format!("install `{}`, then: towline retry {id}", brief(&missing.program));
+            let replaced = format!("towline retry {id} --check \"…\"");
+            return vec![
+                ("run it again".to_owned(), installed),
+                ("or correct the check".to_owned(), replaced),
+            ];
         }
         Phase::Failed { reason: FailureReason::Budget { axis } } => {
             steps.push(("go on".to_owned(), format!("towline retry {id} --budget {}", axis.suggestion())));

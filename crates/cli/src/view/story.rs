@@ -40,8 +40,6 @@ pub(crate) struct Story {
     used: Usage,
     /// Kinds of output of the attempt at hand that were not understood, and how often.
     not_understood: BTreeMap<String, u64>,
-    /// Whether checks that run now are those of the base.
-    preparing: bool,
     /// The attempt whose beginning was told last.
     attempt: Option<AttemptNo>,
     asking: Asking,
@@ -58,7 +56,6 @@ impl Story {
             ended_with: String::new(),
             used: Usage::default(),
             not_understood: BTreeMap::new(),
-            preparing: false,
             attempt: None,
             asking: Asking::default(),
             answer_by: AnswerBy::Command,
@@ -132,8 +129,14 @@ impl Story {
                 vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
             }
             Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
-            Event::CheckStarted { .. } if std::mem::take(&mut self.preparing) => {
-                vec![paint.bold("checks before any work: they must fail")]
+            Event::BaselineReached { checks, reused, .. } => {
+                self.baseline(checks, reused.is_some(), envelope.goal)
+            }
+            Event::BaselineUnknown { reason, .. } => {
+                vec![paint.dim(&format!(
+                    "  not known whether the checks passed before any work: {}",
+                    brief(reason)
+                ))]
             }
             Event::CheckFinished { result } => self.check(result, envelope.goal),
             Event::VerdictReached { verdict } => verdict_lines(paint, verdict),
@@ -152,6 +155,12 @@ impl Story {
                 let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
                 let model = model.as_ref().map(|model| format!(" · model {}", brief(model)));
                 vec![format!("opened again{raised}{}", model.unwrap_or_default())]
+            }
+            Event::ChecksReplaced { checks } => {
+                let checks = checks
+                    .iter()
+                    .map(|check| format!("  {}: {}", brief(&check.name), brief(&check.describe())));
+                std::iter::once("checks replaced:".to_owned()).chain(checks).collect()
             }
             Event::Merged { into, commit, .. } => {
                 vec![paint.good(&format!("merged into {} at {}", brief(into), commit.short()))]
@@ -187,7 +196,6 @@ impl Story {
 
     fn phase(&mut self, phase: &Phase, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
-        self.preparing = *phase == Phase::Preparing;
         match phase {
             // An agent that was answered goes on in the attempt that it was in.
             Phase::Running { attempt } if self.attempt == Some(*attempt) => Vec::new(),
@@ -340,6 +348,22 @@ impl Story {
         let head = paint.bold(&format!("checks run again on {}:", verdict.candidate.short()));
         let mut lines = vec![format!("{head} {found}")];
         lines.extend(verdict.checks.iter().flat_map(|result| self.check(result, goal)));
+        lines
+    }
+
+    /// What failed before any work. That nothing did is a notice of its own.
+    fn baseline(&self, checks: &[CheckResult], is_reused: bool, goal: GoalId) -> Vec<String> {
+        let failed: Vec<&CheckResult> = checks.iter().filter(|check| !check.met).collect();
+        if failed.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<&str> = failed.iter().map(|check| check.name.as_str()).collect();
+        let reused = if is_reused { " (known from an earlier goal)" } else { "" };
+        let head = format!("  failed before any work: {}{reused}", brief(&names.join(", ")));
+        let mut lines = vec![self.paint.dim(&head)];
+        if self.telling == Telling::Whole {
+            lines.extend(failed.into_iter().flat_map(|result| self.check(result, goal)));
+        }
         lines
     }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use toml::de::DeTable;
-use towline_core::{Budget, Check, Confirm, WorkspaceMode};
+use towline_core::{BaselineMode, Budget, Check, Confirm, WorkspaceMode};
 
 use super::format::{LONGEST_GOAL_FILE, Language, take_apart};
 use super::{template, yaml};
-use crate::convert::{confirm, read_budget, unused, workspace_mode};
+use crate::convert::{baseline_mode, confirm, read_budget, unused, workspace_mode};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{LayerName, Origin, Place};
 use crate::schema::{KeyPath, Schema};
@@ -44,8 +44,8 @@ pub struct GoalFile {
     pub workspace: WorkspaceOverrides,
     /// Whether the first prompt explains unattended work.
     pub briefing: Option<bool>,
-    /// Whether the checks must fail on the base.
-    pub red_first: Option<bool>,
+    /// Whether the checks run on the base first, and whether they must fail there.
+    pub baseline: Option<BaselineMode>,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.
@@ -103,7 +103,7 @@ impl Default for GoalFile {
             unprotect: Vec::new(),
             workspace: WorkspaceOverrides::default(),
             briefing: None,
-            red_first: None,
+            baseline: None,
             labels: Vec::new(),
             metadata: BTreeMap::new(),
             origin: GoalOrigin::default(),
@@ -197,12 +197,18 @@ fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<Goal
             confirm: confirm(&settings),
         },
         briefing: settings.get(&["briefing"]),
-        red_first: settings.get(&["red_first"]),
+        baseline: baseline(&settings),
         labels: settings.get(&["labels"]).unwrap_or_default(),
         metadata: settings.get(&["metadata"]).unwrap_or_default(),
         origin: GoalOrigin { channel: origin("channel"), thread: origin("thread"), by: origin("by") },
         warnings,
     })
+}
+
+/// `red_first = true` is another way to write `baseline = "red"`.
+fn baseline(settings: &Settings) -> Option<BaselineMode> {
+    let is_red = settings.get(&["red_first"]) == Some(true);
+    if is_red { Some(BaselineMode::Red) } else { baseline_mode(settings, &["baseline"]) }
 }
 
 /// The prompt, filled in if it is a template; what is wrong with that is reported.

@@ -21,6 +21,9 @@ impl Stepper<'_> {
         if self.state.open_question().is_some() {
             return self.wait_for_answers();
         }
+        if self.wants_baseline() {
+            return self.run_baseline();
+        }
         let agent = match self.choose_agent() {
             Choice::Agent(agent) => agent,
             Choice::Wait(limited) => return self.state.phase = limited,
@@ -104,7 +107,7 @@ impl Stepper<'_> {
             self.state.phase = Phase::Paused { reason: PauseReason::Shutdown };
         } else if self.state.open_question().is_some() && answers_help(end) {
             self.after_question();
-        } else if left_work && end.is_bad() && !self.goal.checks.is_empty() {
+        } else if left_work && end.is_bad() && !self.checks().is_empty() {
             self.check(attempt);
         } else {
             self.go_on_after(attempt, end);
@@ -129,7 +132,7 @@ impl Stepper<'_> {
                 self.state.phase = Phase::Sleeping { until, reason: reason.clone() };
             }
             // It may be that nothing was left to do.
-            End::PermissionDenied { tool, rule } if self.goal.checks.is_empty() => {
+            End::PermissionDenied { tool, rule } if self.checks().is_empty() => {
                 self.escalate(EscalationReason::PermissionDenied { tool: tool.clone(), rule: rule.clone() });
             }
             End::PermissionDenied { .. } => self.check(attempt),
@@ -254,7 +257,7 @@ impl Stepper<'_> {
     }
 
     pub(super) fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
-        if self.goal.checks.is_empty() {
+        if self.checks().is_empty() {
             self.say_what_was_not_heard();
             self.state.phase = Phase::Unproven;
         } else {
@@ -263,7 +266,7 @@ impl Stepper<'_> {
     }
 
     fn check_or_try_again(&mut self, attempt: AttemptNo) {
-        if self.goal.checks.is_empty() {
+        if self.checks().is_empty() {
             self.begin_attempt();
         } else {
             self.check(attempt);

@@ -21,6 +21,10 @@ impl Stepper<'_> {
             | Phase::Sleeping { .. }
             | Phase::Limited { .. }
             | Phase::Blocked { attempt: None, .. } => self.state.phase = phase,
+            Phase::Preparing if self.state.waits_for_baseline() => {
+                self.end_baseline_wait();
+                self.state.phase = phase;
+            }
             Phase::Preparing => self.stop(Runs::Setup { round: self.state.preparations }, why),
             Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
                 self.stop(Runs::Agent(*attempt), why);
@@ -38,7 +42,7 @@ impl Stepper<'_> {
             Runs::Setup { .. } => {}
             Runs::Checks { .. } => self.check_when_resumed(),
             Runs::Agent(attempt) => match self.state.last_attempt().and_then(|last| last.end.clone()) {
-                Some(End::Completed) if self.goal.checks.is_empty() => self.check_or_leave_unproven(attempt),
+                Some(End::Completed) if self.checks().is_empty() => self.check_or_leave_unproven(attempt),
                 Some(End::Completed) => {
                     self.forget_errors();
                     self.check_when_resumed();

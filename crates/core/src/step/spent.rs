@@ -25,7 +25,7 @@ impl Stepper<'_> {
         if completed {
             self.forget_errors();
         }
-        if completed && self.goal.checks.is_empty() {
+        if completed && self.checks().is_empty() {
             self.check_or_leave_unproven(attempt);
         } else {
             self.end_spent(axis);
@@ -54,7 +54,7 @@ impl Stepper<'_> {
     /// The last attempt, if it left work that has no verdict. Whether an agent that was not cut off changed something is
     /// not known, so its work counts.
     fn unchecked(&self) -> Option<AttemptNo> {
-        let last = self.state.last_attempt().filter(|_| !self.goal.checks.is_empty())?;
+        let last = self.state.last_attempt().filter(|_| !self.checks().is_empty())?;
         let end = last.end.as_ref()?;
         let left_work = last.work == Work::Unchecked || !end.is_bad();
         (left_work && last.verdict.is_none()).then_some(last.n)

@@ -51,7 +51,6 @@ impl Stepper<'_> {
                 self.state.workspace = Some(workspace.clone());
                 self.after_stop(work, &stopping.why);
             }
-            (Runs::Setup { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
             (
                 Runs::Setup { .. },
                 Event::PrepareFailed { .. } | Event::RepositoryGone { .. } | Event::Stopped,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use towline_agent::{AgentSettings, Kind, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
 use towline_core::{LaunchProblem, PriceList};
-use towline_process::spawn;
+use towline_process::{Priority, spawn};
 
 use crate::engine::Shared;
 use crate::link::Link;
@@ -62,6 +62,7 @@ pub(super) async fn start(
         drain: DRAIN,
         closed_output_grace: Some(CLOSED_OUTPUT_GRACE),
         stdio: stdio(plan.stdio),
+        priority: Priority::Normal,
     };
     match spawn(&shared.shim, dir, &launch, &plan.env).await {
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),

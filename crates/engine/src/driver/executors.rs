@@ -11,7 +11,14 @@ use super::{Driver, mask_of};
 use crate::executors::{ExecutorControl, Job};
 use crate::link::Trail;
 use crate::news::{Newsline, StopLevel};
-use crate::{attempt, checks};
+use crate::{attempt, baseline, checks};
+
+/// Checks that run on the base.
+pub(super) struct RunningBaseline {
+    stop: watch::Sender<StopLevel>,
+    /// Closed once nothing is left of them.
+    gone: watch::Receiver<()>,
+}
 
 impl Driver {
     /// Carries out an effect, most of them by an executor.
@@ -23,6 +30,7 @@ impl Driver {
                 let _ = self.deliveries.send(delivery);
                 return;
             }
+            Effect::RunBaseline { round } => return self.start_baseline(round),
             Effect::Prepare { .. } => Job::Prepare(Box::new(self.goal.clone())),
             Effect::Launch(launch) => {
                 let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
@@ -52,7 +60,61 @@ impl Driver {
         let line = Newsline::new(self.newsline.clone(), self.lease.generation, job.attempt());
         let (stop, lease_ends) = (self.stop.subscribe(), self.lease_ends.subscribe());
         let control = ExecutorControl { stop, lease_ends, deliveries };
-        self.work.spawn(self.shared.executors.run(Arc::clone(&self.shared), job, line, control));
+        let base = self.baseline.as_ref().filter(|_| matches!(job, Job::Check(_)));
+        let gone = base.map(|baseline| baseline.gone.clone());
+        let shared = Arc::clone(&self.shared);
+        self.work.spawn(async move {
+            if let Some(mut gone) = gone {
+                // Whatever runs on the base was stopped when the verdict became due. Nothing is ever sent: the wait ends when
+                // the sender is dropped.
+                let _ = gone.changed().await;
+            }
+            shared.executors.run(Arc::clone(&shared), job, line, control).await;
+        });
+    }
+
+    /// Runs the checks on the base beside whatever else runs.
+    fn start_baseline(&mut self, round: u32) {
+        let setup_changes = self.state.workspace.as_ref().map(|workspace| workspace.setup_changes.clone());
+        let job = baseline::Job {
+            goal: self.goal.clone(),
+            round,
+            setup_changes: setup_changes.unwrap_or_default(),
+        };
+        let job = Job::Baseline(Box::new(job));
+        let line = Newsline::new(self.newsline.clone(), self.lease.generation, None);
+        let (stop, stopped) = watch::channel(StopLevel::Run);
+        let (running, gone) = watch::channel(());
+        // Nothing is ever delivered to checks.
+        let deliveries = mpsc::unbounded_channel().1;
+        let control = ExecutorControl { stop: stopped, lease_ends: self.lease_ends.subscribe(), deliveries };
+        let work = self.shared.executors.run(Arc::clone(&self.shared), job, line, control);
+        self.work.spawn(async move {
+            work.await;
+            drop(running);
+        });
+        self.baseline = Some(RunningBaseline { stop, gone });
+    }
+
+    /// Stops checks on the base that the goal does not wait for any more.
+    pub(super) fn stop_unwanted_baseline(&self) {
+        if !self.state.baseline.is_running() {
+            self.stop_baseline(StopLevel::Stop);
+        }
+    }
+
+    pub(super) fn stop_baseline(&self, level: StopLevel) {
+        if let Some(baseline) = &self.baseline {
+            baseline.stop.send_replace(level);
+        }
+    }
+
+    /// Ends checks on the base that a killed engine left and nobody waits for.
+    pub(super) async fn clear_left_baseline(&self) {
+        if !self.state.baseline.is_running() {
+            // What cannot be ended now is ended before the next verdict.
+            let _ = baseline::clear(&self.shared.home, self.goal.id).await;
+        }
     }
 
     /// Where to look for what the goal's attempts left.

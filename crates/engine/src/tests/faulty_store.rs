@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
 use towline_store::{
     Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
-    WorkerName,
+    StoredBaseline, WorkerName,
 };
 
 /// A call to the store, as far as tests tell them apart.
@@ -151,6 +151,19 @@ impl Store for FaultyStore {
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
         let lease = lease.clone();
         self.call(Call::Other, move |store| Box::pin(async move { store.remove(&lease).await })).await
+    }
+
+    async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError> {
+        let key = key.to_owned();
+        self.call(Call::Other, move |store| Box::pin(async move { store.baseline(&key).await })).await
+    }
+
+    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError> {
+        let (key, baseline) = (key.to_owned(), baseline.clone());
+        self.call(Call::Other, move |store| {
+            Box::pin(async move { store.store_baseline(&key, &baseline).await })
+        })
+        .await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {

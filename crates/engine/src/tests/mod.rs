@@ -1,6 +1,8 @@
 //! Goals driven in process: the store is real, time is paused, and the test does the work of the executors.
 
 mod adoption;
+mod baseline_results;
+mod baselines;
 mod budgets;
 mod driving;
 mod faulty_store;

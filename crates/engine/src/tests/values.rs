@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{
-    AgentEvent, AgentName, Ask, Budget, Check, CheckKind, CheckResult, Commit, End, Event, Exit, Goal,
-    Origin, SessionId, SessionStarted, Verdict, Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec,
+    AgentEvent, AgentName, Ask, BaselineMode, Budget, Check, CheckKind, CheckResult, Commit, End, Event,
+    Exit, Goal, Origin, SessionId, SessionStarted, Verdict, Work, WorkspaceBinding, WorkspaceMode,
+    WorkspaceSpec,
 };
 
 /// When every test begins.
@@ -44,7 +45,7 @@ pub(super) fn goal(number: u32) -> Goal {
             git: None,
         },
         briefing: false,
-        red_first: false,
+        baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: Vec::new(),
@@ -65,8 +66,9 @@ pub(super) fn prepared() -> Event {
         branch: Some("towline/goal".into()),
         base: Commit::new("base"),
         setup_changes: BTreeMap::new(),
+        base_tree: Some("base-tree".into()),
     };
-    Event::Prepared { workspace, warnings: Vec::new(), base_verdict: None }
+    Event::Prepared { workspace, warnings: Vec::new() }
 }
 
 pub(super) fn session() -> AgentEvent {

@@ -19,6 +19,11 @@ pub(crate) fn die_with_parent(_parent: rustix::process::Pid) -> io::Result<()> {
     Ok(())
 }
 
+/// In a new child, before it executes the program: gives way to every other process. Where that is not possible it goes on.
+pub(crate) fn yield_to_others() {
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
 pub(crate) fn take_supervisors_name() -> io::Result<()> {
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use rustix::fs::inotify;
+use rustix::fs::{Mode, OFlags, inotify};
 use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, PidfdFlags, Signal as Number, WaitOptions, getpid, getppid, getuid, pidfd_open,
@@ -39,6 +39,20 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 pub(crate) fn die_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Number::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
+/// The lowest priority there is, also for reading and writing: the kernel derives that one from it.
+const LOWEST: i32 = 19;
+
+/// In a new child and its new session, before it executes the program: gives way to every other process. Where that is not
+/// possible it goes on. Only makes system calls.
+pub(crate) fn yield_to_others() {
+    let _ = rustix::process::setpriority_process(None, LOWEST);
+    // Where the scheduler groups sessions, the priority above only counts inside of this one.
+    let group = rustix::fs::open(c"/proc/self/autogroup", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    if let Ok(group) = group {
+        let _ = rustix::io::write(&group, b"19");
+    }
 }
 
 /// What supervisors are called in lists of processes.

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 
 use super::place::Place;
 use super::wiring::{self, Ours, Theirs};
-use crate::launch::{Launch, Stdio};
+use crate::launch::{Launch, Priority, Stdio};
 use crate::limits;
 use crate::platform::{self, Mark, ProcessId};
 use crate::record::{SpawnError, SpawnErrorKind};
@@ -55,7 +55,7 @@ fn spawn(launch: &Launch, place: &Place) -> Result<(Child, Ours), SpawnError> {
 #[expect(clippy::disallowed_methods, reason = "the shim is the one that starts programs")]
 #[expect(
     unsafe_code,
-    reason = "the mark, the session, its terminal and the parent death signal are set between fork and exec"
+    reason = "the mark, the session, its terminal, the priority and the parent death signal are set between fork and exec"
 )]
 fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     let mut command = Command::new(program);
@@ -71,9 +71,13 @@ fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     }
     let shim = rustix::process::getpid();
     let mark = Mark::of_program();
+    let priority = launch.priority;
     let in_child = move || {
         mark.put()?;
         rustix::process::setsid()?;
+        if priority == Priority::Low {
+            platform::yield_to_others();
+        }
         if has_terminal {
             // By now it is the standard input.
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use towline_process::{
-    ExitRecord, Launch, LogReader, Notice, ProcessError, ProcessId, Shim, ShimProgram, Stdio, Stream,
-    connect, end_processes, processes_with_env, spawn,
+    ExitRecord, Launch, LogReader, Notice, Priority, ProcessError, ProcessId, Shim, ShimProgram, Stdio,
+    Stream, connect, end_processes, processes_with_env, spawn,
 };
 
 /// No wait in these tests is longer; each of them normally ends within milliseconds.
@@ -49,6 +49,7 @@ impl Run {
             drain: Duration::from_millis(300),
             closed_output_grace: None,
             stdio: Stdio::Pipes,
+            priority: Priority::Normal,
         };
         let env = BTreeMap::from([
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),

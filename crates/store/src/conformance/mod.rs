@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, reason = "a broken promise of the store is to be seen as a failed test")]
 
 mod appends;
+mod baselines;
 mod leases;
 mod listing;
 mod outbox;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use appends::*;
+pub use baselines::*;
 pub use leases::*;
 pub use listing::*;
 pub use outbox::*;
@@ -88,6 +90,9 @@ macro_rules! conformance_tests {
             every_value_survives_reopening
             the_session_is_stored_with_the_first_state_that_has_it
             at_most_one_attempt_of_a_goal_runs
+            a_baseline_is_found_by_its_key
+            the_oldest_baselines_go_first
+            a_goal_is_loaded_with_the_checks_in_force
         }
     };
     ($place:expr => $($case:ident)+) => {

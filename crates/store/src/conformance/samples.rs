@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{
-    AgentName, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Commit, Effect, Envelope, Event,
-    Generation, Goal, GoalId, GoalState, Launch, Origin, Question, QuestionNo, Seq, SessionPlan, Source,
-    WorkspaceMode, WorkspaceSpec,
+    AgentName, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check, CheckKind, Commit, Effect,
+    Envelope, Event, Generation, Goal, GoalId, GoalState, Launch, Origin, Question, QuestionNo, Seq,
+    SessionPlan, Source, WorkspaceMode, WorkspaceSpec,
 };
 
 use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
@@ -51,7 +51,7 @@ pub(crate) fn goal(number: u64) -> Goal {
             git: None,
         },
         briefing: true,
-        red_first: false,
+        baseline: BaselineMode::Auto,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         labels: Vec::new(),

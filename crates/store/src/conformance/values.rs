@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, AttemptNo, Axis, CheckResult, Commit, Decision, End, EscalationReason, Event,
-    Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, ModelChoice, Outcome,
-    Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens, ToolKind,
-    ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
+    AgentEvent, AgentName, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, EscalationReason,
+    Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, ModelChoice,
+    Outcome, Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens,
+    ToolKind, ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
@@ -157,11 +157,13 @@ fn rich_state(goal: &Goal) -> GoalState {
             branch: Some("towline/x".to_owned()),
             base: Commit::new("b"),
             setup_changes: [("lock".to_owned(), Some("i".to_owned())), ("gone".to_owned(), None)].into(),
+            base_tree: Some("t".to_owned()),
         }),
         session: Some(binding("s")),
         attempts: vec![first, attempt(goal.id, 2, 3, None)],
         candidate: Some(Commit::new("c")),
         questions: vec![question()],
+        baseline: Baseline::Running { round: 1, since: at(1), until: Some(at(11)) },
         ..GoalState::new(goal)
     }
 }

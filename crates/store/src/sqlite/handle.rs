@@ -14,11 +14,11 @@ use super::parts::Written;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
-use super::{connection, lists, reads, writes};
+use super::{baselines, connection, lists, reads, writes};
 use crate::upgrade::Unguarded;
 use crate::{
     Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
-    UpgradeGuard, WorkerName,
+    StoredBaseline, UpgradeGuard, WorkerName,
 };
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
@@ -154,6 +154,16 @@ impl Store for SqliteStore {
         self.shared.written.forget(lease.goal);
         let lease = lease.clone();
         self.write(move |connection| writes::remove(connection, &lease)).await
+    }
+
+    async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError> {
+        let key = key.to_owned();
+        self.read(move |connection| baselines::load(connection, &key)).await
+    }
+
+    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError> {
+        let (key, baseline) = (key.to_owned(), baseline.clone());
+        self.write(move |connection| baselines::store(connection, &key, &baseline)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@
 //! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries. `connection` opens files,
 //! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
+mod baselines;
 mod caches;
 mod connection;
 mod failure;

@@ -87,13 +87,14 @@ fn record(connection: &Connection, goal: GoalId, row: &Row<'_>) -> Result<GoalRe
         // As an earlier version left it.
         None => part_of(goal, row, 1, "the state of goal")?,
     };
-    Ok(GoalRecord {
+    let record = GoalRecord {
         goal: whole,
         state,
         last_seq: Seq(row.get(2)?),
         updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 3)?)?,
         lease: lease_at(goal, row, 4)?,
-    })
+    };
+    Ok(record.with_checks_in_force())
 }
 
 /// A column that holds JSON of this goal. What is wrong with it concerns no other goal.

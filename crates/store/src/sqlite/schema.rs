@@ -11,6 +11,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__goals", include_str!("../../migrations/sqlite/V1__goals.sql")),
     ("V2__summaries", include_str!("../../migrations/sqlite/V2__summaries.sql")),
     ("V3__parts", include_str!("../../migrations/sqlite/V3__parts.sql")),
+    ("V4__baselines", include_str!("../../migrations/sqlite/V4__baselines.sql")),
 ];
 
 /// How often another process may get in the way of a migration before that is an error.

@@ -19,6 +19,7 @@ pub(super) fn text(plan: &Plan, agents: &Agents) -> String {
         HEADER.to_owned(),
         agents_part(agents),
         checks_part(plan),
+        BASELINE.to_owned(),
         protect_part(plan),
         workspace_part(plan),
         BUDGET.to_owned(),
@@ -30,6 +31,12 @@ pub(super) fn text(plan: &Plan, agents: &Agents) -> String {
 const HEADER: &str = "\
 # How Towline works in this repository: what `towline run` need not be told each time.
 # What stands behind a `#` is a default or an example. `towline doctor` shows what is in force.
+";
+
+const BASELINE: &str = "\
+# The checks run on the base, too: \"auto\" reports when they pass before any work, \"red\" fails the goal then.
+# [baseline]
+# mode = \"auto\"
 ";
 
 const BUDGET: &str = "\

@@ -128,11 +128,10 @@ impl Board {
         let wakes = || self.state.wakes_at(self.goal.id).or_else(|| self.phase.until());
         match &self.phase {
             Phase::Queued => vec![Line::of(Tone::Plain, "waits for its turn")],
-            Phase::Preparing => vec![match &self.check {
-                Some((name, since)) => Line::of(Tone::Plain, &format!("check before any work: {name}"))
-                    .and(Tone::Dim, &format!("{between}{}", ticking(*since, canvas.now))),
-                None => Line::of(Tone::Plain, "makes the workspace"),
-            }],
+            Phase::Preparing if self.is_prepared => {
+                vec![Line::of(Tone::Plain, "runs the checks before any work")]
+            }
+            Phase::Preparing => vec![Line::of(Tone::Plain, "makes the workspace")],
             Phase::Running { .. } => vec![self.work_line(canvas)],
             Phase::Checking { .. } => vec![self.check_line(canvas)],
             Phase::Sleeping { reason, .. } => {
@@ -270,7 +269,7 @@ impl Board {
         let results = before.filter_map(|attempt| attempt.verdict.as_ref());
         let results = results.filter_map(|verdict| verdict.checks.iter().find(|check| check.name == name));
         let mut history: Vec<bool> = results.map(|result| result.met).collect();
-        if being_reached.is_some() || self.phase == Phase::Preparing {
+        if being_reached.is_some() {
             history.extend(self.results.iter().filter(|(known, _)| known == name).map(|(_, met)| *met));
         }
         history

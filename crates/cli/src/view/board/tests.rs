@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use towline_core::{
     AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, CheckResult, Clock, Commit,
     EscalationReason, FailureReason, MicroUsd, Origin, PlanEntry, Question, QuestionNo, SessionId,
-    SessionStarted, Source, StopWhy, Stopping, Tokens, ToolStatus, Usage, Verdict, WorkspaceSpec,
+    SessionStarted, Source, StopWhy, Stopping, Tokens, ToolStatus, Usage, Verdict, WorkspaceBinding,
+    WorkspaceSpec,
 };
 
 use super::*;
@@ -55,7 +56,7 @@ fn goal() -> Goal {
             git: None,
         },
         briefing: true,
-        red_first: false,
+        baseline: towline_core::BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         agent_settings: BTreeMap::new(),
@@ -63,6 +64,16 @@ fn goal() -> Goal {
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
         created_at: at(0),
+    }
+}
+
+fn workspace() -> WorkspaceBinding {
+    WorkspaceBinding {
+        path: "/workspace".into(),
+        branch: None,
+        base: Commit::new("base"),
+        setup_changes: BTreeMap::new(),
+        base_tree: None,
     }
 }
 
@@ -225,7 +236,7 @@ fn scenes() -> Vec<(&'static str, Scene)> {
             "preparing, checks before any work",
             Scene::of(again())
                 .phase(100, Phase::Preparing)
-                .event(105, Event::CheckStarted { name: "tests".into() }),
+                .event(105, Event::Prepared { workspace: workspace(), warnings: Vec::new() }),
         ),
         ("running, a tool", running()),
         (

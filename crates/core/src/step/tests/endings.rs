@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    Clock, Effect, End, EscalationReason, Event, FailureReason, Follows, LaunchProblem, Moved, Phase, Policy,
-    Refusal, SessionId, SessionPlan,
+    Clock, Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal,
+    SessionId, SessionPlan,
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
@@ -416,23 +416,4 @@ fn work_that_survived_a_limit_is_checked_before_the_wait() {
     let limited = Phase::Limited { until: at(3_600), guessed: false };
     assert_eq!(story.tell(red_verdict("t1")), moved_to(limited, &["checks/1"]));
     assert_eq!(story.state.attempts_spent(), 0);
-}
-
-#[test]
-fn checks_that_pass_before_any_work_fail_the_goal_before_an_agent_starts() {
-    let base_verdict = |event: Event| match event {
-        Event::VerdictReached { verdict } => Some(verdict),
-        other => panic!("{other:?}"),
-    };
-    let prepared =
-        |verdict| Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict: verdict };
-    let mut green = Story::preparing(goal());
-    let failed = Phase::Failed { reason: FailureReason::GreenBefore };
-    assert_eq!(green.tell(prepared(base_verdict(green_verdict("t1")))), moved_to(failed, &["prepare/1"]));
-    assert_eq!(green.state.attempts, []);
-    let illegal = crate::Illegal::WrongPhase { phase: "failed", event: "retry" };
-    assert_eq!(green.offer(retry(&[])), crate::StepOutcome::Illegal(illegal));
-    let mut red = Story::preparing(goal());
-    red.tell(prepared(base_verdict(red_verdict("t1"))));
-    assert_eq!(red.state.phase, Phase::Running { attempt: no(1) });
 }

@@ -2,6 +2,7 @@
 //! values, at last what no sequence of news may break.
 
 mod agent_news;
+mod baseline;
 mod budgets;
 mod each;
 mod endings;

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, Budget, BudgetChange, CheckResult, Clock, End,
-    Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, NextSession, Outcome, Phase,
-    QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop,
-    Usage, Verdict, Words,
+    About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, BaselineMode, Budget, BudgetChange,
+    CheckResult, Clock, End, Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd,
+    MissingProgram, NextSession, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall,
+    ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words,
 };
 
 /// Something that is told to the goal.
@@ -66,8 +66,9 @@ fn teller() -> impl Strategy<Value = Teller> {
 /// Goals with and without checks, agents and each budget.
 pub(super) fn any_goal() -> impl Strategy<Value = Goal> {
     let agents = prop::sample::select(vec![0_usize, 1, 1, 1, 1, 2, 2, 3]);
-    (budget(), prop::bool::weighted(0.8), agents).prop_map(|(budget, checks, agents)| {
-        let mut goal = goal_with(budget);
+    let baseline = prop::sample::select(vec![BaselineMode::Auto, BaselineMode::Red, BaselineMode::Off]);
+    (budget(), prop::bool::weighted(0.8), agents, baseline).prop_map(|(budget, checks, agents, baseline)| {
+        let mut goal = Goal { baseline, ..goal_with(budget) };
         if !checks {
             goal.checks.clear();
         }
@@ -98,7 +99,9 @@ fn budget() -> impl Strategy<Value = Budget> {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => Just(Event::Dispatched),
-        4 => option::weighted(0.2, any_verdict()).prop_map(prepared_on),
+        4 => Just(prepared()),
+        3 => (1_u32..4, vec(check_result(), 0..3), prop::bool::weighted(0.1)).prop_map(baseline_reached),
+        1 => (1_u32..4, text()).prop_map(|(round, reason)| Event::BaselineUnknown { round, reason }),
         1 => Just(prepare_failed()),
         1 => Just(repository_gone()),
         1 => Just(Event::AttemptStarted),
@@ -119,6 +122,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Unsaid }),
         2 => text().prop_map(|text| Event::Told { text }),
         3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget, session: NextSession::Fresh, model: None }),
+        1 => Just(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] }),
         1 => text().prop_map(|into| merged(&into)),
         1 => any_verdict().prop_map(|verdict| Event::Verified { verdict }),
         1 => Just(Event::Created),
@@ -128,8 +132,9 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn prepared_on(base_verdict: Option<Verdict>) -> Event {
-    Event::Prepared { workspace: workspace(), warnings: vec![], base_verdict }
+fn baseline_reached((round, checks, is_missing): (u32, Vec<CheckResult>, bool)) -> Event {
+    let missing = is_missing.then(|| MissingProgram { check: "tests".into(), program: "carog".into() });
+    Event::BaselineReached { round, checks, reused: None, missing }
 }
 
 fn agent_event() -> impl Strategy<Value = AgentEvent> {

@@ -110,7 +110,9 @@ fn work_of(state: &GoalState) -> BTreeSet<String> {
             round => format!("checks/{attempt}/{round}"),
         };
     let preparing = format!("prepare/{}", state.preparations);
+    let baseline = state.baseline.is_running().then(|| format!("baseline/{}", state.baseline_rounds));
     let work = match &state.phase {
+        Phase::Preparing if baseline.is_some() => vec![],
         Phase::Preparing => vec![preparing],
         Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => vec![running(attempt)],
         Phase::Checking { attempt } => vec![checking(attempt)],
@@ -125,7 +127,7 @@ fn work_of(state: &GoalState) -> BTreeSet<String> {
         }
         _ => vec![],
     };
-    work.into_iter().chain(deliveries_of(state)).collect()
+    work.into_iter().chain(baseline).chain(deliveries_of(state)).collect()
 }
 
 /// What is on its way to the living agent.
@@ -184,9 +186,13 @@ fn assert_survives_storage<T: Serialize + DeserializeOwned + PartialEq + std::fm
 /// In every phase that is not settled, what Towline waits for leads out of it without the operator.
 fn assert_leads_on(story: &Story) {
     let mut story = story.clone();
-    let before = story.state.phase.clone();
-    let event = match &before {
+    let stands = |story: &Story| (story.state.phase.clone(), story.state.waits_for_baseline());
+    let before = stands(&story);
+    let event = match &before.0 {
         Phase::Queued => Event::Dispatched,
+        Phase::Preparing if story.state.waits_for_baseline() => {
+            Event::BaselineUnknown { round: story.state.baseline_rounds, reason: String::new() }
+        }
         Phase::Preparing => prepared(),
         // Nothing leads out of it but an answer, or its deadline.
         Phase::Blocked { until: None, .. } => return,
@@ -207,7 +213,7 @@ fn assert_leads_on(story: &Story) {
         _ => return,
     };
     story.tell(event);
-    assert_ne!(story.state.phase, before);
+    assert_ne!(stands(&story), before);
 }
 
 /// Ending what runs, waking, dispatching and at last cancelling brings every goal to a settled phase.

@@ -3,7 +3,8 @@
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping, Words,
+    AgentEvent, AgentName, BaselineMode, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome,
+    Stopping, Words,
 };
 
 /// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
@@ -11,37 +12,40 @@ use crate::{
 /// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
 /// ignored, and `-` when it is refused.
 const TABLE: &str = "\
-event           queue prep  run   check stp:s stp:a stp:c sleep limit blk:a block pause escal done  unprv fail  cancl
-created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
-dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-prepared        -     run   -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-prepare_failed  -     fail  -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-repository_gone -     escal -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-attempt_started stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
-agent           stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
-attempt_ended   stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale stale
-handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-clock_ran_out   stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
-check_started   stale .     -     .     .     -     .     -     -     -     -     stale -     -     -     stale stale
-check_finished  stale .     -     .     .     -     .     -     -     -     -     stale -     -     -     stale stale
-verdict_reached stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
-checks_failed   stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
-stopped         stale -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
-woken           -     -     -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
-cancel          cancl stop  stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
-pause           pause stop  stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
-resume          -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
-answer          -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
-tell            .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
-delivered       stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
-retry           -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
-merge           -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
-published       -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-verify          -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-clock_moved     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
-notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+event           queue prep  base  run   check stp:s stp:a stp:c sleep limit blk:a block pause escal done  unprv fail  cancl
+created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+prepared        -     run   -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+prepare_failed  -     fail  -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+repository_gone -     escal -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+baseline_reachedstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
+baseline_unknownstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
+attempt_started stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+agent           stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+attempt_ended   stale stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale stale
+handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_ran_out   stale stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
+check_started   stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
+check_finished  stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
+verdict_reached stale stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
+checks_failed   stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
+stopped         stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
+woken           -     -     run   -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
+cancel          cancl stop  cancl stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
+pause           pause stop  pause stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
+resume          -     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
+answer          -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
+tell            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
+delivered       stale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
+retry           -     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
+checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
+merge           -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+published       -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+verify          -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_moved     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
 
 impl SampleOf<Self> for Event {
@@ -63,6 +67,8 @@ some_of_each! { events: Event, by Event {
     Event::Prepared { .. } => prepared();
     Event::PrepareFailed { .. } => prepare_failed();
     Event::RepositoryGone { .. } => repository_gone();
+    Event::BaselineReached { .. } => baseline_reached(1, vec![red("tests", "1 failed")]);
+    Event::BaselineUnknown { .. } => Event::BaselineUnknown { round: 1, reason: "no space".into() };
     Event::AttemptStarted => Event::AttemptStarted;
     Event::Agent { .. } => agent(AgentEvent::Thought { text: "hm".into() });
     Event::AttemptEnded { .. } => ended(End::Completed);
@@ -81,6 +87,7 @@ some_of_each! { events: Event, by Event {
     Event::Told { .. } => told("use the small one");
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said };
     Event::RetryRequested { .. } => retry(&[]);
+    Event::ChecksReplaced { .. } => Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };
     Event::Merged { .. } => merged("main");
     Event::Published { .. } => Event::Published { branch: "towline/x".into(), commit: crate::Commit::new("c-t1") };
     Event::Verified { .. } => verified("t1");
@@ -91,7 +98,7 @@ some_of_each! { events: Event, by Event {
 
 some_of_each! { stories: Story, by Phase {
     Phase::Queued => Story::of(goal());
-    Phase::Preparing => Story::preparing(goal());
+    Phase::Preparing => Story::preparing(goal()), Story::launched(goal_with_baseline(BaselineMode::Auto));
     Phase::Running { .. } => Story::working(goal());
     Phase::Checking { .. } => Story::checking();
     Phase::Stopping(_) =>
@@ -130,13 +137,14 @@ fn short(phase: &Phase) -> &'static str {
 }
 
 /// A column's head; a stop is told apart by what is being stopped (setup, agent or checks), a question by whether the
-/// agent waits for the answer alive.
+/// agent waits for the answer alive, and the wait for the checks on the base from the making of the workspace.
 fn head(story: &Story) -> &'static str {
     match &story.state.phase {
         Phase::Stopping(Stopping { attempt: None, .. }) => "stp:s",
         Phase::Stopping(_) if story.last().end.is_none() => "stp:a",
         Phase::Stopping(_) => "stp:c",
         Phase::Blocked { attempt: Some(_), .. } => "blk:a",
+        Phase::Preparing if story.state.waits_for_baseline() => "base",
         phase => short(phase),
     }
 }

@@ -188,6 +188,7 @@ async fn goal_with_history(scratch: &Scratch, attempts: u32) -> (Goal, Lease, Go
         branch: Some("towline/goal".to_owned()),
         base: Commit::new("b".repeat(40)),
         setup_changes: (0..200).map(|n| (format!("generated/{n}"), Some("i".repeat(40)))).collect(),
+        base_tree: Some("t".to_owned()),
     });
     let step = Append { state: state.clone(), ..append(&goal, lease.generation, Seq(1), vec![tokens()]) };
     store.append(step).await.expect("it fits");
