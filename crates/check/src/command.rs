@@ -65,9 +65,12 @@ pub(crate) struct Command<'a> {
 impl Command<'_> {
     /// A command line for the shell, which has nothing to read.
     pub(crate) fn shell(line: &str, logs: RunLogs, timeout: Duration) -> Self {
-        let argv = vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
-        Self { argv, input: &[], logs, timeout }
+        Self { argv: shell(line), input: &[], logs, timeout }
     }
+}
+
+fn shell(line: &str) -> Vec<String> {
+    vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()]
 }
 
 /// A command that is over, with all it had started.
@@ -129,6 +132,28 @@ impl<'a> Place<'a> {
             }
             return Ok(Ended { outcome, timeout: command.timeout, run_dir });
         }
+    }
+
+    /// Follows a command to its end that an engine started which was killed meanwhile. None if its supervisor is gone, or goes
+    /// before it has reported how the command ended.
+    pub(crate) async fn adopt<F: Future<Output = ()>>(
+        &self,
+        run_dir: PathBuf,
+        timeout: Duration,
+        stop: &mut Stop<F>,
+    ) -> Result<Option<Ended>, CheckError> {
+        let Some(mut shim) = towline_process::adopt(&run_dir).await? else { return Ok(None) };
+        match follow(&mut shim, timeout, stop).await {
+            Ok(Outcome::SupervisorEnded) | Err(CheckError::Process(ProcessError::Lost { .. })) => Ok(None),
+            Ok(outcome) => Ok(Some(Ended { outcome, timeout, run_dir })),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a run is one of this command line in this place.
+    pub(crate) fn runs_here(&self, line: &str, run_dir: &Path) -> bool {
+        let is_it = |launch: Launch| launch.argv == shell(line) && launch.cwd == self.directory;
+        Launch::read(run_dir).is_ok_and(is_it)
     }
 
     async fn try_once<F: Future<Output = ()>>(

@@ -20,8 +20,13 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Ends and removes all earlier runs below `log_dir`. All of them are ended before the first is removed: nothing of an
 /// earlier try may be running from here on.
 pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
-    let below = log_dir.to_owned();
-    let runs = blocking(move || earlier_runs(&below).map_err(|source| logs("list", &below, source))).await?;
+    clear_except(log_dir, None).await
+}
+
+/// The same for all runs but one.
+pub(crate) async fn clear_except(log_dir: &Path, kept: Option<&Path>) -> Result<(), CheckError> {
+    let mut runs = earlier_runs(log_dir).await?;
+    runs.retain(|dir| Some(&**dir) != kept);
     for dir in &runs {
         end(dir).await?;
     }
@@ -34,9 +39,8 @@ pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
 
 /// Ends whatever still runs of what was started with logs below `log_dir`. The logs stay.
 pub async fn end_runs(log_dir: &Path) -> Result<(), CheckError> {
-    let below = log_dir.to_owned();
+    let runs = earlier_runs(log_dir).await?;
     let living = blocking(move || {
-        let runs = earlier_runs(&below).map_err(|source| logs("list", &below, source))?;
         // One that cannot be looked at may be alive.
         let is_alive = |dir: &PathBuf| !matches!(towline_process::shim_process(dir), Ok(None));
         Ok(runs.into_iter().filter(is_alive).collect::<Vec<_>>())
@@ -47,8 +51,14 @@ pub async fn end_runs(log_dir: &Path) -> Result<(), CheckError> {
     Ok(())
 }
 
+/// The directories of earlier runs below `log_dir`.
+pub(crate) async fn earlier_runs(log_dir: &Path) -> Result<Vec<PathBuf>, CheckError> {
+    let below = log_dir.to_owned();
+    blocking(move || run_dirs(&below).map_err(|source| logs("list", &below, source))).await
+}
+
 /// Directories that were made for runs. Symlinks are not followed: what they lead to is not ours.
-fn earlier_runs(log_dir: &Path) -> io::Result<Vec<PathBuf>> {
+fn run_dirs(log_dir: &Path) -> io::Result<Vec<PathBuf>> {
     match log_dir.symlink_metadata() {
         Ok(about) if about.is_dir() => {}
         Ok(_) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),

@@ -24,6 +24,11 @@ impl RunLogs {
     }
 }
 
+/// What the name of a run's directory begins with.
+pub(crate) fn name_of(run_dir: &Path) -> Option<&str> {
+    Some(run_dir.file_name()?.to_str()?.rsplit_once('-')?.0)
+}
+
 /// Whether a directory of this name was made here.
 pub(crate) fn is_run(name: &str) -> bool {
     let random = name.rsplit_once('-').map(|(_, random)| random);

@@ -9,7 +9,7 @@ use towline_process::ShimProgram;
 
 use crate::command::{Command, Ended, Place};
 use crate::environment::Environment;
-use crate::run_logs::RunLogs;
+use crate::run_logs::{RunLogs, name_of};
 use crate::stop::Stop;
 use crate::{CheckError, leftovers};
 
@@ -20,7 +20,8 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const SETUP: &str = "setup";
 
 /// Runs the setup commands in a workspace, one after the other; the first that fails is the error. Each has its
-/// logs in a directory of `log_dir`; what an earlier, interrupted call left there is ended and removed first.
+/// logs in a directory of `log_dir`. A command that an earlier, interrupted call left running there is adopted, and those before it
+/// are not repeated; everything else that it left is ended and removed.
 ///
 /// When `stop` comes to its end, the command's tree is ended and [`CheckError::Stopped`] returned.
 pub async fn setup(
@@ -31,9 +32,8 @@ pub async fn setup(
     environment: &Environment,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
-    leftovers::clear(log_dir).await?;
     let place = Place::new(dir, shim, environment);
-    match run_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
+    match resume_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
         Setup::Ready => Ok(()),
         Setup::Failed { command, problem, evidence, .. } => {
             Err(CheckError::Setup { command, problem, evidence })
@@ -68,6 +68,38 @@ impl Setup {
     }
 }
 
+/// Runs the commands that an earlier call has not run.
+async fn resume_all<F: Future<Output = ()>>(
+    commands: &[String],
+    log_dir: &Path,
+    place: &Place<'_>,
+    stop: &mut Stop<F>,
+) -> Result<Setup, CheckError> {
+    let left = leftovers::earlier_runs(log_dir).await?.into_iter().find_map(|dir| {
+        let is_it = |(line, number): &(&String, usize)| {
+            name_of(&dir) == Some(log_name(*number).as_str()) && place.runs_here(line, &dir)
+        };
+        let (line, number) = commands.iter().zip(1..).find(is_it)?;
+        let is_alive = towline_process::shim_process(&dir).is_ok_and(|living| living.is_some());
+        is_alive.then_some((line, number, dir))
+    });
+    leftovers::clear_except(log_dir, left.as_ref().map(|(.., dir)| &**dir)).await?;
+    let Some((line, number, dir)) = left else { return run_all(commands, log_dir, place, stop).await };
+    match place.adopt(dir, SETUP_TIMEOUT, stop).await? {
+        Some(ended) if ended.succeeded() => run_from(number, commands, log_dir, place, stop).await,
+        Some(ended) => failed(line, &ended, place.environment).await,
+        None => {
+            leftovers::clear(log_dir).await?;
+            run_all(commands, log_dir, place, stop).await
+        }
+    }
+}
+
+/// What the directory of a command is called.
+fn log_name(number: usize) -> String {
+    format!("setup-{number}")
+}
+
 /// Runs the commands until one fails.
 pub(crate) async fn run_all<F: Future<Output = ()>>(
     commands: &[String],
@@ -75,8 +107,19 @@ pub(crate) async fn run_all<F: Future<Output = ()>>(
     place: &Place<'_>,
     stop: &mut Stop<F>,
 ) -> Result<Setup, CheckError> {
-    for (line, number) in commands.iter().zip(1..) {
-        let logs = RunLogs::new(log_dir, format!("setup-{number}"));
+    run_from(0, commands, log_dir, place, stop).await
+}
+
+/// The same without the first ones.
+async fn run_from<F: Future<Output = ()>>(
+    done: usize,
+    commands: &[String],
+    log_dir: &Path,
+    place: &Place<'_>,
+    stop: &mut Stop<F>,
+) -> Result<Setup, CheckError> {
+    for (line, number) in commands.iter().zip(1..).skip(done) {
+        let logs = RunLogs::new(log_dir, log_name(number));
         let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop).await?;
         if !ended.succeeded() {
             return failed(line, &ended, place.environment).await;

@@ -159,3 +159,95 @@ async fn checks_of_low_priority_give_way_and_end_at_once() {
     assert_eq!(first.expect("a result").evidence, "19\n");
     bench.assert_no_checkout();
 }
+
+/// Setup commands that count how often they run, the second of which waits for `go`.
+fn counted(bench: &Bench) -> Vec<String> {
+    let [one, two, three, go] =
+        ["one", "two", "three", "go"].map(|name| bench.flag(name).display().to_string());
+    let waits = format!("echo run >> {two}; until test -e {go}; do sleep 0.02; done; test ! -e {go}.bad");
+    vec![format!("echo run >> {one}"), waits, format!("echo run >> {three}")]
+}
+
+/// Begins the setup and leaves it in the middle, as an engine does that is killed.
+async fn begin_setup(bench: &Bench, commands: &[String], logs: &std::path::Path) {
+    let (shim, environment) = (bench.shim(), bench.given());
+    tokio::select! {
+        ended = towline_check::setup(commands, bench.workspace(), logs, &shim, &environment, pending()) => {
+            panic!("ended by itself: {ended:?}")
+        }
+        () = file_is_there(bench.flag("two")) => {}
+    }
+}
+
+fn runs(bench: &Bench) -> [usize; 3] {
+    ["one", "two", "three"]
+        .map(|name| std::fs::read_to_string(bench.flag(name)).map_or(0, |text| text.lines().count()))
+}
+
+#[tokio::test]
+async fn a_setup_command_that_still_runs_is_adopted_and_nothing_is_run_twice() {
+    for is_bad in [false, true] {
+        let bench = Bench::new(&[]);
+        let (commands, logs) = (counted(&bench), bench.home.towline().join("setup"));
+        begin_setup(&bench, &commands, &logs).await;
+        let (shim, environment) = (bench.shim(), bench.given());
+        let again = towline_check::setup(&commands, bench.workspace(), &logs, &shim, &environment, pending());
+        let go = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            if is_bad {
+                std::fs::write(bench.flag("go.bad"), "").unwrap();
+            }
+            std::fs::write(bench.flag("go"), "").unwrap();
+        };
+        let (ended, ()) = tokio::join!(again, go);
+        if is_bad {
+            assert!(
+                matches!(&ended, Err(CheckError::Setup { problem, .. }) if problem == "exit code 1"),
+                "{ended:?}"
+            );
+            assert_eq!(runs(&bench), [1, 1, 0]);
+        } else {
+            ended.unwrap();
+            assert_eq!(runs(&bench), [1, 1, 1]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_setup_command_that_lost_its_supervisor_runs_again_and_a_forged_end_counts_for_nothing() {
+    let bench = Bench::new(&[]);
+    let (commands, logs) = (counted(&bench), bench.home.towline().join("setup"));
+    begin_setup(&bench, &commands, &logs).await;
+    let dirs: Vec<_> = std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let living = dirs.iter().find_map(|dir| Some((dir, towline_process::shim_process(dir).unwrap()?)));
+    let (dir, supervisor) = living.unwrap();
+    let forged = r#"{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,
+        "leftovers_killed":0,"stdout_bytes":0,"stderr_bytes":0}"#;
+    std::fs::write(dir.join("exit.json"), forged).unwrap();
+    let (shim, environment) = (bench.shim(), bench.given());
+    let again = towline_check::setup(&commands, bench.workspace(), &logs, &shim, &environment, pending());
+    let kill = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let killed = clean_command("kill").args(["-KILL", &supervisor.pid.to_string()]).status();
+        assert!(killed.unwrap().success());
+        while runs(&bench)[1] < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        std::fs::write(bench.flag("go"), "").unwrap();
+    };
+    let (ended, ()) = tokio::join!(again, kill);
+    ended.unwrap();
+    assert_eq!(runs(&bench), [2, 2, 1]);
+}
+
+#[tokio::test]
+async fn a_suspended_supervisor_holds_up_no_stop_of_a_setup() {
+    let bench = Bench::new(&[]);
+    let up = bench.flag("up");
+    let commands = [format!("kill -STOP $PPID; touch {}; sleep 300", up.display())];
+    let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
+    let stopped =
+        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), file_is_there(up))
+            .await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+}

@@ -9,7 +9,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{GoalId, GoalState};
 use towline_process::{
-    ExitRecord, Notice, ProcessError, Shim, connect, end_strays, end_supervisor, shim_process,
+    ExitRecord, Notice, ProcessError, Shim, connect, end_strays, end_supervisor, remove_dead_socket,
+    shim_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their shim.
@@ -62,6 +63,7 @@ impl Link {
             // One that cannot be reached is of no use to anybody. Whether something is left is looked for below.
             let _ = spawn_blocking(move || end_supervisor(supervisor, SWEEP_PATIENCE)).await;
         }
+        remove_dead_socket(dir);
         match (sweep(trail).await, ExitRecord::read(dir)) {
             (Ok(()), Ok(Some(record))) => Self::Ended(record),
             _ => Self::Lost,

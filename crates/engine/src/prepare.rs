@@ -144,6 +144,8 @@ async fn changes_in_a_checkout(
     if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
+    // One that an engine left that was killed must not run beside it.
+    towline_check::end_runs(&shared.home.setup_logs(goal.id)).await?;
     let (path, of, from) = (shared.home.verification(goal.id), goal.workspace.clone(), repository.clone());
     let checkout = stoppable(stop.clone(), move |halt| {
         towline_workspace::verification(&from.until(halt), &path, &of.base, &of.copy, from.root())

@@ -141,6 +141,21 @@ pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
     }
 }
 
+/// Adopts a run whose supervisor lives and was started by a process that is gone. Only what the supervisor reports counts: one
+/// that is killed before that makes the run [`ProcessError::Lost`], whatever is on disk. None if no supervisor lives.
+pub async fn adopt(dir: &Path) -> Result<Option<Shim>, ProcessError> {
+    let living = identity::shim_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
+    let Some(process) = living else { return Ok(None) };
+    match dial(dir, process).await {
+        Ok(stream) => {
+            let state = State::Connected(Box::new(Link::new(stream)));
+            Ok(Some(Shim::new(dir, Guard::adopted(process), state)))
+        }
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(ProcessError::io("connect to the socket in", dir)(error)),
+    }
+}
+
 /// A handle on a run that has ended, by its record on disk.
 fn on_disk(dir: &Path) -> Result<Option<Shim>, ProcessError> {
     let record = ExitRecord::read(dir)?;
@@ -308,12 +323,13 @@ fn unless_ended(result: Result<(), ProcessError>) -> Result<(), ProcessError> {
     }
 }
 
-/// The supervisor hung up without a word about the end. Of a run that we started, nothing else counts. Otherwise the record on
-/// disk does, once the supervisor is gone.
+/// The supervisor hung up without a word about the end. Of a run that we started or adopted, nothing else counts. Otherwise the
+/// record on disk does, once the supervisor is gone.
 async fn record_after_hangup(dir: &Path, guard: &Guard) -> Result<ExitRecord, ProcessError> {
     let lost = || ProcessError::Lost { dir: dir.to_owned() };
-    if guard.is_starter() {
+    if !guard.believes_disk() {
         guard.end().await.map_err(not_ended(dir))?;
+        identity::remove_dead_socket(dir);
         return Err(lost());
     }
     let give_up = Instant::now() + TRANSITION_PATIENCE;

@@ -28,12 +28,14 @@ pub(crate) struct Guard {
     gone: Option<watch::Receiver<Option<String>>>,
     last_look: Instant,
     suspensions: u32,
+    /// What is on disk counts once it is gone.
+    believes_disk: bool,
 }
 
 impl Guard {
     /// Of a supervisor that this process started.
     pub(crate) fn started(supervised: Supervised) -> Self {
-        Self { gone: Some(supervised.gone), ..Self::found(supervised.process) }
+        Self { gone: Some(supervised.gone), believes_disk: false, ..Self::found(supervised.process) }
     }
 
     /// Of one that somebody else started.
@@ -41,13 +43,18 @@ impl Guard {
         Self { process: Some(process), ..Self::none() }
     }
 
-    /// Of one that is gone.
-    pub(crate) fn none() -> Self {
-        Self { process: None, gone: None, last_look: Instant::now(), suspensions: 0 }
+    /// Of one that somebody else started, and of whose run only its own report counts.
+    pub(crate) fn adopted(process: ProcessId) -> Self {
+        Self { believes_disk: false, ..Self::found(process) }
     }
 
-    pub(crate) fn is_starter(&self) -> bool {
-        self.gone.is_some()
+    /// Of one that is gone.
+    pub(crate) fn none() -> Self {
+        Self { process: None, gone: None, last_look: Instant::now(), suspensions: 0, believes_disk: true }
+    }
+
+    pub(crate) fn believes_disk(&self) -> bool {
+        self.believes_disk
     }
 
     pub(crate) fn is_running(&self) -> bool {

@@ -31,6 +31,14 @@ pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
     })
 }
 
+/// Removes the socket of a supervisor that is gone. One that was killed leaves it behind.
+pub fn remove_dead_socket(dir: &Path) {
+    if shim_process(dir).is_ok_and(|living| living.is_none()) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(dir.join(files::SOCKET));
+    }
+}
+
 pub(crate) fn look_up(dir: &Path) -> io::Result<Identity> {
     let Some(file) = files::open_if_present(&dir.join(files::SHIM_PID))? else {
         return Ok(Identity::Unknown);

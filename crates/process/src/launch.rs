@@ -2,12 +2,14 @@
 //!
 //! The environment is not in it, because it holds secrets: it reaches the program as the shim's own.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::millis;
+use crate::files;
 
 /// What the program's standard streams are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -93,6 +95,11 @@ struct LaunchFile {
 }
 
 impl Launch {
+    /// What the run in `dir` was told to run. Anybody who runs as the same user can have written it.
+    pub fn read(dir: &Path) -> io::Result<Self> {
+        Ok(Self::from_json(&files::read_launch(dir)?)?)
+    }
+
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec_pretty(&LaunchFile {
             argv: self.argv.clone(),

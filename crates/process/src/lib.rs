@@ -37,12 +37,12 @@ mod tail;
 mod wire;
 
 pub use ancestry::{ancestors, is_below_supervisor, own_number};
-pub use client::{Notice, Shim, connect, spawn};
+pub use client::{Notice, Shim, adopt, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;
 pub use foreground::is_in_foreground;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
-pub use identity::shim_process;
+pub use identity::{remove_dead_socket, shim_process};
 pub use inspection::refuse_inspection;
 pub use launch::{Launch, Priority, Stdio, WindowSize};
 pub use limits::{LimitTooLow, prepare_limits, survive_file_size_limit};

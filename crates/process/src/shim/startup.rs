@@ -53,9 +53,7 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     let me = ProcessId::current().ok_or_else(|| io::Error::other("cannot find out our own start time"))?;
     // Before anything else is read: whoever looks for a living supervisor finds this file.
     let identity = identity::claim(place.path(), me).map_err(in_words("write shim.pid"))?;
-    let launch = files::read_launch(place.path())
-        .and_then(|bytes| Ok(Launch::from_json(&bytes)?))
-        .map_err(in_words("read launch.json"))?;
+    let launch = Launch::read(place.path()).map_err(in_words("read launch.json"))?;
     platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
     let listener = listen(&place).map_err(in_words("bind shim.sock"))?;
     let create = |name: &'static str| towline_files::create_new(&place.file(name)).map_err(in_words(name));
