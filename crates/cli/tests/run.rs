@@ -94,7 +94,7 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
 
 #[test]
 fn a_check_whose_command_is_not_there_says_so() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let check = "no-such-linter --strict";
     let ran = desk.towline(["run", "lint it", "--check", check, "--budget", "attempts=1"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
