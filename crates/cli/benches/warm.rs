@@ -78,10 +78,14 @@ struct Sample {
 impl Sample {
     fn new() -> Self {
         let mut desk = Desk::new();
-        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            desk.set(name, &users(name, folder).display().to_string());
-        }
         let cargo = env::var("CARGO").expect("cargo runs this bench");
+        // The programs of the toolchain itself come first: a proxy of rustup may install something.
+        let tools = Path::new(&cargo).parent().expect("cargo is in a folder").display();
+        let search_path = format!("{tools}:{}", env::var("PATH").expect("a search path"));
+        desk.unset("PATH");
+        desk.set("PATH", &search_path);
+        desk.set("RUSTUP_AUTO_INSTALL", "0");
+        desk.set("CARGO_HOME", &cargo_home().display().to_string());
         for (path, text) in [("Cargo.toml", MANIFEST), ("src/lib.rs", LIBRARY), (".gitignore", "/target\n")] {
             desk.project.write(path, text);
         }
@@ -115,10 +119,10 @@ impl Sample {
     }
 }
 
-/// A folder of the user's that cargo needs.
-fn users(name: &str, folder: &str) -> PathBuf {
-    let home = || PathBuf::from(env::var_os("HOME").expect("a home")).join(folder);
-    env::var_os(name).map_or_else(home, PathBuf::from)
+/// Where cargo has the sources of the dependencies.
+fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(env::var_os("HOME").expect("a home")).join(".cargo");
+    env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
 /// When the last event of a kind was recorded.
