@@ -1,10 +1,11 @@
-//! Ctrl-C, SIGTERM and `towline cancel` end a goal whatever it is doing, also when its supervisor was suspended.
+//! Ctrl-C, SIGTERM and `towline cancel` end a goal whatever it is doing, also when its supervisor was suspended or git hangs.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
 mod support;
 
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,35 @@ fn a_suspended_supervisor_holds_up_no_stop() {
         let towline = desk.start(["run", "do it", "--check", check, "--json"]);
         wait_for(LIMIT, doing, || desk.home.path().join("up").exists());
         kill_process(supervisor_of(&towline), Signal::STOP).expect("suspended");
+        assert_stops(&desk, towline, way, doing);
+    });
+}
+
+/// A filter that hangs on some content, in the user's repository.
+fn slow_filter(desk: &Desk, up: &Path) {
+    let hangs = format!("touch '{}'; sleep 600", up.display());
+    let filter = |word: &str| format!("t=$(cat); case $t in *{word}*) {hangs};; esac; printf '%s\\n' \"$t\"");
+    desk.project.write(".gitattributes", "*.slow filter=slow\n");
+    desk.project.write("file.slow", "stored\n");
+    desk.project.commit("a file with a filter");
+    desk.project.git(["config", "filter.slow.clean", &filter("agent")]);
+    desk.project.git(["config", "filter.slow.smudge", &filter("hang")]);
+}
+
+#[test]
+fn git_that_hangs_holds_up_no_stop() {
+    in_parallel(&each(&["prepare", "candidate"]), |doing, way| {
+        let body = "\nawait_prompt\ninit\necho agent > file.slow\nassistant Done.\nresult false null Done.\n";
+        let desk = Desk::with_script(|dir| hostile::with_body(dir, "agent", body));
+        let up = desk.home.path().join("up");
+        if doing == "prepare" {
+            desk.project.write("other.slow", "hang\n");
+        }
+        slow_filter(&desk, &up);
+        let towline = desk.start(["run", "change the file", "--check", "true", "--json"]);
+        wait_for(LIMIT, doing, || up.exists());
+        let phase = desk.show(&desk.only_goal())["phase"].clone();
+        assert_eq!(phase, if doing == "prepare" { "preparing" } else { "checking" }, "{way:?}");
         assert_stops(&desk, towline, way, doing);
     });
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::{Action, Steer, UnknownPrice, agent};
 use towline_core::{
@@ -72,7 +73,7 @@ pub(crate) struct Job {
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: ExecutorControl) {
     if job.started && !Link::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
         // A driver that is gone needs no news.
-        let _ = give_up(&shared, job, &line).await;
+        let _ = give_up(&shared, job, &line, control.stop).await;
         return;
     }
     // A driver that is gone has left the attempt to whoever takes the goal up next.
@@ -90,11 +91,16 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
 
 /// Ends an attempt whose agent was started and whose files are gone: nobody can read what it prints, and another agent must not
 /// start beside it.
-async fn give_up(shared: &Shared, job: Job, line: &Newsline) -> Result<(), DriverGone> {
+async fn give_up(
+    shared: &Shared,
+    job: Job,
+    line: &Newsline,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<(), DriverGone> {
     // What is left after that is found before the next start for the goal.
     let _ = link::sweep(job.trail).await;
     let work = match job.workspace {
-        Some(workspace) => left_work(&shared.home, job.goal, workspace, job.checked).await,
+        Some(workspace) => left_work(&shared.home, job.goal, workspace, job.checked, stop).await,
         None => Work::Nothing,
     };
     let (end, exit, changes) = (End::Lost, Exit::default(), String::new());
@@ -179,8 +185,10 @@ impl<'a> Conversation<'a> {
             Some(link) => (link, AttemptTime::adopted(shared.clock.now())),
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
-                let (swept, refreshed) =
-                    tokio::join!(link::sweep(job.trail), refresh(&shared.home, &job.goal));
+                let (swept, refreshed) = tokio::join!(
+                    link::sweep(job.trail),
+                    refresh(&shared.home, &job.goal, control.stop.clone())
+                );
                 swept.map_err(left)?;
                 refreshed?;
                 let time = AttemptTime::started(shared.clock.now());
@@ -232,7 +240,8 @@ impl<'a> Conversation<'a> {
         let work = match &job.workspace {
             Some(workspace) if end.is_bad() || self.was_denied => {
                 let (goal, checked) = (job.goal.clone(), job.checked.clone());
-                left_work(&self.shared.home, goal, workspace.clone(), checked).await
+                left_work(&self.shared.home, goal, workspace.clone(), checked, self.control.stop.clone())
+                    .await
             }
             _ => Work::Nothing,
         };
@@ -240,7 +249,8 @@ impl<'a> Conversation<'a> {
         // Another agent can only know by this what was done.
         let changes = match &job.workspace {
             Some(workspace) if job.goal.agents.len() > 1 => {
-                changes(&self.shared.home, job.goal.clone(), workspace.clone()).await
+                changes(&self.shared.home, job.goal.clone(), workspace.clone(), self.control.stop.clone())
+                    .await
             }
             _ => String::new(),
         };

@@ -100,7 +100,7 @@ async fn check(
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Vec<CheckResult>, CheckError> {
     let (home, goal) = (shared.home.clone(), job.goal.clone());
-    let base = stoppable(stop.clone(), move |halt| -> Result<_, WorkspaceError> {
+    let base = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
         let repository = repository_of(&home, &goal)?.until(halt);
         let base = repository.as_candidate(&goal.workspace.base)?;
         Ok((repository, base))

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{AttemptNo, Event, Goal, Reuse, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
-use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, Stop, WorkspaceError};
+use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, WorkspaceError};
 
 use crate::baseline;
 use crate::engine::Shared;
@@ -16,7 +16,7 @@ use crate::home::Home;
 use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
-use crate::prepare::{stoppable, stopped};
+use crate::prepare::{stoppable, stopped, stopped_for_a_while};
 
 /// What is reported between the checks in a warm checkout and those in a clean one.
 const CONFIRMING: &str = "all checks passed in a warm checkout; running them again in a clean one";
@@ -49,7 +49,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
         let setup_changes = workspace.setup_changes.clone();
         let commit = CandidateCommit { n: attempt.get(), message: goal.commit_message(&summary) };
         let (repository, candidate) =
-            candidate(&shared.home, goal.clone(), workspace, commit, stop.clone()).await?;
+            candidate(&shared.home, goal.clone(), workspace, commit, stopped(stop.clone())).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
@@ -130,12 +130,11 @@ pub(crate) async fn left_work(
     goal: Goal,
     workspace: WorkspaceBinding,
     checked: Option<String>,
+    stop: watch::Receiver<StopLevel>,
 ) -> Work {
-    let never = watch::Sender::new(StopLevel::Run).subscribe();
     let commit = CandidateCommit { n: AS_IT_IS_NOW, message: goal.commit_message("") };
-    let Ok((repository, candidate)) = candidate(home, goal.clone(), workspace, commit, never).await else {
-        return Work::Nothing;
-    };
+    let made = candidate(home, goal.clone(), workspace, commit, stopped_for_a_while(stop));
+    let Ok((repository, candidate)) = made.await else { return Work::Nothing };
     let base = goal.workspace.base;
     let before = match checked {
         Some(tree) => Some(tree),
@@ -148,10 +147,15 @@ pub(crate) async fn left_work(
 }
 
 /// What is changed in the workspace, in short; nothing where that cannot be told.
-pub(crate) async fn changes(home: &Home, goal: Goal, binding: WorkspaceBinding) -> String {
+pub(crate) async fn changes(
+    home: &Home,
+    goal: Goal,
+    binding: WorkspaceBinding,
+    stop: watch::Receiver<StopLevel>,
+) -> String {
     let home = home.clone();
-    let stat = tokio::task::spawn_blocking(move || {
-        let (_, workspace) = workspace_of(&home, &goal, &binding, &Stop::default())?;
+    let stat = stoppable(stopped_for_a_while(stop), move |halt| {
+        let (_, workspace) = workspace_of(&home, &goal, &binding, halt)?;
         workspace.diff_stat()
     });
     let stat = stat.await.ok().and_then(Result::ok).map(|stat| stat.to_string()).unwrap_or_default();
@@ -173,7 +177,7 @@ async fn candidate(
     goal: Goal,
     binding: WorkspaceBinding,
     commit: CandidateCommit,
-    stop: watch::Receiver<StopLevel>,
+    stop: impl Future<Output = ()>,
 ) -> Result<(Repository, Candidate), CheckError> {
     let home = home.clone();
     let made = stoppable(stop, move |halt| -> Result<_, WorkspaceError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use towline_check::CheckError;
@@ -13,6 +14,9 @@ use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
 use crate::place::{repository_of, settings_of};
+
+/// How long git may take to look at what an attempt left, once the goal is to stop. SIGTERM has eight seconds in all.
+const LAST_LOOK: Duration = Duration::from_millis(1_500);
 
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
@@ -54,7 +58,7 @@ impl From<CheckError> for Problem {
 
 async fn prepare(shared: &Shared, goal: &Goal, stop: watch::Receiver<StopLevel>) -> Result<Event, Problem> {
     let (home, of) = (shared.home.clone(), goal.clone());
-    let made = stoppable(stop.clone(), move |halt| -> Result<_, WorkspaceError> {
+    let made = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
         let workspace = make(&home, &of, halt)?;
         let repository = repository_of(&home, &of)?.until(halt);
         let base = repository.as_candidate(&of.workspace.base)?;
@@ -66,7 +70,7 @@ async fn prepare(shared: &Shared, goal: &Goal, stop: watch::Receiver<StopLevel>)
         changes_in_a_checkout(shared, goal, &repository, &stop).await?
     } else {
         set_up(shared, goal, workspace.path(), &stop).await?;
-        changes_in(goal, workspace.clone()).await?
+        changes_in(goal, workspace.clone(), stop).await?
     };
     let binding = WorkspaceBinding {
         path: workspace.path().display().to_string(),
@@ -99,7 +103,11 @@ pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, W
 
 /// Makes the workspace ready for another attempt: one of an earlier version becomes a private clone, and what the clone has lost
 /// with the user's repository is given back or forgotten.
-pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProblem> {
+pub(crate) async fn refresh(
+    home: &Home,
+    goal: &Goal,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<(), LaunchProblem> {
     let repository = &goal.workspace.repository;
     if goal.workspace.mode.is_in_place() {
         let is_there = Path::new(repository).is_dir();
@@ -111,7 +119,7 @@ pub(crate) async fn refresh(home: &Home, goal: &Goal) -> Result<(), LaunchProble
     if !workspace.exists() {
         return Err(other(format!("its workspace {} is gone; start a new goal", workspace.display())));
     }
-    let refreshed = tokio::task::spawn_blocking(move || make(&home, &goal, &Stop::default())?.repair_clone());
+    let refreshed = stoppable(stopped(stop), move |halt| make(&home, &goal, halt)?.repair_clone());
     refreshed.await.map_err(|panic| other(panic.to_string()))?.map_err(|error| match error {
         WorkspaceError::RepositoryGone { path } => {
             LaunchProblem::NoRepository { path: path.display().to_string() }
@@ -147,7 +155,7 @@ async fn changes_in_a_checkout(
     // One that an engine left that was killed must not run beside it.
     towline_check::end_runs(&shared.home.setup_logs(goal.id)).await?;
     let (path, of, from) = (shared.home.verification(goal.id), goal.workspace.clone(), repository.clone());
-    let checkout = stoppable(stop.clone(), move |halt| {
+    let checkout = stoppable(stopped(stop.clone()), move |halt| {
         towline_workspace::verification(&from.until(halt), &path, &of.base, &of.copy, from.root())
     });
     let checkout = checkout.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
@@ -169,18 +177,22 @@ async fn changes_in_a_checkout(
 }
 
 /// What setup has changed in the workspace.
-async fn changes_in(goal: &Goal, workspace: Workspace) -> Result<SetupChanges, Problem> {
+async fn changes_in(
+    goal: &Goal,
+    workspace: Workspace,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<SetupChanges, Problem> {
     if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
     let protect = Protect::of_goal(goal)?;
-    let found = tokio::task::spawn_blocking(move || workspace.setup_changes(&protect));
+    let found = stoppable(stopped(stop), move |halt| workspace.until(halt).setup_changes(&protect));
     Ok(found.await.map_err(|panic| Problem::Failed(panic.to_string()))??)
 }
 
-/// Runs work with git on a thread that may block. When the goal is to stop, git ends.
+/// Runs work with git on a thread that may block. When `stop` comes to its end, git does too.
 pub(crate) async fn stoppable<T: Send + 'static>(
-    stop: watch::Receiver<StopLevel>,
+    stop: impl Future<Output = ()>,
     work: impl FnOnce(&Stop) -> T + Send + 'static,
 ) -> Result<T, tokio::task::JoinError> {
     let halt = Stop::default();
@@ -188,7 +200,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
     let mut work = tokio::task::spawn_blocking(move || work(&of_git));
     tokio::select! {
         done = &mut work => return done,
-        () = stopped(stop) => halt.stop(),
+        () = stop => halt.stop(),
     }
     work.await
 }
@@ -199,6 +211,12 @@ pub(crate) async fn stopped(mut stop: watch::Receiver<StopLevel>) {
     if stop.wait_for(|level| *level > StopLevel::Run).await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Comes to its end some time after the work is to stop: what an attempt left is looked at even then, unless that takes long.
+pub(crate) async fn stopped_for_a_while(stop: watch::Receiver<StopLevel>) {
+    stopped(stop).await;
+    tokio::time::sleep(LAST_LOOK).await;
 }
 
 /// `towline/1a2b3c4d-fix-the-flaky-test`: unique by the id, recognisable by the title.

@@ -8,7 +8,7 @@ use crate::checkouts;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel, own};
 use crate::place::{repository_of, workspace_of};
-use crate::prepare::stoppable;
+use crate::prepare::{stoppable, stopped};
 
 /// Publishes the work of a goal that has ended, and reports it. No verdict follows, so checkouts are removed.
 pub(crate) async fn run(
@@ -35,7 +35,8 @@ async fn publish(
     stop: watch::Receiver<StopLevel>,
 ) -> Option<Event> {
     let binding = state.workspace.clone()?;
-    let published = stoppable(stop, move |halt| try_to_publish(&home, &goal, &state, binding, halt)).await;
+    let published =
+        stoppable(stopped(stop), move |halt| try_to_publish(&home, &goal, &state, binding, halt)).await;
     let why = match published {
         Ok(Ok(event)) => return event,
         Ok(Err(error)) => error.to_string(),

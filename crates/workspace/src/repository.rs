@@ -152,7 +152,7 @@ impl Repository {
 
     /// The same, which borrows objects of the user's repository.
     pub(crate) fn lent_by(self, users: &Self) -> Self {
-        Self { lender: Some(Arc::new(users.clone())), ..self }
+        Self { lender: Some(Arc::new(users.clone())), stop: users.stop.clone(), ..self }
     }
 
     /// The user's repository, which also sees what is in our own for a goal.
