@@ -97,7 +97,7 @@ fn an_agent_can_read_and_is_refused_whatever_changes_something() {
 
 #[test]
 fn checks_setup_commands_and_orphans_are_refused_too() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let (other, before) = other_goal(&desk);
     let cancel = ["cancel $other"];
     let attempt = trying(&desk, &other, &cancel);
