@@ -144,7 +144,10 @@ impl From<EngineError> for Failure {
                     .hint(format!("towline retry {goal} --budget {}", axis.suggestion()))
             }
             EngineError::Illegal { illegal: Illegal::WrongPhase { phase, event }, goal } => {
-                let failure = Self::usage(format!("goal {goal} is {phase}: there is nothing to {event}"));
+                let failure = Self::usage(match event {
+                    "checks_replaced" => format!("goal {goal} is {phase}: its checks cannot be replaced now"),
+                    event => format!("goal {goal} is {phase}: there is nothing to {event}"),
+                });
                 match phase {
                     "done" => failure.hint(format!("see what was proven: towline show {goal}")),
                     "failed" | "escalated" | "cancelled" | "unproven" if event == "run" => {

@@ -104,6 +104,9 @@ fn the_next_goal_on_the_same_base_reuses_what_is_known_about_it() {
     desk.project.write("more.txt", "");
     desk.project.commit("another base");
     assert_eq!((run(&check), count()), (Value::Null, 5));
+    // An agent may have disturbed what was found beside it: where the base must be red, the checks run.
+    let red = desk.towline(["run", "do it", "--check", &check, "--red-first", "--json"]);
+    assert_eq!((red.code, count()), (Some(0), 7), "{red:?}");
 }
 
 #[test]

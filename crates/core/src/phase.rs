@@ -342,6 +342,11 @@ impl Phase {
         self.is_settled() || matches!(self, Self::Blocked { .. })
     }
 
+    /// Whether everything is being ended for a pause.
+    pub const fn is_pausing(&self) -> bool {
+        matches!(self, Self::Stopping(Stopping { why: StopWhy::Pause { .. }, .. }))
+    }
+
     /// Whether an open question can be answered here.
     pub const fn takes_answers(&self) -> bool {
         !matches!(self, Self::Done | Self::Unproven)

@@ -411,9 +411,10 @@ impl Stepper<'_> {
 
     fn finish(mut self) -> Step {
         self.stop_baseline_if_needed();
-        let waits = self.state.phase.waits_for_operator();
+        // A pause counts from the request on: whoever carries it out may be killed before its end.
+        let waits = self.state.phase.waits_for_operator() || self.state.phase.is_pausing();
         // What opens a settled goal again has taken the wait out already.
-        if matches!(self.before, Phase::Blocked { .. }) && !waits {
+        if (matches!(self.before, Phase::Blocked { .. }) || self.before.is_pausing()) && !waits {
             self.state.taken_up_at = self.without_the_wait();
         }
         let since = self.state.settled_at.unwrap_or(self.now);

@@ -85,12 +85,15 @@ async fn reach(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> 
     Ok(Reached { checks, reused: None, missing })
 }
 
-/// What an earlier goal has found. No goal fails for it: where the base must be red, a green one is checked again.
+/// What an earlier goal has found, perhaps beside an agent that disturbed it. Where the base must be red, only what the checks
+/// say now counts.
 async fn stored(shared: &Shared, goal: &Goal, key: Option<&str>) -> Option<StoredBaseline> {
+    if goal.baseline == BaselineMode::Red {
+        return None;
+    }
     let stored = shared.store.baseline(key?).await.ok().flatten()?;
     let age = Duration::try_from(shared.clock.now().duration_since(stored.found_at)).ok()?;
-    let would_fail = goal.baseline == BaselineMode::Red && BaselineCheck::all_met(&stored.checks);
-    (age <= GOOD_FOR && !would_fail).then_some(stored)
+    (age <= GOOD_FOR).then_some(stored)
 }
 
 /// Runs the checks as for a verdict.

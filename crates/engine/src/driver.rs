@@ -157,10 +157,10 @@ impl Driver {
         }
     }
 
-    /// Records that the goal is ours now, together with the operator's wish, and goes on with what was under way. A
+    /// Records that the goal is ours now, together with the operator's wishes, and goes on with what was under way. A
     /// goal that cannot be begun is given back.
-    pub(crate) async fn begin(mut self, wish: Option<Event>) -> Result<Self, EngineError> {
-        match self.try_to_begin(wish).await {
+    pub(crate) async fn begin(mut self, wishes: Vec<Event>) -> Result<Self, EngineError> {
+        match self.try_to_begin(wishes).await {
             Ok(()) => Ok(self),
             Err(error) => {
                 self.leave().await;
@@ -172,17 +172,20 @@ impl Driver {
     /// Records the operator's wish and gives the goal back without doing anything about it: whoever takes it up next
     /// does.
     pub(crate) async fn leave_word(mut self, wish: Event) -> Result<(), EngineError> {
-        let recorded = self.record_claim(Some(wish)).await;
+        let recorded = self.record_claim([wish]).await;
         self.leave().await;
         recorded
     }
 
-    /// Records that the goal is ours, and what the operator wishes.
-    pub(crate) async fn record_claim(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
+    /// Records that the goal is ours, and what the operator wishes: all of it, or nothing.
+    pub(crate) async fn record_claim(
+        &mut self,
+        wishes: impl IntoIterator<Item = Event>,
+    ) -> Result<(), EngineError> {
         let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models() });
-        let wish = wish.map(|event| self.operator(event));
         let mut transition = Transition::from(self.state.clone());
-        for incoming in std::iter::once(claimed).chain(wish) {
+        let wishes: Vec<Incoming> = wishes.into_iter().map(|event| self.operator(event)).collect();
+        for incoming in std::iter::once(claimed).chain(wishes) {
             let (next, refused) = self.apply(transition, incoming);
             if let Some(illegal) = refused {
                 return Err(EngineError::Illegal { goal: self.goal.id.short(), illegal });
@@ -193,8 +196,8 @@ impl Driver {
         Ok(())
     }
 
-    async fn try_to_begin(&mut self, wish: Option<Event>) -> Result<(), EngineError> {
-        self.record_claim(wish).await?;
+    async fn try_to_begin(&mut self, wishes: Vec<Event>) -> Result<(), EngineError> {
+        self.record_claim(wishes).await?;
         self.clear_left_baseline().await;
         if holds_slot(&self.state.phase) {
             self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();

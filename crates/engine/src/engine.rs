@@ -186,17 +186,22 @@ impl Engine {
             event: Event::Created,
         };
         let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
-        self.drive(record, None, turn).await
+        self.drive(record, Vec::new(), turn).await
     }
 
     /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
     /// operator's wish is the first thing that happens to it.
-    pub async fn take_up(&self, goal: GoalId, wish: Option<Event>) -> Result<Handle, EngineError> {
+    pub async fn take_up(
+        &self,
+        goal: GoalId,
+        wishes: impl IntoIterator<Item = Event>,
+    ) -> Result<Handle, EngineError> {
+        let wishes: Vec<Event> = wishes.into_iter().collect();
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
             let turn = self.take_turn(&record.goal).await?;
-            match self.drive(record, wish.clone(), turn).await {
+            match self.drive(record, wishes.clone(), turn).await {
                 // Whoever only leaves a word has it for a moment.
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
@@ -210,7 +215,7 @@ impl Engine {
     /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
     /// goal is taken up.
     pub async fn leave_word(&self, goal: GoalId, wish: Event) -> Result<(), EngineError> {
-        let lease = self.claim_in_time(goal, Some(&wish)).await?;
+        let lease = self.claim_in_time(goal, Some(wish.clone())).await?;
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
@@ -244,16 +249,16 @@ impl Engine {
     pub(crate) async fn drive(
         &self,
         record: GoalRecord,
-        wish: Option<Event>,
+        wishes: Vec<Event>,
         turn: Option<Turn>,
     ) -> Result<Handle, EngineError> {
-        refuse(&record, wish.as_ref(), self.shared.clock.now())?;
+        refuse(&record, &wishes, self.shared.clock.now())?;
         let lease = self.claim(record.goal.id).await?;
         // From here on the lease says that somebody is there.
         drop(turn);
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
-        if let Err(refused) = refuse(&record, wish.as_ref(), self.shared.clock.now()) {
+        if let Err(refused) = refuse(&record, &wishes, self.shared.clock.now()) {
             // A lease that cannot be released expires by itself.
             let _ = self.shared.store.release(&lease).await;
             return Err(refused);
@@ -264,7 +269,7 @@ impl Engine {
         // Known before its first event, so that whoever sees the goal can reach its driver.
         self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), last_seq: watching.clone() }));
         let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq);
-        let driver = match driver.begin(wish).await {
+        let driver = match driver.begin(wishes).await {
             Ok(driver) => driver,
             Err(error) => {
                 self.shared.set_driven(goal, None);
@@ -285,13 +290,13 @@ impl Engine {
     pub(crate) async fn claim_in_time(
         &self,
         goal: GoalId,
-        wish: Option<&Event>,
+        wish: Option<Event>,
     ) -> Result<Lease, EngineError> {
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
             if wish.is_some() {
-                refuse(&record, wish, self.shared.clock.now())?;
+                refuse(&record, wish.as_slice(), self.shared.clock.now())?;
             }
             match self.claim(goal).await {
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
@@ -364,17 +369,22 @@ impl Engine {
 }
 
 /// Refuses, before anything is touched, what makes no sense where the goal stands.
-fn refuse(record: &GoalRecord, wish: Option<&Event>, now: Timestamp) -> Result<(), EngineError> {
+fn refuse(record: &GoalRecord, wishes: &[Event], now: Timestamp) -> Result<(), EngineError> {
     let goal = record.goal.id.short();
     let phase = &record.state.phase;
-    let Some(wish) = wish else {
+    if wishes.is_empty() && phase.is_settled() {
         let illegal = Illegal::WrongPhase { phase: phase.name(), event: "run" };
-        return if phase.is_settled() { Err(EngineError::Illegal { goal, illegal }) } else { Ok(()) };
-    };
-    let stamp = Stamp { generation: record.state.generation, attempt: None };
-    let incoming = Incoming { source: Source::Operator, ..own(stamp, wish.clone()) };
-    match step(&record.goal, record.state.clone(), &incoming, now).outcome {
-        StepOutcome::Illegal(illegal) => Err(EngineError::Illegal { goal, illegal }),
-        StepOutcome::Moved(_) | StepOutcome::Stale(_) => Ok(()),
+        return Err(EngineError::Illegal { goal, illegal });
     }
+    let stamp = Stamp { generation: record.state.generation, attempt: None };
+    let mut state = record.state.clone();
+    for wish in wishes {
+        let incoming = Incoming { source: Source::Operator, ..own(stamp, wish.clone()) };
+        let after = step(&record.goal, state, &incoming, now);
+        if let StepOutcome::Illegal(illegal) = after.outcome {
+            return Err(EngineError::Illegal { goal, illegal });
+        }
+        state = after.state;
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Check, Envelope, Event, Goal, GoalId, PauseReason, Phase, Seq};
+use towline_core::{AgentName, Envelope, Event, Goal, GoalId, PauseReason, Phase, Seq};
 use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
 
@@ -38,10 +38,8 @@ pub(crate) enum Beginning {
     /// A goal that exists.
     Existing {
         record: Box<GoalRecord>,
-        /// What the operator wants of it.
-        wish: Option<Event>,
-        /// What its checks are replaced with, if there are any.
-        checks: Vec<Check>,
+        /// What the operator wants of it, in this order: all of it comes true, or nothing.
+        wishes: Vec<Event>,
     },
 }
 
@@ -77,11 +75,8 @@ impl Foreground<'_> {
         let engine = self.context.engine(self.state, self.agents)?;
         let (handle, before) = match beginning {
             Beginning::New(goal) => (start(&engine, &home, &store, *goal).await?, None),
-            Beginning::Existing { record, wish, checks } => {
-                if !checks.is_empty() {
-                    engine.leave_word(record.goal.id, Event::ChecksReplaced { checks }).await?;
-                }
-                (engine.take_up(record.goal.id, wish).await?, Some(record))
+            Beginning::Existing { record, wishes } => {
+                (engine.take_up(record.goal.id, wishes).await?, Some(record))
             }
         };
         let mut screen = Screen::new(self.context, self.format);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::{BudgetChange, Check, NextSession, Phase};
+use towline_core::{BudgetChange, Check, Event, NextSession, Phase};
 use towline_engine::Wish;
 
 use crate::args::RunFormat;
@@ -66,7 +66,12 @@ pub(crate) async fn take_up(
     }
     let agents = agents_of(context, &found.record.goal)?;
     let foreground = Foreground { context, state: found.state, agents, format };
-    let (record, wish) = (Box::new(found.record), Some(wish.into()));
-    let (_, code) = foreground.drive(Beginning::Existing { record, wish, checks }).await?;
+    let wishes = replaced(checks).into_iter().chain([wish.into()]).collect();
+    let (_, code) = foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await?;
     Ok(code)
+}
+
+/// The wish for other checks, where there are any.
+pub(crate) fn replaced(checks: Vec<Check>) -> Option<Event> {
+    (!checks.is_empty()).then_some(Event::ChecksReplaced { checks })
 }

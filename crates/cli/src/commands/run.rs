@@ -8,6 +8,7 @@ use towline_store::GoalRecord;
 
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
+use crate::commands::retry::replaced;
 use crate::context::Context;
 use crate::draft::{agents_of, commands_as_checks, draft, note_unprotected};
 use crate::failure::Failure;
@@ -61,5 +62,6 @@ async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, E
         _ => None,
     };
     let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    foreground.drive(Beginning::Existing { record: Box::new(found.record), wish, checks }).await
+    let wishes = replaced(checks).into_iter().chain(wish).collect();
+    foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await
 }

@@ -136,6 +136,9 @@ pub(crate) fn next_steps(
         phase if !phase.is_settled() && driven => {
             steps.push(("follow it".to_owned(), format!("towline logs -f {id}")));
         }
+        phase if phase.is_pausing() => {
+            steps.push(("nobody drives it; resume it".to_owned(), format!("towline resume {id}")));
+        }
         phase if !phase.is_settled() => {
             steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));
         }

@@ -9,6 +9,7 @@ use towline_core::{
 use super::harness::{PlayedEngine, Work, World, cancel};
 use super::values::{ended, goal, verdict};
 use crate::baseline;
+use crate::error::EngineError;
 use crate::executors::Job;
 use crate::news::StopLevel;
 
@@ -175,9 +176,11 @@ async fn replaced_checks_are_those_of_the_next_verdict_and_of_the_base() {
     let mut checks = goal(1).checks;
     checks[0].name = "lint".into();
     let replaced = Event::ChecksReplaced { checks: checks.clone() };
-    engine.engine.leave_word(goal(1).id, replaced).await.expect("recorded");
     let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let handle = engine.engine.take_up(goal(1).id, Some(retry)).await.expect("it goes on");
+    let refused = engine.engine.take_up(goal(1).id, [replaced.clone(), Event::ResumeRequested]).await.err();
+    assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
+    assert_eq!(world.record(goal(1).id).await.state.replaced_checks, None, "all of it or nothing");
+    let handle = engine.engine.take_up(goal(1).id, [replaced, retry]).await.expect("it goes on");
     let base = baseline(&mut engine).await;
     assert_eq!((job_of(&base).round, &job_of(&base).goal.checks), (2, &checks));
     base.finish(reached(2, false)).await;

@@ -79,7 +79,7 @@ async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
     let log = world.log(goal(1).id).await;
 
     let other = world.engine();
-    let refused = other.engine.drive(before, None, None).await.err();
+    let refused = other.engine.drive(before, Vec::new(), None).await.err();
     assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
     assert_eq!(world.record(goal(1).id).await.lease, None);
     assert_eq!(world.log(goal(1).id).await, log);

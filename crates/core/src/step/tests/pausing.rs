@@ -136,6 +136,22 @@ fn the_time_of_a_pause_is_not_the_goals() {
 }
 
 #[test]
+fn a_pause_counts_from_its_request_also_if_nobody_lives_to_carry_it_out() {
+    let wall = Some(Duration::from_secs(3_600));
+    let left = |story: &Story| story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
+    let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
+    story.wait(1_000);
+    story.tell(pause());
+    story.wait(100_000);
+    let mut early = story.clone();
+    story.tell(ended(End::Lost));
+    story.tell(Event::ResumeRequested);
+    assert_eq!(left(&story), Some(2_600));
+    early.tell(Event::ResumeRequested);
+    assert_eq!(left(&early), Some(2_600));
+}
+
+#[test]
 fn a_goal_that_is_resumed_before_its_pause_began_goes_on_when_its_tree_is_gone() {
     let mut story = Story::working(goal()).after(&[pause(), Event::ResumeRequested]);
     story.tell(ended(crashed()));

@@ -158,7 +158,7 @@ fn assert_sound(state: &GoalState) {
         }
         phase => assert_eq!(alive, [], "{phase:?}"),
     }
-    assert_eq!(state.settled_at.is_some(), state.phase.waits_for_operator());
+    assert_eq!(state.settled_at.is_some(), state.phase.waits_for_operator() || state.phase.is_pausing());
     let open = state.open_question().map(|question| question.n);
     match &state.phase {
         Phase::Blocked { question, .. } => assert_eq!(open, Some(*question)),
