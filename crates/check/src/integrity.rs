@@ -2,7 +2,8 @@
 //!
 //! Setup and checks run the candidate's own scripts, which may rewrite what judges them. A file that setup changes before any
 //! work too, or that the goal lists as generated, is allowed and named. Anything else makes the verdict red. What a check
-//! adds in a protected place, as test runners do with their caches, is removed before the next one could see it.
+//! adds in a protected place, as test runners do with their caches, is removed before the next one could see it. In the goal's
+//! warm directories it stays, as build output for the next verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -181,10 +181,7 @@ impl CheckRun<'_> {
     ) -> Result<Verification, CheckError> {
         let (repository, path) = (self.repository.clone(), self.verify_dir.to_owned());
         let (commit, copy) = (self.candidate.commit.clone(), self.goal.workspace.copy.clone());
-        let warm = match reuse {
-            Reuse::Warm => self.goal.workspace.warm.clone(),
-            Reuse::Never | Reuse::Fresh => Vec::new(),
-        };
+        let warm = self.goal.workspace.warm.clone();
         let (protect, base) = (Protect::of_goal(self.goal)?, self.goal.workspace.base.clone());
         stoppable(stop, move |halt| {
             let repository = repository.until(halt);
@@ -192,12 +189,13 @@ impl CheckRun<'_> {
                 return Err(CheckError::NotProtected { change: changed.to_string() });
             }
             let from = repository.root();
-            Ok(match warm.is_empty() {
-                true => towline_workspace::verification(&repository, &path, &commit, &copy, from)?,
-                false => {
+            let made = match reuse {
+                Reuse::Warm if !warm.is_empty() => {
                     towline_workspace::warm_verification(&repository, &path, &commit, &copy, from, &warm)?
                 }
-            })
+                _ => towline_workspace::verification(&repository, &path, &commit, &copy, from)?,
+            };
+            Ok(made.open_to_builds(&warm, &copy))
         })
         .await
     }

@@ -55,6 +55,53 @@ async fn red_verdicts_share_the_warm_directory_and_a_green_one_is_confirmed_in_a
     bench.assert_no_checkout();
 }
 
+/// `towline init` protects build output and names the same directories as warm.
+#[tokio::test]
+async fn untracked_files_in_a_protected_warm_directory_stay_in_clean_and_warm_verdicts() {
+    let mut bench = bench();
+    bench.goal.workspace.warm = vec!["target".into(), "node_modules".into()];
+    bench.goal.protect = vec!["target/**".into(), "**/node_modules/**".into()];
+    bench.goal.workspace.setup = vec!["mkdir -p node_modules/a; echo x > node_modules/a/index.js".into()];
+    let build =
+        "find target -type f 2> /dev/null | wc -l; mkdir -p target/debug; echo > target/debug/$(cat lib)";
+    let sees = "ls target/debug node_modules/a; test -f done";
+    bench.goal.checks = vec![check("build", build), check("sees", sees)];
+    let seen = |count: &str, built: &str| {
+        [String::new(), count.to_owned(), format!("node_modules/a:\nindex.js\n\ntarget/debug:\n{built}")]
+    };
+    let (first, told) = followed(&bench).await;
+    assert_eq!((first.checkout, printed(told)), (Checkout::Clean, seen("0", "1").to_vec()));
+    bench.work("lib", "2\n");
+    let (second, told) = followed(&bench).await;
+    assert_eq!((second.checkout, printed(told)), (Checkout::Warm, seen("1", "1\n2").to_vec()));
+    bench.work("done", "");
+    let (third, told) = followed(&bench).await;
+    assert_eq!((third.met(), third.checkout), (true, Checkout::WarmThenClean), "{third:?}");
+    let expected = [&seen("2", "1\n2")[..], &["confirming".to_owned()], &seen("0", "2")].concat();
+    assert_eq!(printed(told), expected);
+}
+
+#[tokio::test]
+async fn tracked_files_in_a_protected_warm_directory_are_compared_in_clean_and_warm_verdicts() {
+    let mut bench = Bench::new(&[("target/tracked", "text\n"), ("tests/a", "")]);
+    bench.goal.workspace.warm = vec!["target".into()];
+    bench.goal.protect = vec!["target/**".into(), "tests/**".into()];
+    bench.goal.checks = vec![
+        check("changes", "ls target; echo > target/new; echo > target/tracked; echo > tests/b"),
+        check("looks", "ls tests"),
+    ];
+    bench.reuse = Reuse::Warm;
+    for (checkout, there) in [(Checkout::Clean, "tracked"), (Checkout::Warm, "new\ntracked")] {
+        let (verdict, told) = followed(&bench).await;
+        assert_eq!((verdict.met(), verdict.checkout), (false, checkout));
+        assert_eq!(
+            printed(told),
+            [there, "a", "changed: target/tracked"],
+            "what was added elsewhere is removed"
+        );
+    }
+}
+
 #[tokio::test]
 async fn the_first_verdict_is_clean_and_needs_no_confirmation() {
     let bench = bench();

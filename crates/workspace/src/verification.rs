@@ -21,7 +21,7 @@ use crate::marks::CHECKOUT;
 use crate::paths::{from_bytes, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
-use crate::warm::{aside_of, forget_warm, leave_warm};
+use crate::warm::{aside_of, directories_for, forget_warm, leave_warm};
 use crate::{Protect, Repository, WorkspaceError};
 
 /// How many places of checkouts are remembered: a goal has one, and perhaps one for its base.
@@ -38,6 +38,8 @@ pub struct Verification {
     warnings: Vec<String>,
     /// Directories of an earlier checkout, each with a slash at its end.
     warm: BTreeSet<Vec<u8>>,
+    /// Directories in which untracked files do not count, each with a slash at its end.
+    open: BTreeSet<Vec<u8>>,
 }
 
 /// A tracked file that is not as it was checked out.
@@ -131,7 +133,7 @@ impl Verification {
         known: &BTreeSet<Vec<u8>>,
         asked: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<Difference>, WorkspaceError> {
-        let known = known | &self.warm;
+        let known = &(known | &self.warm) | &self.open;
         let mut differences = self.comparison.tracked(&self.path, &asked)?;
         differences.extend(self.comparison.added(&self.path, protect, &known)?);
         differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, &asked)?);
@@ -150,6 +152,14 @@ impl Verification {
             }
         }
         Ok(left)
+    }
+
+    /// The same checkout, in which untracked files do not count in those of the directories `warm` that can be left for a next
+    /// verdict. A clean checkout and a warm one are then compared alike, and build output is there to be left.
+    pub fn open_to_builds(self, warm: &[String], copy: &[String]) -> Self {
+        let usable = directories_for(warm, copy, self.comparison.files());
+        let open = usable.iter().map(|name| [name.as_os_str().as_bytes(), b"/"].concat()).collect();
+        Self { open, ..self }
     }
 
     /// Leaves the checkout for the next verdict, as it is.
@@ -220,8 +230,9 @@ pub(crate) fn make(
         let _ = remove_tree(&path);
     }
     let (comparison, warnings) = made?;
-    let (commit, own, warm) = (candidate.clone(), own.clone(), BTreeSet::new());
-    Ok(Verification { path, commit, comparison, own, warnings, warm })
+    let (commit, own) = (candidate.clone(), own.clone());
+    let (warm, open) = (BTreeSet::new(), BTreeSet::new());
+    Ok(Verification { path, commit, comparison, own, warnings, warm, open })
 }
 
 /// Whether one of the last checkouts was made at this path.

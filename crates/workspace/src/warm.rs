@@ -47,15 +47,27 @@ pub fn warm_verification(
         return crate::verification(own, path, candidate, copy, from);
     };
     let made = make(own, place.clone(), candidate, copy, from)?;
-    let copy_paths: Vec<PathBuf> = copy.iter().map(|path| plain(path)).collect();
-    let warm: Vec<PathBuf> = warm.iter().map(|path| plain(path)).collect();
-    let usable: Vec<&PathBuf> = warm.iter().filter(|name| may_be_warm(name, &copy_paths)).collect();
+    let usable = directories_for(warm, copy, made.comparison().files());
     let moved = earlier.move_into(&place, made.comparison(), &usable);
     remove_tree(&earlier.place)?;
     match moved {
         Ok(moved) => Ok(made.with_warm(moved)),
         Err(_) => crate::verification(own, path, candidate, copy, from),
     }
+}
+
+/// Those of the directories `warm` that can be taken over into a checkout of these files.
+pub(crate) fn directories_for(warm: &[String], copy: &[String], files: &Files) -> Vec<PathBuf> {
+    let copy: Vec<PathBuf> = copy.iter().map(|path| plain(path)).collect();
+    let warm = warm.iter().map(|path| plain(path));
+    warm.filter(|name| may_be_warm(name, &copy) && is_free_in(files, name)).collect()
+}
+
+/// Whether a commit has neither a file in the place of a directory nor a submodule in it.
+fn is_free_in(files: &Files, name: &Path) -> bool {
+    let path = name.as_os_str().as_bytes();
+    let is_of_commit = parents(path).chain([path]).any(|above| files.contains_key(above));
+    !is_of_commit && below(files, path).iter().all(|file| files[*file].mode != Mode::Submodule)
 }
 
 /// Whether a directory can be taken over: it is inside of the checkout, and nothing of the user's is copied there.
@@ -123,7 +135,7 @@ impl Earlier {
         &self,
         top: &Path,
         comparison: &Comparison,
-        warm: &[&PathBuf],
+        warm: &[PathBuf],
     ) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
         self.keep_times(top, comparison)?;
         let listed = self.list(comparison);
@@ -183,11 +195,10 @@ impl Earlier {
             && !leads_through_symlink(&self.place, path)
             && !leads_through_symlink(top, path)
             && now.parent().is_some_and(is_directory);
-        let is_of_commit = parents(path).chain([path]).any(|above| files.contains_key(above));
-        let tracked = below(files, path);
-        if !is_plain || is_of_commit || tracked.iter().any(|file| files[*file].mode == Mode::Submodule) {
+        if !is_plain {
             return Ok(false);
         }
+        let tracked = below(files, path);
         let is_untracked = tracked.is_empty();
         let failed = |error| WorkspaceError::io("move", &before)(error);
         for file in below(&self.files, path) {
