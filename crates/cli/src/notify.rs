@@ -13,8 +13,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout;
+use tokio::time::sleep;
 use towline_config::LayerName;
 use towline_core::{Goal, GoalState, Phase};
 
@@ -90,6 +91,8 @@ pub(crate) struct Notifier {
     /// None when the user wants no notifications.
     command: Option<String>,
     running: JoinSet<()>,
+    /// Ends the commands that are running.
+    stop: watch::Sender<()>,
 }
 
 impl Notifier {
@@ -101,7 +104,7 @@ impl Notifier {
             let is_users = matches!(loaded.sources.get(KEY), Some(LayerName::User(_)));
             loaded.config.notify.filter(|_| is_users)
         });
-        Self { command, running: JoinSet::new() }
+        Self { command, running: JoinSet::new(), stop: watch::Sender::new(()) }
     }
 
     /// Whether anybody is to be notified.
@@ -115,16 +118,25 @@ impl Notifier {
         let Some(notification) = Notification::of(goal, state, phase) else { return };
         match start(command, &notification) {
             Ok(child) => {
-                self.running.spawn(watch_over(child));
+                self.running.spawn(watch_over(child, self.stop.subscribe()));
             }
             Err(error) => warn(&error.to_string()),
         }
     }
 
-    /// Waits until the commands have ended, each within its time.
-    pub(crate) async fn finish(mut self) {
-        while self.running.join_next().await.is_some() {}
+    /// Waits until the commands have ended, each within its time, and ends them when `stop` comes to its end.
+    pub(crate) async fn finish(mut self, stop: impl Future<Output = ()>) {
+        tokio::select! {
+            () = all_of(&mut self.running) => return,
+            () = stop => {}
+        }
+        let _ = self.stop.send(());
+        all_of(&mut self.running).await;
     }
+}
+
+async fn all_of(running: &mut JoinSet<()>) {
+    while running.join_next().await.is_some() {}
 }
 
 #[expect(clippy::disallowed_methods, reason = "the owner of the user's notification command")]
@@ -145,22 +157,24 @@ fn start(command: &str, notification: &Notification) -> std::io::Result<Child> {
     Ok(child)
 }
 
-async fn watch_over(mut child: Child) {
+async fn watch_over(mut child: Child, mut stop: watch::Receiver<()>) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let mut ended = spawn_blocking(move || child.wait());
-    match timeout(LIMIT, &mut ended).await {
-        Ok(Ok(Ok(status))) if status.success() => {}
-        Ok(Ok(Ok(status))) => warn(&status.to_string()),
-        Ok(_) => warn("it was lost"),
-        Err(_) => {
-            if let Some(group) = group {
-                // It may have ended by itself just now.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = ended.await;
-            warn(&format!("it took longer than {} seconds and was ended", LIMIT.as_secs()));
-        }
+    let why = tokio::select! {
+        ended = &mut ended => return match ended {
+            Ok(Ok(status)) if status.success() => {}
+            Ok(Ok(status)) => warn(&status.to_string()),
+            _ => warn("it was lost"),
+        },
+        () = sleep(LIMIT) => format!("it took longer than {} seconds and was ended", LIMIT.as_secs()),
+        _ = stop.changed() => "it was still running and was ended".to_owned(),
+    };
+    if let Some(group) = group {
+        // It may have ended by itself just now.
+        let _ = kill_process_group(group, Signal::KILL);
     }
+    let _ = ended.await;
+    warn(&why);
 }
 
 fn warn(why: &str) {

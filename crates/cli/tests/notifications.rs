@@ -4,9 +4,13 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::Desk;
+use support::{Desk, LIMIT, finish};
 use towline_testkit::hostile;
+use towline_testkit::scratch::{processes_with, wait_for};
 
 /// Writes each notification to a file: its text, then its JSON, each a line.
 fn desk(script: &str) -> (Desk, std::path::PathBuf) {
@@ -56,6 +60,33 @@ fn a_command_that_fails_or_prints_does_not_matter_to_the_goal() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn a_signal_ends_a_command_that_hangs_and_the_goal_keeps_its_exit_code() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    let folder = desk.home.config().join("towline/config.toml");
+    let before = std::fs::read_to_string(&folder).unwrap_or_default();
+    let command = "trap '' TERM INT; sleep 501";
+    desk.configure(&format!("{before}\n[notify]\ncommand = {command:?}\n"));
+    let hangs =
+        || processes_with(&desk.home.marker()).iter().any(|process| process.command.starts_with("sleep 501"));
+    for (signal, check, code, phase) in
+        [(Signal::INT, "true", 0, "done"), (Signal::TERM, "false", 3, "failed")]
+    {
+        let args = ["run", "fix it", "--check", check, "--budget", "attempts=1", "--json"];
+        let towline = desk.start(args);
+        wait_for(LIMIT, "the command", hangs);
+        // The engine closes right after the end of the goal; only the command is waited for then.
+        std::thread::sleep(Duration::from_secs(1));
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&towline), signal).expect("a signal");
+        let ran = finish(towline);
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?} {ran:?}", asked.elapsed());
+        assert_eq!((ran.code, &ran.json()["phase"]), (Some(code), &json!(phase)), "{ran:?}");
+        assert!(ran.stderr.contains("it was still running and was ended"), "{}", ran.stderr);
+        assert!(!hangs(), "{:?}", processes_with(&desk.home.marker()));
+    }
 }
 
 #[test]

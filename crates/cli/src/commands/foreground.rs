@@ -31,6 +31,9 @@ const RECALLED: usize = 1_000;
 /// about ten seconds.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
+/// The time that notification commands have after the end of a run that a signal has ended.
+const NOTIFY_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What a foreground run begins with.
 pub(crate) enum Beginning {
     /// A goal that does not exist yet.
@@ -100,7 +103,7 @@ impl Foreground<'_> {
         let record = finish(handle, &mut interrupts).await;
         engine.close().await;
         screen.finish();
-        notifier.finish().await;
+        notifier.finish(interrupts.end_of_patience()).await;
         shown?;
         let record = record?;
         conclude(self.context, &home, self.format, &record, first.as_ref());
@@ -426,5 +429,19 @@ impl Interrupts {
             }
         };
         if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { wish }
+    }
+
+    /// Waits until nobody wants to wait any longer: for the next signal to stop, and not for long if there was one before.
+    async fn end_of_patience(&mut self) {
+        let was_asked = self.asked;
+        let insisted = async {
+            while self.next().await == Wish::Suspend {
+                suspend();
+            }
+        };
+        tokio::select! {
+            () = insisted => {}
+            () = tokio::time::sleep(NOTIFY_PATIENCE), if was_asked => {}
+        }
     }
 }
