@@ -1,8 +1,9 @@
 //! Whether a check failed because a program is not installed, which no work in the repository can change.
 //!
-//! Only programs that are looked up on PATH count. A path such as `./scripts/test.sh` may be what the agent is asked to write,
-//! and a program on PATH that exits with 127 itself (as `npm test` does when a script of the project is missing) may be
-//! mended by the work, too.
+//! A program counts as missing only if nothing else can explain the exit code, because a wrong guess ends a goal that the agent
+//! could have reached. So the line has to be one simple command, or a chain with `&&` that starts with it. A path such as
+//! `./scripts/test.sh` may be what the agent is asked to write, and a program that is on PATH may exit with 127 itself, as
+//! `npm test` does when a script of the project is missing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,13 +15,19 @@ use crate::environment::Environment;
 /// How a shell exits when a program cannot be executed, and when it is not found.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-/// What a shell knows by itself: no program of that name has to be on PATH.
-const OF_THE_SHELL: [&str; 47] = [
-    ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
-    "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for", "getopts", "hash", "if",
-    "in", "jobs", "kill", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then",
-    "times", "trap", "true", "type", "umask", "unset", "until", "while",
+/// Builtins and keywords of POSIX shells and bash: no program of that name has to be on PATH.
+const OF_THE_SHELL: [&str; 78] = [
+    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "chdir", "command",
+    "compgen", "complete", "compopt", "continue", "coproc", "declare", "dirs", "disown", "do", "done",
+    "echo", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
+    "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local",
+    "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readonly", "return", "select", "set",
+    "shift", "shopt", "source", "suspend", "test", "then", "time", "times", "trap", "true", "type",
+    "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
+
+/// Outside quotes, these let another command decide the exit code, or hide what runs.
+const COMPOUND: [char; 7] = [';', '|', '\n', '(', ')', '{', '}'];
 
 /// The program that a failed check needs and that is not on PATH.
 pub fn missing_program(check: &Check, result: &CheckResult, environment: &Environment) -> Option<String> {
@@ -28,24 +35,57 @@ pub fn missing_program(check: &Check, result: &CheckResult, environment: &Enviro
         return None;
     }
     let path = environment.variables().get("PATH")?;
-    let is_missing = |name: &&str| is_bare(name) && !is_on_path(name, path);
-    let missing = match &check.kind {
+    let is_missing = |name: &str| is_bare(name) && !is_on_path(name, path);
+    match &check.kind {
         CheckKind::Command { run, .. } if result.exit_code.is_some_and(|code| NOT_RUN.contains(&code)) => {
-            programs_of(run).find(is_missing)
+            decisive_program(run).filter(|name| is_missing(name))
         }
         CheckKind::Program { argv } if result.exit_code.is_none() => {
-            argv.first().map(String::as_str).filter(is_missing)
+            argv.first().filter(|name| is_missing(name)).cloned()
         }
         _ => None,
-    };
-    missing.map(str::to_owned)
+    }
 }
 
-/// The first words of the commands in a line, as far as they are plain to see.
-fn programs_of(line: &str) -> impl Iterator<Item = &str> {
-    let commands = line.split(['\n', ';', '|', '&']);
-    let firsts = commands.filter_map(|command| command.split_whitespace().find(|word| !is_assignment(word)));
-    firsts.filter(|word| !OF_THE_SHELL.contains(word))
+/// The program that decides the exit code of the line if it is not there.
+fn decisive_program(line: &str) -> Option<String> {
+    let line = without_quoted_text(line.trim())?;
+    let sets_path = line.split_ascii_whitespace().any(|word| word.starts_with("PATH="));
+    if sets_path || line.contains(COMPOUND) || line.split("&&").any(runs_in_background) {
+        return None;
+    }
+    // `cd` never exits with 126 or 127.
+    let command = line.split("&&").find(|command| command.split_ascii_whitespace().next() != Some("cd"))?;
+    let program = command.split_ascii_whitespace().find(|word| !is_assignment(word))?;
+    (!OF_THE_SHELL.contains(&program)).then(|| program.to_owned())
+}
+
+/// The line with all quoted text removed and the quotes left, so that the rest can be split at white space. `None` if it has
+/// escapes, command substitutions or an open quote.
+fn without_quoted_text(line: &str) -> Option<String> {
+    let mut outside = String::new();
+    let mut quote = None;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_literal = quote == Some('\'');
+        match c {
+            '\\' | '`' if !is_literal => return None,
+            '$' if !is_literal && chars.peek() == Some(&'(') => return None,
+            // bash reads `$'…'` with escapes.
+            '$' if quote.is_none() && chars.peek() == Some(&'\'') => return None,
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            _ if quote.is_some() => continue,
+            _ => {}
+        }
+        outside.push(c);
+    }
+    quote.is_none().then_some(outside)
+}
+
+/// Whether a command has an `&` that is not part of a redirection such as `2>&1`. For POSIX shells `&>` is no redirection.
+fn runs_in_background(command: &str) -> bool {
+    command.match_indices('&').any(|(at, _)| !command[..at].ends_with(['<', '>']))
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -110,10 +150,17 @@ mod tests {
             ("carog test", 127, Some("carog")),
             ("RUST_LOG=debug carog test", 127, Some("carog")),
             ("cd sub && carog test", 127, Some("carog")),
-            ("cargo build && carog test", 127, Some("carog")),
+            ("carog fmt --check && carog test", 127, Some("carog")),
+            ("carog build && ./run.sh", 127, Some("carog")),
+            ("RUST_LOG=x carog test --all", 127, Some("carog")),
+            ("A='b c' carog test", 127, Some("carog")),
+            ("carog test 2>&1", 127, Some("carog")),
+            ("carog test > log 2>&1 < input", 127, Some("carog")),
+            ("carog test 'a; (b) | `c`' \"d & $E\"", 127, Some("carog")),
             ("notes", 126, Some("notes")),
             // Its own exit code, of a program that is there.
             ("cargo test", 127, None),
+            ("cargo build && carog test", 127, None),
             // A path: the agent may be asked to write it.
             ("./scripts/test.sh", 127, None),
             ("scripts/test.sh", 126, None),
@@ -121,6 +168,8 @@ mod tests {
             // Not plain to see.
             ("$RUNNER test", 127, None),
             ("\"my tests\" run", 127, None),
+            ("'carog' test", 127, None),
+            ("ca\\rog test", 127, None),
             // Another failure.
             ("carog test", 1, None),
             ("carog test", 0, None),
@@ -128,6 +177,47 @@ mod tests {
             assert_eq!(missing(command(line), Some(code), &path).as_deref(), expected, "{line}");
         }
         assert_eq!(missing(command("carog test"), Some(127), "node_modules/.bin:/usr/bin"), None);
+    }
+
+    #[test]
+    fn a_program_is_not_missing_if_something_else_may_explain_the_exit_code() {
+        for line in [
+            "export PATH=\"$PWD/bin:$PATH\"; mytool",
+            "export PATH=\"$PWD/bin:$PATH\" && mytool",
+            "PATH=bin:$PATH; export PATH; mytool",
+            "PATH=$PWD/bin:$PATH mytool",
+            "PATH=\"$PWD/bin:$PATH\" mytool",
+            "PATH+=:bin mytool",
+            "A=b PATH=bin mytool",
+            "f() { ./run.sh; }; f",
+            "mytool() { ./bin/mytool; }; mytool",
+            "alias mytool=./run.sh\nmytool",
+            ". ./env.sh && mytool",
+            "source env.sh && mytool",
+            "./run.sh || fallbacktool",
+            "mytool || ./run.sh",
+            "cat missing | nosuch3 | cat; ./run.sh",
+            "nosuch & ./run.sh",
+            "nosuch &> log",
+            "./run.sh && nosuch",
+            "nosuch\n./run.sh",
+            "A='b nosuch c' ./run.sh",
+            "cd 'a && nosuch b' && ./run.sh",
+            "nosuch $(./run.sh)",
+            "nosuch \"`./run.sh`\"",
+            "nosuch <(./run.sh)",
+            "nosuch $'\\'' ; ./run.sh #'",
+            "nosuch 'open",
+            "if nosuch; then ./run.sh; fi",
+            "! nosuch",
+            "command nosuch",
+            "exec nosuch",
+            "cd sub",
+            "A=b",
+            "",
+        ] {
+            assert_eq!(missing(command(line), Some(127), "/nowhere"), None, "{line}");
+        }
     }
 
     #[test]
