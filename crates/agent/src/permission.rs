@@ -200,7 +200,7 @@ fn command_matches(pattern: &str, command: &str, reading: Reading) -> bool {
     match reading {
         Reading::Strict if command.contains(shell::JOINTS) => command == pattern,
         Reading::Strict => one_command_matches(pattern, command),
-        Reading::Wary => shell::commands(command).iter().any(|command| one_command_matches(pattern, command)),
+        Reading::Wary => shell::may_run(command, &|command| one_command_matches(pattern, command)),
     }
 }
 
@@ -292,6 +292,10 @@ mod tests {
             ("Bash(rm *)", "git status && rm -rf /", (false, true)),
             ("Bash(rm *)", "sudo sh -c 'rm -rf /'", (false, true)),
             ("Bash(rm *)", "git rm a.txt", (false, false)),
+            ("Bash(git push *)", "git  push", (false, true)),
+            ("Bash(git push)", "sudo -u x 'git' push", (false, true)),
+            ("Bash(git push)", "sh -ec 'git push'", (false, true)),
+            ("Bash(git push *)", "echo 'git push'", (false, false)),
             ("Bash(git *)", "git log; make", (false, true)),
             ("Bash(git *)", "git log | sh", (false, true)),
             ("Bash(git *)", "git log\nsh", (false, true)),

@@ -1,89 +1,195 @@
 //! The commands that a command line may run, for rules that deny some of them.
 //!
-//! It does not parse the shell's whole language. It finds the usual forms, such as `cd x && rm y`, `sudo rm y` and `sh -c 'rm y'`.
-//! A command can be hidden from it on purpose, so `deny` is a guard rail and not a jail.
+//! It does not parse the shell's whole language. It finds the usual forms, such as `cd x && rm y`, `sudo rm y` and `sh -c 'rm y'`,
+//! with or without quotes. A command can be hidden from it on purpose, so `deny` is a guard rail and not a jail.
+
+use std::iter;
 
 /// What makes one command line several commands, or lets it reach into another: no pattern speaks for all of it.
 pub(super) const JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
+
+/// What ends a simple command outside quotes. `)` comes before a command in `case`.
+const ENDS: [char; 7] = [';', '&', '|', '\n', '`', '(', ')'];
 
 /// Words of the shell that come before a command.
 const KEYWORDS: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
 
 /// Programs that run the command in their arguments.
-const RUNNERS: [&str; 15] = [
-    "builtin", "command", "doas", "env", "eval", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf",
-    "sudo", "time", "timeout", "xargs",
+const RUNNERS: [&str; 20] = [
+    "builtin", "command", "doas", "env", "eval", "exec", "flock", "ionice", "nice", "nohup", "parallel",
+    "setsid", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "watch", "xargs",
 ];
 
 /// Programs that run the script after `-c`.
 const SHELLS: [&str; 6] = ["bash", "dash", "ksh", "sh", "su", "zsh"];
 
+/// Options of `find` that come before a command.
+const FIND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+
+/// Options of `git` that come before the subcommand and take the next word as their value.
+const GIT_OPTIONS: [&str; 6] = ["-C", "-c", "--config-env", "--git-dir", "--namespace", "--work-tree"];
+
 /// How deep scripts in scripts are followed.
 const DEEPEST: usize = 4;
 
-/// Every command that the line may run, in several spellings: as it stands, and without what stands before the program.
-pub(super) fn commands(line: &str) -> Vec<String> {
-    let mut found = vec![line.trim().to_owned()];
-    collect(line, DEEPEST, &mut found);
-    found
+/// Whether `is_match` accepts a command that the line may run. Each command is tried in several spellings: as written, with
+/// single spaces and without quotes, and without the directory of its program.
+pub(super) fn may_run(line: &str, is_match: &dyn Fn(&str) -> bool) -> bool {
+    is_match(line.trim()) || script_may_run(line, DEEPEST, is_match)
 }
 
-fn collect(line: &str, depth: usize, found: &mut Vec<String>) {
-    for part in line.split(JOINTS) {
-        let mut rest = unquoted(part);
-        while !rest.is_empty() {
-            found.push(rest.to_owned());
-            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            let program = word.rsplit('/').next().unwrap_or(word);
-            if program != word {
-                found.push(format!("{program} {after}").trim().to_owned());
+/// Splits the script both at joints outside quotes and at all joints, since quoted text may be a script for another program.
+fn script_may_run(script: &str, depth: usize, is_match: &dyn Fn(&str) -> bool) -> bool {
+    let mut parts = iter::once(script).chain(script.split(JOINTS).map(trimmed));
+    parts.any(|part| simple_commands(part).iter().any(|command| command.may_run(depth, is_match)))
+}
+
+/// A program and its arguments, with whatever stands before them.
+struct SimpleCommand<'a> {
+    written: &'a str,
+    words: Vec<Word>,
+}
+
+/// A word without its quotes and backslashes.
+struct Word {
+    /// Where it starts in the command as written.
+    at: usize,
+    text: String,
+}
+
+fn simple_commands(line: &str) -> Vec<SimpleCommand<'_>> {
+    let mut commands = Vec::new();
+    let mut words = Vec::new();
+    let mut word: Option<Word> = None;
+    let mut quote = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
+        let is_end = quote.is_none() && ENDS.contains(&c);
+        if is_end || quote.is_none() && c.is_whitespace() {
+            words.extend(word.take());
+            if is_end {
+                commands.push(SimpleCommand { written: &line[..at], words: std::mem::take(&mut words) });
             }
-            if SHELLS.contains(&program) && depth > 0 {
-                if let Some(script) = script(after) {
-                    collect(script, depth - 1, found);
-                }
-                break;
+            continue;
+        }
+        let text = &mut word.get_or_insert(Word { at, text: String::new() }).text;
+        match c {
+            '\\' if quote != Some('\'') => text.extend(chars.next().map(|(_, c)| c).filter(|c| *c != '\n')),
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            _ => text.push(c),
+        }
+    }
+    words.extend(word);
+    commands.push(SimpleCommand { written: line, words });
+    // A lone backslash or an escaped newline is no word.
+    for command in &mut commands {
+        command.words.retain(|word| !word.text.is_empty());
+    }
+    commands
+}
+
+impl SimpleCommand<'_> {
+    fn may_run(&self, depth: usize, is_match: &dyn Fn(&str) -> bool) -> bool {
+        let mut is_start = vec![false; self.words.len()];
+        is_start.iter_mut().take(1).for_each(|first| *first = true);
+        for at in 0..self.words.len() {
+            if !is_start[at] {
+                continue;
             }
-            if RUNNERS.contains(&program) {
-                rest = unquoted(without_options(after));
-            } else if KEYWORDS.contains(&word) || is_assignment(word) {
-                rest = unquoted(after);
-            } else {
-                break;
+            let text = &self.words[at].text;
+            let is_script = depth > 0 && text.contains(char::is_whitespace) && !is_assignment(text);
+            if self.matches_from(at, is_match) || is_script && script_may_run(text, depth - 1, is_match) {
+                return true;
+            }
+            for next in self.starts_behind(at) {
+                is_start[next] = true;
             }
         }
+        false
+    }
+
+    /// Whether the command that starts with this word matches in one of its spellings.
+    fn matches_from(&self, at: usize, is_match: &dyn Fn(&str) -> bool) -> bool {
+        let written = trimmed(&self.written[self.words[at].at..]);
+        let plain = self.joined(at);
+        let spellings = [written, without_directory(written), &plain, without_directory(&plain)];
+        spellings.into_iter().any(is_match)
+            || self.program(at) == "git" && is_match(&format!("git {}", self.joined(self.git_subcommand(at))))
+    }
+
+    /// Where commands may start that this word runs.
+    fn starts_behind(&self, at: usize) -> Vec<usize> {
+        let behind = at + 1..self.words.len();
+        let text = |at: usize| self.words[at].text.as_str();
+        match self.program(at) {
+            "find" => behind.skip(1).filter(|at| FIND_ACTIONS.contains(&text(at - 1))).collect(),
+            "flock" => self.operands(behind.start, 2),
+            program if RUNNERS.contains(&program) => self.operands(behind.start, 1),
+            program if SHELLS.contains(&program) => {
+                let option = behind.clone().find(|at| is_script_option(text(*at)));
+                option.map(|option| self.operands(option + 1, 1)).unwrap_or_default()
+            }
+            _ if KEYWORDS.contains(&text(at)) || is_assignment(text(at)) => behind.take(1).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The arguments that may be a command: up to the given number of plain ones, and whatever may be the value of an option, as
+    /// which options take values is not known.
+    fn operands(&self, from: usize, most: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut plain = 0;
+        let mut may_be_value = false;
+        for (at, word) in self.words.iter().enumerate().skip(from) {
+            let text = word.text.as_str();
+            if text.starts_with('-') {
+                may_be_value = text != "--" && !text.contains('=');
+                continue;
+            }
+            found.push(at);
+            let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+            plain += usize::from(!(may_be_value || is_number || is_assignment(text)));
+            if plain == most {
+                break;
+            }
+            may_be_value = false;
+        }
+        found
+    }
+
+    fn git_subcommand(&self, git: usize) -> usize {
+        let mut at = git + 1;
+        while let Some(word) = self.words.get(at).filter(|word| word.text.starts_with('-')) {
+            at += if GIT_OPTIONS.contains(&word.text.as_str()) { 2 } else { 1 };
+        }
+        at
+    }
+
+    fn program(&self, at: usize) -> &str {
+        without_directory(&self.words[at].text)
+    }
+
+    fn joined(&self, from: usize) -> String {
+        let texts: Vec<_> = self.words.iter().skip(from).map(|word| word.text.as_str()).collect();
+        texts.join(" ")
     }
 }
 
 /// The text without white space, quotes and brackets at its ends.
-fn unquoted(text: &str) -> &str {
+fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ')' | '}' | '\\'))
 }
 
-/// The arguments of a program that runs the rest of them, from the first that is no option, number or variable.
-fn without_options(arguments: &str) -> &str {
-    let mut rest = arguments.trim_start();
-    while let Some(word) = rest.split_whitespace().next() {
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        if !(word.starts_with('-') || is_number || is_assignment(word)) {
-            break;
-        }
-        rest = rest[word.len()..].trim_start();
-    }
-    rest
+/// `rm x` for `/bin/rm x`.
+fn without_directory(command: &str) -> &str {
+    let end = command.find(char::is_whitespace).unwrap_or(command.len());
+    command[..end].rfind('/').map_or(command, |slash| &command[slash + 1..])
 }
 
-/// What a shell runs: the text after `-c`, or after several options in one, like `-lc`.
-fn script(arguments: &str) -> Option<&str> {
-    let is_option = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-    let mut rest = arguments;
-    while let Some(word) = rest.split_whitespace().next() {
-        rest = rest.trim_start()[word.len()..].trim_start();
-        if is_option(word) {
-            return Some(rest);
-        }
-    }
-    None
+/// `-c`, alone or among other short options, like `-lc`.
+fn is_script_option(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains('c')
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -119,19 +225,76 @@ mod tests {
             "! rm -rf x",
             "\\rm -rf x",
         ] {
-            assert!(
-                commands(line).iter().any(|command| command == "rm -rf x"),
-                "{line}: {:?}",
-                commands(line)
-            );
+            assert!(may_run(line, &|command| command == "rm -rf x"), "{line}");
         }
     }
 
     #[test]
     fn a_word_that_is_only_an_argument_is_no_command() {
-        for line in ["git rm x", "echo rm x", "make rm", "grep -c rm x", "cat sh -c rm"] {
-            let found = commands(line);
-            assert!(!found.iter().any(|command| command.starts_with("rm")), "{line}: {found:?}");
+        for line in [
+            "git rm x",
+            "echo rm x",
+            "echo 'rm x'",
+            "echo \\'rm x",
+            "make rm",
+            "grep -c rm x",
+            "cat sh -c rm",
+            "sudo docker rm x",
+            "timeout 5 git rm x",
+            "A='b rm x' make",
+            "find . -name rm",
+            "git -C rm status",
+            "bash rm",
+        ] {
+            assert!(!may_run(line, &|command| command.starts_with("rm")), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_found_in_every_plain_spelling() {
+        for line in [
+            "git  push",
+            "git\tpush",
+            "git \\\n push",
+            "'git' push",
+            "\"git\" push",
+            "g''it push",
+            "\\git push",
+            "git 'push'",
+            "git -C . push",
+            "git --no-pager push",
+            "git -c a.b=c --git-dir x push",
+            "/usr/bin/git -C . push",
+            "sudo -u x git push",
+            "sudo -u $USER git push",
+            "sudo -E git push",
+            "sudo -p '(x)' -- git push",
+            "bash -c -- 'git push'",
+            "bash -o pipefail -c 'git push' name",
+            "bash -c \"echo 'a;b' && 'git' push\"",
+            "sh -ec 'git push'",
+            "sh -ce 'git push'",
+            "sudo -u x sh -c 'git push'",
+            "eval 'git  push'",
+            "env -S 'git push'",
+            "case a in a) git push;; esac",
+            "case a in b) true;; 'a') git push;; esac",
+            "f() { git push; }; f",
+            "find . -exec git push {} ;",
+            "find . -type f -execdir sh -c 'git push' \\;",
+            "flock f git push",
+            "flock -w 5 f git push",
+            "flock f -c 'git push'",
+            "timeout 5 git push",
+            "timeout -s KILL 5m git push",
+            "env -i A=b git push",
+            "nice -n 5 git push",
+            "nohup git push",
+            "xargs git push",
+            "xargs -I {} git push",
+            "cat <<X\nit's\nX\ngit push",
+        ] {
+            assert!(may_run(line, &|command| command.starts_with("git push")), "{line}");
         }
     }
 }
