@@ -112,7 +112,7 @@ fn everything_that_a_file_says_has_its_effect() {
     );
     assert_eq!(verdicts[1]["restored"], json!(["tests/a"]));
 
-    let servers = r#"{"docs":{"args":[],"command":"docs-mcp","type":"stdio"},"towline":{"args":["mcp"],"command":"towline","type":"stdio"}}"#;
+    let servers = r#"{"docs":{"args":[],"command":"docs-mcp","type":"stdio"},"towline":{"alwaysLoad":true,"args":["mcp"],"command":"towline","type":"stdio"}}"#;
     let servers = format!("--mcp-config={{\"mcpServers\":{servers}}}");
     let wanted = [
         "--model",

@@ -70,7 +70,7 @@ const CHECK: &str = "echo \"known: $CHECK_TOKEN $HANDED $ANTHROPIC_API_KEY $(cat
 fn planted() -> Desk {
     let shapes = SHAPED.join(" ");
     let body = BLABBER.replace("SHAPES", &shapes);
-    let mut desk = Desk::with_script(|dir| hostile::with_body(dir, "blabber", &body));
+    let mut desk = Desk::with_script(|dir| hostile::with_body(dir, "blabber", &body)).without_baseline();
     desk.agent_settings(&format!(
         "permission = \"ask\"\npass_env = [\"HANDED\"]\nenv = {{ CONFIG_TOKEN = \"{OF_CONFIGURATION}\" }}\n\
          [workspace]\npass_env = [\"CHECK_TOKEN\", \"ANTHROPIC_API_KEY\"]"
