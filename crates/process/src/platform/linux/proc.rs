@@ -10,6 +10,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{ProcessId, SUPERVISOR};
 
+/// How often the line about a process is read before it counts as unreadable.
+const STAT_TRIES: u32 = 3;
+
 /// A file of a process; none if the process has ended or is not ours to look at.
 pub(super) fn file_of(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
@@ -110,11 +113,16 @@ impl Stat {
     }
 
     fn read_with(pid: u32, scratch: &mut Vec<u8>) -> io::Result<Option<Self>> {
-        if !read_into(pid, "stat", scratch)? {
-            return Ok(None);
+        // Of a process that ends at this moment, there may be less than a line.
+        for _ in 0..STAT_TRIES {
+            if !read_into(pid, "stat", scratch)? {
+                return Ok(None);
+            }
+            if let Some(stat) = Self::parse(scratch) {
+                return Ok(Some(stat));
+            }
         }
-        let unknown = || io::Error::other(format!("/proc/{pid}/stat cannot be understood"));
-        Self::parse(scratch).map(Some).ok_or_else(unknown)
+        Err(io::Error::other(format!("/proc/{pid}/stat cannot be understood")))
     }
 
     /// The name in the second field may hold spaces and parentheses; after the last one the fields are plain.
