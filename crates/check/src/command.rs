@@ -104,7 +104,7 @@ impl<'a> Place<'a> {
         Self { directory, shim, environment, priority: Priority::Normal }
     }
 
-    /// The same with this priority. Whoever stops a command of low priority does not wait for it.
+    /// Commands get this priority. One of low priority is killed at once when it is stopped.
     pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }

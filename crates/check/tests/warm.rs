@@ -1,4 +1,4 @@
-//! Verdicts that go on with build output of the one before: fast when red, and confirmed in a clean checkout when green.
+//! Verdicts that reuse the build output of the one before. A green one is confirmed in a clean checkout.
 
 mod common;
 

@@ -63,7 +63,7 @@ fn a_check_whose_program_is_not_on_path_ends_the_goal_before_claude_code_asks_th
     let shown = desk.towline(["show", id_of(&report)]).stdout;
     assert!(shown.contains("install `carog`") && shown.contains("--check"), "{shown}");
 
-    // With another check the same goal goes on.
+    // Another check lets the same goal continue.
     let ran = desk.towline(["retry", id_of(&report), "--check", "true", "--json"]);
     let retried = ran.json();
     assert_eq!((ran.code, &retried["phase"]), (Some(0), &json!("done")), "{ran:?}");

@@ -11,7 +11,7 @@ use towline_testkit::scratch::{SetClock, wait_for};
 
 const TWO_HOURS: i64 = 7_200;
 
-/// Quiet until it may go on. What it prints then is no sign of life, but wakes whoever watches it.
+/// Prints nothing until the file `go` is there. A line on stderr then wakes the engine and does not count as activity.
 const QUIET: &str = r#"
 await_prompt
 init
@@ -38,7 +38,7 @@ fn a_clock_that_is_set_ends_no_quiet_agent() {
     for (seconds, is_killed) in [(TWO_HOURS, false), (TWO_HOURS, true), (-TWO_HOURS, true)] {
         let clock = SetClock::new().expect("a clock");
         let desk = desk(&clock);
-        // A goal that nobody drives has only the clock to tell how much time has passed.
+        // While no engine runs, only the clock shows how much time has passed.
         let budget = if is_killed { "wall=1d" } else { "wall=1h" };
         let mut towline =
             desk.start(["run", "take your time", "--check", "true", "--budget", budget, "--json"]);

@@ -18,7 +18,7 @@ const IN_USE: &str = " is already in use";
 /// Refused credentials in a row that are more than a token being refreshed.
 const AUTH_RETRIES: u32 = 2;
 
-/// Requests in a row without an answer that are more than a hiccup of the network. The CLI itself goes on for minutes.
+/// After this many requests in a row without an answer the turn is given up. The CLI itself would retry for minutes.
 pub(super) const UNANSWERED: u32 = 5;
 
 /// On stderr when root starts it with every permission.

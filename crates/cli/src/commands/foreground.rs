@@ -431,7 +431,7 @@ impl Interrupts {
         if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { wish }
     }
 
-    /// Waits until nobody wants to wait any longer: for the next signal to stop, and not for long if there was one before.
+    /// Waits for the next signal to stop; only for a moment if there was one before.
     async fn end_of_patience(&mut self) {
         let was_asked = self.asked;
         let insisted = async {

@@ -35,7 +35,7 @@ pub(crate) struct Retry {
     model: Option<String>,
     /// A command that replaces the goal's checks; may be given several times
     ///
-    /// Work that is there is checked by it before an agent goes on.
+    /// The present work is checked first; an agent starts only if that fails.
     #[arg(long, value_name = "CMD")]
     check: Vec<String>,
     #[command(flatten)]

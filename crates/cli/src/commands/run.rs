@@ -53,7 +53,7 @@ async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, E
     let found = find::goal(context, id).await?;
     let agents = agents_of(context, &found.record.goal)?;
     let checks = commands_as_checks(&args.check)?;
-    // Whoever gives an ended goal other checks wants it judged by them.
+    // New checks for a goal that has ended are a request to judge it again.
     let wish = match &found.record.state.phase {
         Phase::Paused { .. } if !checks.is_empty() => Some(Event::ResumeRequested),
         phase if phase.is_settled() && !checks.is_empty() => {

@@ -137,7 +137,7 @@ pub(crate) fn next_steps(
             steps.push(("follow it".to_owned(), format!("towline logs -f {id}")));
         }
         phase if phase.is_pausing() => {
-            steps.push(("nobody drives it; resume it".to_owned(), format!("towline resume {id}")));
+            steps.push(("no process runs it; resume it".to_owned(), format!("towline resume {id}")));
         }
         phase if !phase.is_settled() => {
             steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));

@@ -35,14 +35,14 @@ exceptions! { $
         cannot {}
         differs {
             a_used_up_quota_parks_the_goal:
-                "It tries again for minutes unless it is told to wait for longer: its quota ends with such an announcement.",
+                "It retries for minutes unless the provider announces a longer wait, so the case uses up the quota with such an announcement.",
         }
     }
     claude_older {
         cannot {}
         differs {
             a_used_up_quota_parks_the_goal:
-                "It tries again for minutes unless it is told to wait for longer: its quota ends with such an announcement.",
+                "It retries for minutes unless the provider announces a longer wait, so the case uses up the quota with such an announcement.",
         }
     }
     codex {
