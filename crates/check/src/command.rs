@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use towline_core::show_duration;
 use towline_process::{
-    ExitRecord, Launch, Notice, Priority, ProcessError, ReportedLog, Shim, ShimProgram, Stdio, StopCause,
-    Stream,
+    ExitRecord, Launch, Notice, Priority, ProcessError, ProcessId, ReportedLog, Shim, ShimProgram, Stdio,
+    StopCause, Stream,
 };
 
 use crate::blocking::blocking;
@@ -51,26 +51,33 @@ pub(crate) struct Place<'a> {
 }
 
 /// One command to run.
-pub(crate) struct Command<'a> {
+pub(crate) struct Command {
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     /// What it reads from its standard input.
-    pub(crate) input: &'a [u8],
+    pub(crate) input: Vec<u8>,
     /// The place for the supervisor's files.
     pub(crate) logs: RunLogs,
     /// How long it may take.
     pub(crate) timeout: Duration,
 }
 
-impl Command<'_> {
+impl Command {
     /// A command line for the shell, which has nothing to read.
     pub(crate) fn shell(line: &str, logs: RunLogs, timeout: Duration) -> Self {
-        Self { argv: shell(line), input: &[], logs, timeout }
+        Self { argv: shell(line), input: Vec::new(), logs, timeout }
     }
 }
 
 fn shell(line: &str) -> Vec<String> {
     vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()]
+}
+
+/// A run of a command, and who supervises it.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    pub(crate) run_dir: PathBuf,
+    pub(crate) supervisor: ProcessId,
 }
 
 /// A command that is over, with all it had started.
@@ -109,12 +116,13 @@ impl<'a> Place<'a> {
         Self { priority, ..self }
     }
 
-    /// Runs the command. When this future is dropped half way, the command goes on until the shim's own deadline,
-    /// or until the next run for the same directory ends it.
+    /// Runs the command, and reports each run of it that was started. When this future is dropped half way, the command goes on
+    /// until the shim's own deadline, or until somebody adopts or ends it.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
-        command: Command<'_>,
+        command: Command,
         stop: &mut Stop<F>,
+        mut on_start: impl FnMut(Running),
     ) -> Result<Ended, CheckError> {
         let mut tries = MOST_TRIES;
         loop {
@@ -123,7 +131,7 @@ impl<'a> Place<'a> {
             }
             let run_dir = command.logs.fresh();
             tries -= 1;
-            let outcome = match self.try_once(&command, &run_dir, stop).await {
+            let outcome = match self.try_once(&command, &run_dir, stop, &mut on_start).await {
                 Err(CheckError::Process(ProcessError::Lost { .. })) => Outcome::SupervisorEnded,
                 other => other?,
             };
@@ -134,15 +142,15 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Follows a command to its end that an engine started which was killed meanwhile. None if its supervisor is gone, or goes
-    /// before it has reported how the command ended.
+    /// Follows a command to its end that an engine started which was killed meanwhile. Its time limit is that of its supervisor,
+    /// which has measured it from the start. None if the supervisor is gone, or goes before it has reported how the command ended.
     pub(crate) async fn adopt<F: Future<Output = ()>>(
         &self,
-        run_dir: PathBuf,
+        Running { run_dir, supervisor }: Running,
         timeout: Duration,
         stop: &mut Stop<F>,
     ) -> Result<Option<Ended>, CheckError> {
-        let Some(mut shim) = towline_process::adopt(&run_dir).await? else { return Ok(None) };
+        let Some(mut shim) = towline_process::adopt(&run_dir, supervisor).await? else { return Ok(None) };
         match follow(&mut shim, timeout, stop).await {
             Ok(Outcome::SupervisorEnded) | Err(CheckError::Process(ProcessError::Lost { .. })) => Ok(None),
             Ok(outcome) => Ok(Some(Ended { outcome, timeout, run_dir })),
@@ -158,18 +166,22 @@ impl<'a> Place<'a> {
 
     async fn try_once<F: Future<Output = ()>>(
         &self,
-        command: &Command<'_>,
+        command: &Command,
         run_dir: &Path,
         stop: &mut Stop<F>,
+        on_start: &mut impl FnMut(Running),
     ) -> Result<Outcome, CheckError> {
         let launch = self.launch(command);
         let mut shim =
             towline_process::spawn(self.shim, run_dir, &launch, self.environment.variables()).await?;
-        give(&shim, command.input).await;
+        if let Some(supervisor) = shim.supervisor() {
+            on_start(Running { run_dir: run_dir.to_owned(), supervisor });
+        }
+        give(&shim, &command.input).await;
         follow(&mut shim, command.timeout, stop).await
     }
 
-    fn launch(&self, command: &Command<'_>) -> Launch {
+    fn launch(&self, command: &Command) -> Launch {
         let (interrupt_grace, term_grace) = match self.priority {
             Priority::Normal => (INTERRUPT_GRACE, TERM_GRACE),
             Priority::Low => (Duration::ZERO, Duration::ZERO),

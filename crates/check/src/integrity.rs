@@ -6,17 +6,20 @@
 //! warm directories it stays, as build output for the next verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use towline_core::CheckResult;
-use towline_workspace::{Difference, DifferenceKind, Protect, Verification, WorkspaceError};
+use towline_workspace::{
+    Difference, DifferenceKind, Protect, Verification, WorkspaceError, digest_of_copies,
+};
 
 use crate::CheckError;
 use crate::blocking::blocking;
 use crate::evidence;
 use crate::finding::Finding;
+use crate::verdict::CheckRun;
 
 /// The name of the failed check.
 const INTEGRITY: &str = "integrity";
@@ -46,14 +49,13 @@ pub(crate) struct Integrity {
 }
 
 impl Integrity {
-    /// For a checkout that was just made.
-    pub(crate) async fn of(
+    fn without_exceptions(
         checkout: Arc<Verification>,
         protect: Protect,
         generated: Protect,
         setup_changes: BTreeMap<String, Option<String>>,
-    ) -> Result<Self, CheckError> {
-        let mut integrity = Self {
+    ) -> Self {
+        Self {
             checkout,
             protect,
             generated,
@@ -62,11 +64,64 @@ impl Integrity {
             accepted: BTreeMap::new(),
             allowed: BTreeSet::new(),
             found: None,
-        };
+        }
+    }
+
+    /// For a checkout that was just made.
+    pub(crate) async fn of(
+        checkout: Arc<Verification>,
+        protect: Protect,
+        generated: Protect,
+        setup_changes: BTreeMap<String, Option<String>>,
+    ) -> Result<Self, CheckError> {
+        let mut integrity = Self::without_exceptions(checkout, protect, generated, setup_changes);
         // Nothing has run yet, so that what is not in the commit was copied.
         let copied = integrity.differences(Scope::Protected).await?;
         integrity.copied = copied.into_iter().map(|copy| (copy.path, copy.now)).collect();
         Ok(integrity)
+    }
+
+    /// For a checkout in which a check of an interrupted verdict runs. None when a file that is judged is not as in the commit, as it
+    /// was copied or as setup makes it before any work: who changed it cannot be told any more.
+    pub(crate) async fn reopened(
+        checkout: Arc<Verification>,
+        protect: Protect,
+        generated: Protect,
+        run: &CheckRun<'_>,
+    ) -> Result<Option<Self>, CheckError> {
+        let mut integrity = Self::without_exceptions(checkout, protect, generated, run.setup_changes.clone());
+        let copy = run.goal.workspace.copy.clone();
+        let plain = |name: &String| -> PathBuf {
+            Path::new(name).components().filter(|part| *part != Component::CurDir).collect()
+        };
+        let copied: Vec<PathBuf> = copy.iter().map(plain).collect();
+        let (from, to) = (run.repository.root().to_owned(), integrity.checkout.path().to_owned());
+        let is_as_copied = blocking(move || {
+            let (from, to) = (digest_of_copies(&from, &copy)?, digest_of_copies(&to, &copy)?);
+            Ok(from.is_some() && from == to)
+        });
+        if !copied.is_empty() && !is_as_copied.await? {
+            return Ok(None);
+        }
+        for difference in integrity.differences(Scope::Protected).await? {
+            let Difference { path, kind, now } = difference;
+            let by_setup = integrity.setup_changes.get(path.to_string_lossy().as_ref());
+            if copied.iter().any(|name| path.starts_with(name)) {
+                integrity.copied.insert(path, now);
+            } else if by_setup.is_some_and(|before| *before == now) {
+                integrity.accepted.insert(path, now);
+            } else if by_setup.is_some()
+                || (kind != DifferenceKind::Added && !integrity.generated.covers(&path))
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some(integrity))
+    }
+
+    /// Whether something was found.
+    pub(crate) fn has_found(&self) -> bool {
+        self.found.is_some()
     }
 
     /// Compares. Only the first step at which something was found is reported: what follows may follow from it.

@@ -12,7 +12,7 @@ use towline_core::{Check, CheckKind, CheckResult};
 use towline_workspace::Protect;
 
 use crate::blocking::blocking;
-use crate::command::{ALTERED, Command, Ended, Place, Read, timed_out};
+use crate::command::{ALTERED, Command, Ended, Place, Read, Running, timed_out};
 use crate::finding::Finding;
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
@@ -30,33 +30,36 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Judges one check. Whatever is run for it has its files in `logs`.
+    /// Judges one check. Whatever is run for it has its files in `logs`. Its start is reported with its run, if it has one.
     pub(crate) async fn judge<F: Future<Output = ()>>(
         &self,
         check: &Check,
         logs: RunLogs,
         stop: &mut Stop<F>,
+        mut on_start: impl FnMut(Option<Running>),
     ) -> Result<CheckResult, CheckError> {
         let started = Instant::now();
         let finding = match &check.kind {
-            CheckKind::Command { run, stdout } => {
-                let pattern = stdout.as_deref().map(|text| validate::stdout_pattern(check, text));
+            CheckKind::Command { run, .. } => {
                 let command = Command::shell(run, logs, check.timeout);
-                let ended = self.place.run(command, stop).await?;
-                finding_of_command(&ended, pattern.transpose()?).await?
+                let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
+                return self.judge_end(check, &ended, started.elapsed()).await;
             }
             CheckKind::Program { argv } => {
-                let input = &program::question(self.run, &check.name, self.checkout);
+                let input = program::question(self.run, &check.name, self.checkout);
                 let command = Command { argv: argv.clone(), input, logs, timeout: check.timeout };
-                program::finding(&self.place.run(command, stop).await?).await?
+                let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
+                return self.judge_end(check, &ended, started.elapsed()).await;
             }
             CheckKind::File { path, matches } => {
+                on_start(None);
                 let pattern = matches.as_deref().map(|text| validate::file_pattern(check, text));
                 let (checkout, path, pattern) =
                     (self.checkout.to_owned(), path.clone(), pattern.transpose()?);
                 look(check.timeout, stop, move || Ok(file::look(&checkout, &path, pattern.as_ref()))).await?
             }
             CheckKind::Untouched { paths } => {
+                on_start(None);
                 let (paths, repository) = (Protect::new(paths)?, self.run.repository.clone());
                 let (base, candidate) = (self.run.goal.workspace.base.clone(), self.run.candidate.clone());
                 look(check.timeout, stop, move || {
@@ -65,14 +68,32 @@ impl Bench<'_> {
                 .await?
             }
             CheckKind::Committed => {
+                on_start(None);
                 let repository = self.run.repository.clone();
                 let (place, candidate) = (self.run.goal.workspace.clone(), self.run.candidate.clone());
                 look(check.timeout, stop, move || Ok(history::committed(&repository, &place, &candidate)?))
                     .await?
             }
         };
-        let mut result = finding.into_result(&check.name, started.elapsed());
-        if !result.met && matches!(check.kind, CheckKind::Command { .. } | CheckKind::Program { .. }) {
+        Ok(finding.into_result(&check.name, started.elapsed()))
+    }
+
+    /// What the end of a check's program means.
+    pub(crate) async fn judge_end(
+        &self,
+        check: &Check,
+        ended: &Ended,
+        took: Duration,
+    ) -> Result<CheckResult, CheckError> {
+        let finding = match &check.kind {
+            CheckKind::Program { .. } => program::finding(ended).await?,
+            CheckKind::Command { stdout: Some(text), .. } => {
+                finding_of_command(ended, Some(validate::stdout_pattern(check, text)?)).await?
+            }
+            _ => finding_of_command(ended, None).await?,
+        };
+        let mut result = finding.into_result(&check.name, took);
+        if !result.met {
             result.evidence = self.run.environment.explain(result.evidence);
         }
         Ok(result)

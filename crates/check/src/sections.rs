@@ -35,7 +35,7 @@ pub(crate) async fn changed(
     if result.met {
         return Ok(None);
     }
-    on_progress(Progress::Started { name: PROTECTED.to_owned() });
+    on_progress(Progress::Started { name: PROTECTED.to_owned(), process: None });
     on_progress(Progress::Finished { result: result.clone() });
     Ok(Some(result))
 }

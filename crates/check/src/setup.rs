@@ -7,7 +7,7 @@ use std::time::Duration;
 use towline_core::CheckResult;
 use towline_process::ShimProgram;
 
-use crate::command::{Command, Ended, Place};
+use crate::command::{Command, Ended, Place, Running};
 use crate::environment::Environment;
 use crate::run_logs::{RunLogs, name_of};
 use crate::stop::Stop;
@@ -80,12 +80,12 @@ async fn resume_all<F: Future<Output = ()>>(
             name_of(&dir) == Some(log_name(*number).as_str()) && place.runs_here(line, &dir)
         };
         let (line, number) = commands.iter().zip(1..).find(is_it)?;
-        let is_alive = towline_process::shim_process(&dir).is_ok_and(|living| living.is_some());
-        is_alive.then_some((line, number, dir))
+        let supervisor = towline_process::shim_process(&dir).ok().flatten()?;
+        Some((line, number, Running { run_dir: dir, supervisor }))
     });
-    leftovers::clear_except(log_dir, left.as_ref().map(|(.., dir)| &**dir)).await?;
-    let Some((line, number, dir)) = left else { return run_all(commands, log_dir, place, stop).await };
-    match place.adopt(dir, SETUP_TIMEOUT, stop).await? {
+    leftovers::clear_except(log_dir, left.as_ref().map(|(.., running)| &*running.run_dir)).await?;
+    let Some((line, number, running)) = left else { return run_all(commands, log_dir, place, stop).await };
+    match place.adopt(running, SETUP_TIMEOUT, stop).await? {
         Some(ended) if ended.succeeded() => run_from(number, commands, log_dir, place, stop).await,
         Some(ended) => failed(line, &ended, place.environment).await,
         None => {
@@ -120,7 +120,7 @@ async fn run_from<F: Future<Output = ()>>(
 ) -> Result<Setup, CheckError> {
     for (line, number) in commands.iter().zip(1..).skip(done) {
         let logs = RunLogs::new(log_dir, log_name(number));
-        let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop).await?;
+        let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop, |_| ()).await?;
         if !ended.succeeded() {
             return failed(line, &ended, place.environment).await;
         }

@@ -7,14 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use towline_core::{CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
+use towline_core::{Check, CheckProcess, CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
 use towline_process::{Priority, ShimProgram};
 use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
 
 use crate::blocking::{blocking, stoppable};
-use crate::command::Place;
+use crate::command::{Place, Running};
 use crate::environment::Environment;
 use crate::integrity::{self, Integrity, Scope};
+use crate::interrupted::Interrupted;
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
 use crate::setup::{self, SETUP};
@@ -52,6 +53,8 @@ pub struct CheckRun<'a> {
     pub setup_changes: &'a BTreeMap<String, Option<String>>,
     /// How much of the machine the commands get.
     pub priority: Priority,
+    /// What an earlier call for the same candidate left when its process was killed.
+    pub interrupted: Option<&'a Interrupted>,
 }
 
 /// What happens on the way to a verdict.
@@ -59,6 +62,13 @@ pub struct CheckRun<'a> {
 pub enum Progress {
     /// A check begins. The setup is told of as if it were a check named `setup`.
     Started {
+        /// Its name.
+        name: String,
+        /// Where it can be found again; only of one that can be adopted.
+        process: Option<CheckProcess>,
+    },
+    /// A check that an interrupted verdict had begun still runs, and is waited for.
+    Adopted {
         /// Its name.
         name: String,
     },
@@ -90,15 +100,19 @@ pub async fn run(
 ) -> Result<Verdict, CheckError> {
     run.goal.checks.iter().try_for_each(validate)?;
     let mut stop = Stop::new(stop);
-    leftovers::clear(run.log_dir).await?;
-    if stop.has_come().await {
-        return Err(CheckError::Stopped);
-    }
-    let mut judged = run.check_out_and_judge(run.reuse, &mut stop, &mut on_progress).await?;
+    let mut judged = match run.take_up(&mut stop, &mut on_progress).await? {
+        Some(judged) => judged,
+        None => {
+            leftovers::clear(run.log_dir).await?;
+            if stop.has_come().await {
+                return Err(CheckError::Stopped);
+            }
+            run.check_out_and_judge(Pass::First, &mut stop, &mut on_progress).await?
+        }
+    };
     if judged.checkout == Checkout::Warm && judged.met() && run.goal.workspace.confirm == Confirm::Clean {
         on_progress(Progress::Confirming);
-        judged = run.check_out_and_judge(Reuse::Fresh, &mut stop, &mut on_progress).await?;
-        judged.checkout = Checkout::WarmThenClean;
+        judged = run.check_out_and_judge(Pass::Confirming, &mut stop, &mut on_progress).await?;
     }
     let Judged { checks, mut notes, checkout } = judged;
     notes.extend(run.environment.note_on(&checks));
@@ -116,11 +130,28 @@ pub async fn run(
     })
 }
 
+/// Which of the checkouts of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    First,
+    /// All checks have passed in a warm checkout.
+    Confirming,
+}
+
 /// What was found in one checkout.
-struct Judged {
+pub(crate) struct Judged {
     checks: Vec<CheckResult>,
     notes: Vec<String>,
     checkout: Checkout,
+}
+
+/// A checkout whose checks are being run.
+pub(crate) struct Begun {
+    pub(crate) checkout: Arc<Verification>,
+    pub(crate) kind: Checkout,
+    pub(crate) integrity: Integrity,
+    /// The results so far of the goal's checks.
+    pub(crate) results: Vec<CheckResult>,
 }
 
 impl Judged {
@@ -146,31 +177,49 @@ impl CheckRun<'_> {
     /// Makes a checkout, runs setup and checks there, and removes it or leaves it for the next verdict.
     async fn check_out_and_judge<F: Future<Output = ()>>(
         &self,
-        reuse: Reuse,
+        pass: Pass,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
+        let reuse = self.reuse_in(pass);
         let checkout = match self.check_out(reuse, stop).await {
             Ok(checkout) => Arc::new(checkout),
             // The work has a pointer to a file that is not a part of it.
             Err(CheckError::Workspace(missing @ WorkspaceError::LargeFileMissing { .. })) => {
                 let failed = integrity::incomplete(&missing);
                 on_progress(Progress::Finished { result: failed.clone() });
-                return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: Checkout::Clean });
+                return Ok(Judged {
+                    checks: vec![failed],
+                    notes: Vec::new(),
+                    checkout: kind_of(pass, false),
+                });
             }
             Err(error) => return Err(error),
         };
-        let judged = self.judge(&checkout, stop, on_progress).await;
-        let is_for_next = reuse != Reuse::Never
+        let judged = self.judge(&checkout, pass, stop, on_progress).await;
+        self.leave(checkout, pass, judged.as_ref().ok()).await;
+        judged
+    }
+
+    /// What one checkout may use of an earlier one.
+    fn reuse_in(&self, pass: Pass) -> Reuse {
+        match pass {
+            Pass::First => self.reuse,
+            Pass::Confirming => Reuse::Fresh,
+        }
+    }
+
+    /// Removes a checkout that is not needed any more, or leaves it for the next verdict.
+    pub(crate) async fn leave(&self, checkout: Arc<Verification>, pass: Pass, judged: Option<&Judged>) {
+        let is_for_next = self.reuse_in(pass) != Reuse::Never
             && !self.goal.workspace.warm.is_empty()
-            && judged.as_ref().is_ok_and(|judged| !judged.met());
+            && judged.is_some_and(|judged| !judged.met());
         // What was found holds whether or not the checkout can be removed or left; the next one removes what is left of it.
         let _ = blocking(move || match is_for_next {
             true => Ok(checkout.keep_warm()?),
             false => Ok(checkout.remove()?),
         })
         .await;
-        judged
     }
 
     /// Makes the checkout. The candidate's protected files must be those of the base, by objects that are proven.
@@ -203,42 +252,80 @@ impl CheckRun<'_> {
     async fn judge<F: Future<Output = ()>>(
         &self,
         checkout: &Arc<Verification>,
+        pass: Pass,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
-        let kind = if checkout.is_warm() { Checkout::Warm } else { Checkout::Clean };
-        let place = Place::new(checkout.path(), self.shim, self.environment).with_priority(self.priority);
+        let kind = kind_of(pass, checkout.is_warm());
         let mut integrity = self.integrity(checkout).await?;
-        if let Some(failed) = self.set_up(&place, stop, on_progress).await? {
+        if let Some(failed) = self.set_up(&self.place(checkout), stop, on_progress).await? {
             return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });
         }
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
         }
+        let sections = sections::changed(self, on_progress).await?;
+        let begun = Begun { checkout: Arc::clone(checkout), kind, integrity, results: Vec::new() };
+        self.judge_rest(begun, sections, stop, on_progress).await
+    }
+
+    /// Runs the checks that have no result yet.
+    pub(crate) async fn judge_rest<F: Future<Output = ()>>(
+        &self,
+        begun: Begun,
+        sections: Option<CheckResult>,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Judged, CheckError> {
+        let Begun { checkout, kind, mut integrity, mut results } = begun;
+        let place = self.place(&checkout);
         let bench = Bench { run: self, checkout: checkout.path(), place: &place };
-        let mut results = Vec::with_capacity(self.goal.checks.len());
-        results.extend(sections::changed(self, on_progress).await?);
-        for (check, number) in self.goal.checks.iter().zip(1..) {
-            on_progress(Progress::Started { name: check.name.clone() });
-            let logs = RunLogs::new(self.log_dir, format!("{number}-{}", path_part(&check.name)));
-            let result = bench.judge(check, logs, stop).await?;
-            integrity.look(&format!("by the check `{}`", check.name), Scope::Protected).await?;
-            on_progress(Progress::Finished { result: result.clone() });
-            results.push(result);
+        for (check, number) in self.goal.checks.iter().zip(1..).skip(results.len()) {
+            let logs = RunLogs::new(self.log_dir, log_name(check, number));
+            // A finding is known to this process alone, so that nobody else can go on with the verdict.
+            let is_adoptable = !integrity.has_found();
+            let on_start = |running: Option<Running>| {
+                let process =
+                    running.filter(|_| is_adoptable).and_then(|running| self.process(&running, kind));
+                on_progress(Progress::Started { name: check.name.clone(), process });
+            };
+            let result = bench.judge(check, logs, stop, on_start).await?;
+            results.push(finish(check, result, &mut integrity, on_progress).await?);
         }
         let notes = integrity.notes();
         if let Some(failed) = integrity.into_result() {
             on_progress(Progress::Finished { result: failed.clone() });
             results.push(failed);
         }
-        Ok(Judged { checks: results, notes, checkout: kind })
+        let checks = sections.into_iter().chain(results).collect();
+        Ok(Judged { checks, notes, checkout: kind })
+    }
+
+    /// Where commands run.
+    pub(crate) fn place<'b>(&'b self, checkout: &'b Verification) -> Place<'b> {
+        Place::new(checkout.path(), self.shim, self.environment).with_priority(self.priority)
+    }
+
+    /// A running check, as it can be found again.
+    fn process(&self, running: &Running, checkout: Checkout) -> Option<CheckProcess> {
+        let Running { run_dir, supervisor } = running;
+        Some(CheckProcess {
+            directory: run_dir.file_name()?.to_str()?.to_owned(),
+            pid: supervisor.pid,
+            start_time: supervisor.start_time,
+            commit: self.candidate.commit.clone(),
+            checkout,
+        })
     }
 
     async fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
-        // Files to copy are protected, too.
-        let protect = Protect::of_candidate(self.goal)?;
-        let generated = Protect::new(&self.goal.workspace.generated)?;
+        let (protect, generated) = self.judged_paths()?;
         Integrity::of(Arc::clone(checkout), protect, generated, self.setup_changes.clone()).await
+    }
+
+    /// Files that must stay as they are, and files that may change. Files to copy are among the first.
+    pub(crate) fn judged_paths(&self) -> Result<(Protect, Protect), CheckError> {
+        Ok((Protect::of_candidate(self.goal)?, Protect::new(&self.goal.workspace.generated)?))
     }
 
     /// Runs the setup commands; the result is there when one failed.
@@ -252,13 +339,39 @@ impl CheckRun<'_> {
         if commands.is_empty() {
             return Ok(None);
         }
-        on_progress(Progress::Started { name: SETUP.to_owned() });
+        on_progress(Progress::Started { name: SETUP.to_owned(), process: None });
         let started = Instant::now();
         let setup = setup::run_all(commands, self.log_dir, place, stop).await?;
         let result = setup.into_result(started.elapsed());
         on_progress(Progress::Finished { result: result.clone() });
         Ok((!result.met).then_some(result))
     }
+}
+
+/// The checkout of a verdict, as it is reported.
+fn kind_of(pass: Pass, is_warm: bool) -> Checkout {
+    match (pass, is_warm) {
+        (Pass::Confirming, _) => Checkout::WarmThenClean,
+        (Pass::First, true) => Checkout::Warm,
+        (Pass::First, false) => Checkout::Clean,
+    }
+}
+
+/// Looks whether the check has changed what is judged, and reports its result.
+pub(crate) async fn finish(
+    check: &Check,
+    result: CheckResult,
+    integrity: &mut Integrity,
+    on_progress: &mut impl FnMut(Progress),
+) -> Result<CheckResult, CheckError> {
+    integrity.look(&format!("by the check `{}`", check.name), Scope::Protected).await?;
+    on_progress(Progress::Finished { result: result.clone() });
+    Ok(result)
+}
+
+/// What the directories of a check's runs begin with.
+pub(crate) fn log_name(check: &Check, number: usize) -> String {
+    format!("{number}-{}", path_part(&check.name))
 }
 
 /// A name as a part of a path that is safe everywhere; the number before it keeps two of them apart.

@@ -53,10 +53,11 @@ async fn progress_is_told_check_by_check() {
         .into_iter()
         .map(|progress| match progress {
             Progress::Finished { result } => Progress::Finished { result: timeless(result) },
-            started => started,
+            Progress::Started { name, .. } => Progress::Started { name, process: None },
+            other => other,
         })
         .collect();
-    let started = |name: &str| Progress::Started { name: name.into() };
+    let started = |name: &str| Progress::Started { name: name.into(), process: None };
     let finished = |name: &str, code| Progress::Finished { result: result(name, code, "") };
     let expected = [
         started("setup"),

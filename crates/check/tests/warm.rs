@@ -31,7 +31,7 @@ async fn followed(bench: &Bench) -> (Verdict, Vec<Progress>) {
 /// What each check printed, with the confirmation in its place.
 fn printed(told: Vec<Progress>) -> Vec<String> {
     let line = |progress| match progress {
-        Progress::Started { .. } => None,
+        Progress::Started { .. } | Progress::Adopted { .. } => None,
         Progress::Finished { result } => Some(timeless(result).evidence.trim().to_owned()),
         Progress::Confirming => Some("confirming".to_owned()),
     };

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use support::{Desk, LIMIT, finish, of_attempts};
 use towline_testkit::hostile;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
-use towline_testkit::scratch::wait_until_process_tree_gone;
+use towline_testkit::scratch::{wait_for, wait_until_process_tree_gone};
 
 const PROMPT: &str = "Write the word towline into the file motto.txt";
 const CHECK: &str = "sleep 0.2; grep -x towline motto.txt";
@@ -232,6 +232,32 @@ fn towline_killed_as_it_starts_the_agent_starts_it_once() {
 }
 
 #[test]
-fn towline_killed_as_it_runs_the_checks_runs_them_again() {
+fn towline_killed_as_it_begins_the_checks_goes_on() {
     kill_when_there_is("attempts", "1/checks");
+}
+
+#[test]
+fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo towline > motto.txt")).without_baseline();
+    let [one, two] = ["one", "two"].map(|name| desk.home.path().join(name));
+    let first = format!("echo run >> {}", one.display());
+    let waits = format!("echo run >> {0}; until test -e {0}.go; do sleep 0.05; done", two.display());
+    let mut towline = desk.start(["run", "a motto", "--check", &first, "--check", &waits, "--json"]);
+    wait_for(LIMIT, "the second check", || two.exists());
+    let goal = desk.only_goal();
+    let is_recorded = || desk.towline(["logs", &goal, "--json"]).stdout.contains("\"start_time\":");
+    wait_for(LIMIT, "its supervisor to be recorded", is_recorded);
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+
+    let taken_up = take_up(&desk, Some(&goal));
+    let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
+    wait_for(LIMIT, "the check to be adopted", is_adopted);
+    std::fs::write(two.with_extension("go"), "").expect("written");
+    let ran = finish(taken_up);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for count in [one, two] {
+        assert_eq!(std::fs::read_to_string(&count).expect("a count"), "run\n", "{}", count.display());
+    }
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckResult, Clock, Commit, End,
-    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Verdict,
-    WorkspaceBinding,
+    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Clock,
+    Commit, End, Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq,
+    Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log.
@@ -168,6 +168,9 @@ pub enum Event {
     CheckStarted {
         /// Its name.
         name: String,
+        /// Where it can be found again; only of one that can be adopted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<CheckProcess>,
     },
     /// A check is over.
     CheckFinished {

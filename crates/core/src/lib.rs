@@ -60,4 +60,4 @@ pub use state::{
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Spent, Tokens, Usage};
-pub use verdict::{CheckResult, Checkout, Reuse, Verdict};
+pub use verdict::{CheckProcess, CheckResult, Checkout, Reuse, Verdict};

@@ -32,7 +32,7 @@ impl Event {
                 each(changes);
             }
             Self::HandedOver { why, .. } => each(why),
-            Self::CheckStarted { name } => each(name),
+            Self::CheckStarted { name, .. } => each(name),
             Self::CheckFinished { result } => of_check(result, each),
             Self::VerdictReached { verdict } | Self::Verified { verdict } => of_verdict(verdict, each),
             Self::Answered { reply, .. } => of_reply(reply, each),

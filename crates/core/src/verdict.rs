@@ -43,6 +43,21 @@ pub enum Checkout {
     WarmThenClean,
 }
 
+/// A check that runs, as a later engine finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckProcess {
+    /// The name of its directory.
+    pub directory: String,
+    /// The process number of its supervisor.
+    pub pid: u32,
+    /// When the supervisor was started, in the system's own ticks. With this number, it cannot be mistaken for another process.
+    pub start_time: u64,
+    /// The candidate that it runs on.
+    pub commit: Commit,
+    /// The checkout that it runs in.
+    pub checkout: Checkout,
+}
+
 /// What a verdict may use of the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {

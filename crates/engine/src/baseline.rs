@@ -123,6 +123,7 @@ async fn check(
         shim: &shared.shim,
         environment: &shared.check_environment(&job.goal),
         priority: Priority::Low,
+        interrupted: None,
     };
     Ok(towline_check::run(run, stopped(stop), |_| ()).await?.checks)
 }

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
-use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{AttemptNo, Event, Goal, Reuse, Verdict, Work, WorkspaceBinding};
+use towline_check::{CheckError, CheckRun, Interrupted, Progress};
+use towline_core::{AttemptNo, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, WorkspaceError};
 
 use crate::baseline;
 use crate::engine::Shared;
 use crate::home::Home;
+use crate::interrupted;
 use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
@@ -34,15 +35,18 @@ pub(crate) struct Job {
     pub(crate) summary: String,
     /// What the verdict may use of the one before it.
     pub(crate) reuse: Reuse,
+    /// The last event of the goal.
+    pub(crate) last_seq: Seq,
     /// Where to look for what the goal's attempts left.
     pub(crate) trail: Trail,
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let Job { goal, workspace, attempt, summary, reuse, trail } = job;
+    let Job { goal, workspace, attempt, summary, reuse, last_seq, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
+        let interrupted = interrupted::find(&shared, &goal, last_seq).await;
         // Nothing of the agent may be alive while its work is judged, nor of the checks on the base.
         baseline::clear(&shared.home, goal.id).await?;
         link::sweep(trail).await?;
@@ -55,8 +59,13 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
             let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
-        let judged =
-            Judged { repository: &repository, candidate: &candidate, setup_changes: &setup_changes, reuse };
+        let judged = Judged {
+            repository: &repository,
+            candidate: &candidate,
+            setup_changes: &setup_changes,
+            reuse,
+            interrupted: interrupted.as_ref(),
+        };
         judge(&shared, &goal, judged, &logs, &line, stop).await
     };
     let event = match judged.await {
@@ -79,6 +88,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) setup_changes: &'a BTreeMap<String, Option<String>>,
     /// What the verdict may use of the one before it.
     pub(crate) reuse: Reuse,
+    /// What an engine that was killed left of the same verdict.
+    pub(crate) interrupted: Option<&'a Interrupted>,
 }
 
 /// Runs the goal's checks on a commit and reports how they go.
@@ -103,6 +114,7 @@ pub(crate) async fn judge(
         shim: &shared.shim,
         environment: &shared.check_environment(goal),
         priority: Priority::Normal,
+        interrupted: judged.interrupted,
     };
     let verdict = towline_check::run(run, stopped(stop), move |report| {
         // The receiver lives as long as this call.
@@ -111,7 +123,10 @@ pub(crate) async fn judge(
     let relay = async {
         while let Some(progress) = reported.recv().await {
             let event = match progress {
-                Progress::Started { name } => Event::CheckStarted { name },
+                Progress::Started { name, process } => Event::CheckStarted { name, process },
+                Progress::Adopted { name } => {
+                    Event::Notice { text: format!("the check `{name}` still runs; waiting for its result") }
+                }
                 Progress::Finished { result } => Event::CheckFinished { result },
                 Progress::Confirming => Event::Notice { text: CONFIRMING.to_owned() },
             };

@@ -111,6 +111,7 @@ impl Custody {
             log_dir: &self.log_dir(),
             shim: &self.shared.shim,
             environment: &self.shared.check_environment(&goal),
+            interrupted: None,
             priority: Priority::Normal,
         };
         let watch = &self.shared.watch;

@@ -20,6 +20,7 @@ mod executors;
 mod gc;
 mod handle;
 mod home;
+mod interrupted;
 mod link;
 mod news;
 mod opening;

@@ -19,7 +19,7 @@ use crate::guard::Guard;
 use crate::identity::{self, Identity};
 use crate::launch::Launch;
 use crate::link::Link;
-use crate::platform::Signal;
+use crate::platform::{ProcessId, Signal};
 use crate::record::ExitRecord;
 use crate::starting::{self, ShimProgram, log_excerpt};
 use crate::wire::{Deadline, Lengths, Operation, Outcome};
@@ -141,15 +141,17 @@ pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
     }
 }
 
-/// Adopts a run whose supervisor lives and was started by a process that is gone. Only what the supervisor reports counts: one
-/// that is killed before that makes the run [`ProcessError::Lost`], whatever is on disk. None if no supervisor lives.
-pub async fn adopt(dir: &Path) -> Result<Option<Shim>, ProcessError> {
+/// Adopts a run whose `supervisor` was started by a process that is gone. Only what that supervisor reports counts: one
+/// that is killed before that makes the run [`ProcessError::Lost`], whatever is on disk. None if it does not live any more.
+pub async fn adopt(dir: &Path, supervisor: ProcessId) -> Result<Option<Shim>, ProcessError> {
     let living = identity::shim_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
-    let Some(process) = living else { return Ok(None) };
-    match dial(dir, process).await {
+    if living != Some(supervisor) {
+        return Ok(None);
+    }
+    match dial(dir, supervisor).await {
         Ok(stream) => {
             let state = State::Connected(Box::new(Link::new(stream)));
-            Ok(Some(Shim::new(dir, Guard::adopted(process), state)))
+            Ok(Some(Shim::new(dir, Guard::adopted(supervisor), state)))
         }
         Err(error) if is_absence(&error) => Ok(None),
         Err(error) => Err(ProcessError::io("connect to the socket in", dir)(error)),
@@ -170,6 +172,11 @@ impl Shim {
     /// The run's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Its supervisor; none of a run that had ended before.
+    pub fn supervisor(&self) -> Option<ProcessId> {
+        self.guard.process()
     }
 
     /// Writes to the program's standard input. Done when the bytes are in `stdin.log` and on their way; the

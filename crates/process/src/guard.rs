@@ -53,6 +53,10 @@ impl Guard {
         Self { process: None, gone: None, last_look: Instant::now(), suspensions: 0, believes_disk: true }
     }
 
+    pub(crate) fn process(&self) -> Option<ProcessId> {
+        self.process
+    }
+
     pub(crate) fn believes_disk(&self) -> bool {
         self.believes_disk
     }

@@ -78,6 +78,11 @@ impl Comparison {
         Ok(comparison)
     }
 
+    /// For a whole checkout of a commit in which git has converted nothing.
+    pub(crate) fn of_commit(own: &Repository, files: Files) -> Result<Self, WorkspaceError> {
+        Self::of(own, files, &own.index())
+    }
+
     /// Files that are not as in the commit, conversions aside, and files in protected places that are not in it.
     pub(crate) fn differences(
         own: &Repository,

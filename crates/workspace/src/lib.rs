@@ -81,6 +81,8 @@ pub use removal::{AS_IT_IS_NOW, KeptWork, LeftBehind, Remains, Unmerged, WorkKin
 pub use repository::Repository;
 pub use section::{Section, SectionFormat};
 pub use towline_core::Commit;
-pub use verification::{Difference, DifferenceKind, Verification, discard_verification, verification};
+pub use verification::{
+    Difference, DifferenceKind, Verification, discard_verification, reopened_verification, verification,
+};
 pub use warm::{aside_of, warm_verification};
 pub use workspace::Workspace;

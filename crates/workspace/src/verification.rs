@@ -235,6 +235,24 @@ pub(crate) fn make(
     Ok(Verification { path, commit, comparison, own, warnings, warm, open })
 }
 
+/// The checkout of the candidate that an interrupted verdict left at `path`, as it is. What is to be in it is known from the commit
+/// alone, so a file that git converted counts as changed. None when there is no such checkout, or when a sparse one was made.
+pub fn reopened_verification(
+    own: &Repository,
+    path: &Path,
+    candidate: &Commit,
+) -> Result<Option<Verification>, WorkspaceError> {
+    let path = place_of(path);
+    let is_there = fs::symlink_metadata(&path).is_ok_and(|about| about.is_dir());
+    if !is_there || !is_ours(own, &path)? || own.settings().sparse.is_some() {
+        return Ok(None);
+    }
+    let comparison = Comparison::of_commit(own, (*own.files_of(candidate)?).clone())?;
+    let (commit, own, warnings) = (candidate.clone(), own.clone(), Vec::new());
+    let (warm, open) = (BTreeSet::new(), BTreeSet::new());
+    Ok(Some(Verification { path, commit, comparison, own, warnings, warm, open }))
+}
+
 /// Whether one of the last checkouts was made at this path.
 fn is_ours(own: &Repository, path: &Path) -> Result<bool, WorkspaceError> {
     let note = own.note(CHECKOUT)?.unwrap_or_default();

@@ -9,7 +9,7 @@ use std::future::{Future, pending};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towline_check::{CheckError, CheckRun, Environment, Progress};
+use towline_check::{CheckError, CheckRun, Environment, Interrupted, Progress};
 use towline_core::{
     BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode,
     WorkspaceSpec,
@@ -30,6 +30,7 @@ pub(crate) struct Bench {
     pub(crate) setup_changes: BTreeMap<String, Option<String>>,
     pub(crate) reuse: Reuse,
     pub(crate) priority: Priority,
+    pub(crate) interrupted: Option<Interrupted>,
     repository: Repository,
     workspace: Workspace,
 }
@@ -73,6 +74,7 @@ impl Bench {
             setup_changes: BTreeMap::new(),
             reuse: Reuse::Never,
             priority: Priority::Normal,
+            interrupted: None,
             repository,
             workspace,
         }
@@ -159,6 +161,7 @@ impl Bench {
             environment: &self.given(),
             setup_changes: &self.setup_changes,
             priority: self.priority,
+            interrupted: self.interrupted.as_ref(),
         };
         towline_check::run(run, stop, on_progress).await
     }

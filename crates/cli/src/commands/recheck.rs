@@ -43,8 +43,8 @@ pub(super) async fn recheck(
     let show = |progress| match progress {
         _ if reader == Reader::Program => {}
         // A recheck runs in a clean checkout from the start.
-        Progress::Confirming => {}
-        Progress::Started { name } => output::print(paint.dim(&format!("  … {}", output::brief(&name)))),
+        Progress::Confirming | Progress::Adopted { .. } => {}
+        Progress::Started { name, .. } => output::print(paint.dim(&format!("  … {}", output::brief(&name)))),
         Progress::Finished { result } => story.check(&result, goal).iter().for_each(output::print),
     };
     match custody.check(what, stop, show).await? {

@@ -80,7 +80,7 @@ impl Board {
             Event::PhaseChanged { phase } => self.enter(phase.clone(), envelope.at),
             Event::Agent { event } => self.hear(event, envelope),
             Event::Prepared { .. } => self.is_prepared = true,
-            Event::CheckStarted { name } => self.check = Some((name.clone(), envelope.at)),
+            Event::CheckStarted { name, .. } => self.check = Some((name.clone(), envelope.at)),
             Event::CheckFinished { result } => {
                 self.check = None;
                 // The confirmation in a clean checkout counts instead of the first run.

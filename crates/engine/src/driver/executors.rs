@@ -42,7 +42,16 @@ impl Driver {
                 let summary = self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone());
                 let trail = self.trail();
                 let reuse = Reuse::after(self.state.verdicts());
-                Job::Check(Box::new(checks::Job { goal, workspace, attempt, summary, reuse, trail }))
+                let last_seq = self.seq;
+                Job::Check(Box::new(checks::Job {
+                    goal,
+                    workspace,
+                    attempt,
+                    summary,
+                    reuse,
+                    last_seq,
+                    trail,
+                }))
             }
         };
         self.start(job);

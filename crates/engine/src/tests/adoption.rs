@@ -47,7 +47,7 @@ async fn a_preparation_and_checks_without_an_outcome_are_repeated() {
     let handle = engine.take_up(goal(1).id).await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let checks = engine.checks().await;
-    checks.report(Event::CheckStarted { name: "tests".into() }).await;
+    checks.report(Event::CheckStarted { name: "tests".into(), process: None }).await;
     engine.crash(handle).await;
 
     let mut engine = world.engine();

@@ -7,6 +7,7 @@ mod budgets;
 mod driving;
 mod faulty_store;
 mod harness;
+mod interrupted;
 mod last_words;
 mod leases;
 mod outages;

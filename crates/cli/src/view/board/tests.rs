@@ -201,9 +201,9 @@ fn running() -> Scene {
 fn checking() -> Scene {
     running()
         .phase(100, Phase::Checking { attempt: no(3) })
-        .event(101, Event::CheckStarted { name: "tests".into() })
+        .event(101, Event::CheckStarted { name: "tests".into(), process: None })
         .event(110, Event::CheckFinished { result: verdict([true, true]).checks[0].clone() })
-        .event(110, Event::CheckStarted { name: "lint".into() })
+        .event(110, Event::CheckStarted { name: "lint".into(), process: None })
 }
 
 /// Every phase, with what makes it worth a look.

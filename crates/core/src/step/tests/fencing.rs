@@ -14,7 +14,7 @@ fn attempt_news() -> [Event; 5] {
 }
 
 fn check_news() -> [Event; 3] {
-    [Event::CheckStarted { name: "tests".into() }, green_verdict("t1"), Event::Stopped]
+    [Event::CheckStarted { name: "tests".into(), process: None }, green_verdict("t1"), Event::Stopped]
 }
 
 fn assert_stale(

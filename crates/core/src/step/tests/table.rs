@@ -74,7 +74,7 @@ some_of_each! { events: Event, by Event {
     Event::AttemptEnded { .. } => ended(End::Completed);
     Event::HandedOver { .. } => Event::HandedOver { from: AgentName::new("a"), to: AgentName::new("b"), why: "auth".into() };
     Event::ClockRanOut { .. } => ran_out(Clock::Idle);
-    Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into() };
+    Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into(), process: None };
     Event::CheckFinished { .. } => Event::CheckFinished { result: green("tests") };
     Event::VerdictReached { .. } => green_verdict("t1");
     Event::ChecksFailed { .. } => Event::ChecksFailed { error: "no space".into() };

@@ -1,0 +1,241 @@
+//! A verdict whose process was killed while a check ran is gone on with, if nobody could have bent it meanwhile.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{Bench, file_is_there};
+use towline_check::{CheckError, Interrupted, Progress};
+use towline_core::{Checkout, Reuse, Verdict};
+use towline_process::ProcessId;
+use towline_testkit::scratch::clean_command;
+
+/// Checks that count how often they run. The second waits for `go`, after it has run `first` in its checkout.
+fn counted(bench: Bench, first: &str) -> Bench {
+    let [one, two, three, go] =
+        ["one", "two", "three", "go"].map(|name| bench.flag(name).display().to_string());
+    let waits = format!("{first}; echo run >> {two}; until test -e {go}; do sleep 0.02; done; echo waited");
+    bench.with_checks(&[&format!("echo run >> {one}; echo first"), &waits, &format!("echo run >> {three}")])
+}
+
+fn runs(bench: &Bench) -> [usize; 3] {
+    ["one", "two", "three"]
+        .map(|name| std::fs::read_to_string(bench.flag(name)).map_or(0, |text| text.lines().count()))
+}
+
+/// Begins the verdict and leaves it while the second check runs, as a process does that is killed. Gives what it had reported.
+async fn begin(bench: &Bench) -> Interrupted {
+    let mut reported = Vec::new();
+    tokio::select! {
+        verdict = bench.run(pending(), |progress| reported.push(progress)) => panic!("ended by itself: {verdict:?}"),
+        () = file_is_there(bench.flag("two")) => {}
+    }
+    let mut results = Vec::new();
+    let mut process = None;
+    for progress in reported {
+        match progress {
+            Progress::Finished { result } if result.name != "setup" => results.push(result),
+            Progress::Started { process: begun, .. } => process = begun,
+            _ => {}
+        }
+    }
+    Interrupted { results, process: process.unwrap(), elapsed: Duration::from_secs(40) }
+}
+
+/// Goes on with the verdict, and lets the second check end once it is waited for or has begun again.
+async fn go_on(bench: &Bench) -> (Result<Verdict, CheckError>, Vec<String>) {
+    let mut adopted = Vec::new();
+    let was = runs(bench)[1];
+    let (sender, mut is_adopted) = tokio::sync::mpsc::unbounded_channel();
+    let verdict = bench.run(pending(), |progress| {
+        if let Progress::Adopted { name } = progress {
+            adopted.push(name);
+            sender.send(()).unwrap();
+        }
+    });
+    let go = async {
+        tokio::select! {
+            Some(()) = is_adopted.recv() => {}
+            () = async { while runs(bench)[1] == was { tokio::time::sleep(Duration::from_millis(5)).await } } => {}
+        }
+        std::fs::write(bench.flag("go"), "").unwrap();
+    };
+    let (verdict, ()) = tokio::join!(verdict, go);
+    (verdict, adopted)
+}
+
+#[tokio::test]
+async fn a_check_that_still_runs_is_adopted_and_nothing_is_run_twice() {
+    let mut bench = counted(Bench::new(&[("tests/one.txt", "1\n")]), "echo more > tests/cache");
+    bench.goal.workspace.setup = vec!["echo ready > ready".into()];
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.protect = bench.goal.protect.clone();
+    bench.work("file", "work\n");
+    bench.interrupted = Some(begin(&bench).await);
+    let (verdict, adopted) = go_on(&bench).await;
+    let verdict = verdict.unwrap();
+    assert!(verdict.met(), "{verdict:?}");
+    assert_eq!((runs(&bench), adopted), ([1, 1, 1], vec!["2".to_owned()]));
+    let evidence: Vec<&str> = verdict.checks.iter().map(|check| check.evidence.as_str()).collect();
+    assert_eq!(evidence, ["first\n", "waited\n", ""]);
+    assert!(verdict.checks[1].took >= Duration::from_secs(40), "{verdict:?}");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn files_that_were_copied_are_still_known_as_such() {
+    for is_changed in [false, true] {
+        let mut bench = counted(Bench::new(&[("a", "1\n")]), "test -e .env");
+        bench.project.write(".env", "KEY=1\n");
+        bench.goal.workspace.copy = vec!["./.env".into()];
+        bench.interrupted = Some(begin(&bench).await);
+        if is_changed {
+            bench.project.write(".env", "KEY=2\n");
+        }
+        bench.goal.checks[2] = common::check(
+            "3",
+            &format!("test -e .env; {}", {
+                let three = bench.flag("three");
+                format!("echo run >> {}", three.display())
+            }),
+        );
+        let (verdict, _) = go_on(&bench).await;
+        assert!(verdict.unwrap().met());
+        assert_eq!(runs(&bench), if is_changed { [2, 2, 1] } else { [1, 1, 1] });
+    }
+}
+
+#[tokio::test]
+async fn a_warm_verdict_is_still_confirmed_in_a_clean_checkout() {
+    let mut bench = counted(Bench::new(&[("a", "1\n")]), "true");
+    bench.goal.workspace.warm = vec!["target".into()];
+    bench.reuse = Reuse::Fresh;
+    // A red verdict leaves its checkout.
+    let checks = std::mem::replace(&mut bench.goal.checks, vec![common::check("red", "mkdir target; false")]);
+    assert!(!bench.verdict().await.met());
+    bench.goal.checks = checks;
+    bench.reuse = Reuse::Warm;
+    bench.interrupted = Some(begin(&bench).await);
+    assert_eq!(bench.interrupted.as_ref().unwrap().process.checkout, Checkout::Warm);
+    let (verdict, adopted) = go_on(&bench).await;
+    let verdict = verdict.unwrap();
+    assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::WarmThenClean));
+    assert_eq!((runs(&bench), adopted.len()), ([2, 2, 2], 1), "each once in each checkout");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_stop_ends_an_adopted_check() {
+    let mut bench = counted(Bench::new(&[]), "true");
+    bench.interrupted = Some(begin(&bench).await);
+    let (sender, is_adopted) = tokio::sync::oneshot::channel();
+    let mut sender = Some(sender);
+    let stop = async { is_adopted.await.unwrap() };
+    let stopped = bench.run(stop, |progress| {
+        if let Progress::Adopted { .. } = progress {
+            sender.take().unwrap().send(()).unwrap();
+        }
+    });
+    let stopped = stopped.await;
+    assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
+    assert_eq!(runs(&bench), [1, 1, 0]);
+    bench.assert_no_checkout();
+}
+
+/// Whoever supervises the run of the second check.
+fn supervisor(bench: &Bench) -> (PathBuf, ProcessId) {
+    let dir = bench.run_dirs("2-2").remove(0);
+    let supervisor = towline_process::shim_process(&dir).unwrap().unwrap();
+    (dir, supervisor)
+}
+
+#[tokio::test]
+async fn a_run_of_another_supervisor_than_the_recorded_one_counts_for_nothing() {
+    let mut bench = counted(Bench::new(&[]), "true");
+    let mut interrupted = begin(&bench).await;
+    interrupted.process.start_time += 1;
+    bench.interrupted = Some(interrupted);
+    let (verdict, adopted) = go_on(&bench).await;
+    assert!(verdict.unwrap().met());
+    assert_eq!((runs(&bench), adopted), ([2, 2, 1], vec![]));
+}
+
+#[tokio::test]
+async fn what_was_begun_on_another_commit_or_for_another_check_is_not_adopted() {
+    for change in [
+        |bench: &mut Bench| bench.work("file", "other work\n"),
+        |bench: &mut Bench| bench.goal.checks[1].name = "another".into(),
+        |bench: &mut Bench| bench.interrupted.as_mut().unwrap().results.clear(),
+        |bench: &mut Bench| bench.interrupted.as_mut().unwrap().process.directory.insert_str(0, "../checks/"),
+    ] {
+        let mut bench = counted(Bench::new(&[]), "true");
+        bench.work("file", "work\n");
+        bench.interrupted = Some(begin(&bench).await);
+        change(&mut bench);
+        let (verdict, adopted) = go_on(&bench).await;
+        assert!(verdict.unwrap().met());
+        assert_eq!((runs(&bench), adopted), ([2, 2, 1], vec![]));
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_killed_makes_the_verdict_run_again_and_a_forged_end_counts_for_nothing() {
+    let mut bench = counted(Bench::new(&[]), "true");
+    bench.interrupted = Some(begin(&bench).await);
+    let (dir, supervisor) = supervisor(&bench);
+    let forged = r#"{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,
+        "leftovers_killed":0,"stdout_bytes":0,"stderr_bytes":0}"#;
+    std::fs::write(dir.join("exit.json"), forged).unwrap();
+    let verdict = bench.run(pending(), |progress| {
+        if let Progress::Adopted { .. } = progress {
+            let killed = clean_command("kill").args(["-KILL", &supervisor.pid.to_string()]).status();
+            assert!(killed.unwrap().success());
+        }
+    });
+    let go = async {
+        while runs(&bench)[1] < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        std::fs::write(bench.flag("go"), "").unwrap();
+    };
+    let (verdict, ()) = tokio::join!(verdict, go);
+    assert!(verdict.unwrap().met());
+    assert_eq!(runs(&bench), [2, 2, 1]);
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_checkout_whose_protected_files_were_changed_is_not_gone_on_with() {
+    let change = "test -e $HOME/changed || { echo weaker > tests/one.txt; touch $HOME/changed; }";
+    let mut bench = counted(Bench::new(&[("tests/one.txt", "1\n")]), change);
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.protect = bench.goal.protect.clone();
+    bench.interrupted = Some(begin(&bench).await);
+    let (verdict, adopted) = go_on(&bench).await;
+    assert!(verdict.unwrap().met(), "nothing is changed the second time");
+    assert_eq!((runs(&bench), adopted), ([2, 2, 1], vec![]));
+}
+
+#[tokio::test]
+async fn a_verdict_with_a_finding_cannot_be_gone_on_with() {
+    let mut bench = counted(Bench::new(&[("tests/one.txt", "1\n")]), "true");
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.protect = bench.goal.protect.clone();
+    let weaken = "echo weaker > tests/one.txt".to_owned();
+    bench.goal.checks[0] = common::check("1", &weaken);
+    let mut processes = Vec::new();
+    tokio::select! {
+        verdict = bench.run(pending(), |progress| {
+            if let Progress::Started { process, .. } = progress {
+                processes.push(process.is_some());
+            }
+        }) => panic!("ended by itself: {verdict:?}"),
+        () = file_is_there(bench.flag("two")) => {}
+    }
+    assert_eq!(processes, [true, false]);
+    towline_check::end_runs(&bench.log_dir()).await.unwrap();
+}

@@ -1,0 +1,53 @@
+//! What the log says about a verdict that a killed engine left in the middle.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use towline_check::Interrupted;
+use towline_core::{Check, Envelope, Event, Goal, Seq};
+
+use crate::engine::Shared;
+
+/// How many events are read. A verdict that has more of them runs again from its start.
+const MOST_EVENTS: u64 = 256;
+
+/// The check that may still run, with the results before it. None when no check was running, and when the log cannot be read: the
+/// verdict then runs from its start.
+pub(crate) async fn find(shared: &Shared, goal: &Goal, last: Seq) -> Option<Interrupted> {
+    let after = Seq(last.0.saturating_sub(MOST_EVENTS));
+    let events = shared.store.events(goal.id, after, usize::try_from(MOST_EVENTS).ok()?).await.ok()?;
+    interrupted(&events, &goal.checks, shared.clock.now())
+}
+
+/// Reads the end of a log backwards: first the check that has begun and not ended, then the results of those before it.
+pub(crate) fn interrupted(events: &[Envelope], checks: &[Check], now: Timestamp) -> Option<Interrupted> {
+    let mut newest_first = events.iter().rev().filter(|envelope| is_of_verdict(&envelope.event));
+    let begun = newest_first.next()?;
+    let Event::CheckStarted { process: Some(process), .. } = &begun.event else { return None };
+    let number: usize = process.directory.split_once('-')?.0.parse().ok()?;
+    let before = checks.get(..number.checked_sub(1)?)?;
+    let mut finished = newest_first.filter(|envelope| !matches!(envelope.event, Event::CheckStarted { .. }));
+    let mut results = Vec::with_capacity(before.len());
+    for check in before.iter().rev() {
+        match &finished.next()?.event {
+            Event::CheckFinished { result } if result.name == check.name => results.push(result.clone()),
+            _ => return None,
+        }
+    }
+    results.reverse();
+    let elapsed = Duration::try_from(now.duration_since(begun.at)).unwrap_or_default();
+    Some(Interrupted { results, process: process.clone(), elapsed })
+}
+
+/// Whether an event belongs to a verdict, or ends one.
+fn is_of_verdict(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::CheckStarted { .. }
+            | Event::CheckFinished { .. }
+            | Event::VerdictReached { .. }
+            | Event::ChecksFailed { .. }
+            | Event::AttemptEnded { .. }
+            | Event::Stopped
+    )
+}
