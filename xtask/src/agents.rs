@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{Places, checks, command, say, setup};
+use crate::{Places, checks, command, print_line, setup};
 
 /// How long npm may take to answer one question.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,15 +50,15 @@ pub(crate) fn run(places: &Places, newer: Newer) -> Result<()> {
     for package in &packages {
         let Package { name, pinned, newest, .. } = package;
         let shown = if package.is_outdated() { format!("npm has {newest}") } else { "newest".to_owned() };
-        say(&format!("{name:<28} {pinned:<12} {shown}"));
+        print_line(&format!("{name:<28} {pinned:<12} {shown}"));
     }
     let outdated: Vec<&Package> = packages.iter().filter(|package| package.is_outdated()).collect();
     if outdated.is_empty() {
-        say("every pinned agent CLI is the newest");
+        print_line("every pinned agent CLI is the newest");
         return Ok(());
     }
     if newer == Newer::Report {
-        say("`cargo xtask agents --run` runs the conformance suite on the newer ones");
+        print_line("`cargo xtask agents --run` runs the conformance suite on the newer ones");
         return Ok(());
     }
     for package in &outdated {
@@ -67,7 +67,7 @@ pub(crate) fn run(places: &Places, newer: Newer) -> Result<()> {
     let folder = places.target.join(FOLDER);
     setup::install_newest(&folder, &manifest)?;
     checks::run_conformance(places, &folder)?;
-    say(&format!(
+    print_line(&format!(
         "the suite passed; to pin these versions, copy package.json and package-lock.json from {} to agents/, and \
          raise the tested versions in crates/agent",
         folder.display()
@@ -75,7 +75,7 @@ pub(crate) fn run(places: &Places, newer: Newer) -> Result<()> {
     Ok(())
 }
 
-/// Every package that is pinned under its own name. One under an alias is an older one that is kept on purpose.
+/// Every package that is pinned under its own name. One under an alias is older on purpose.
 fn ask_npm(places: &Places, manifest: &Value) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for list in ["dependencies", "optionalDependencies"] {
@@ -95,7 +95,7 @@ fn newest(directory: &Path, name: &str) -> Result<String> {
     let mut npm = command::program("npm", directory);
     npm.args(["view", name, "version", "--json", "--fetch-retries=0", "--fetch-timeout=20000"]);
     let printed = command::output_within(&mut npm, PATIENCE)
-        .with_context(|| format!("npm does not tell the newest {name}; the network may be closed"))?;
+        .with_context(|| format!("npm does not report the newest {name}; the network may be closed"))?;
     let version: Value = serde_json::from_slice(&printed).unwrap_or_default();
     match version.as_str() {
         Some(version) => Ok(version.to_owned()),

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: runs all benchmarks, puts their figures side by side, and fails when a ratio is missed.
 //!
-//! `python` installs what we are compared with, `machine` says where it ran, `report` is the tables. The benchmarks
+//! `python` installs what we are compared with, `machine` describes where it ran, `report` is the tables. The benchmarks
 //! themselves are with the crates that they measure; each prints its figures as JSON, one on a line.
 
 mod machine;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{Places, command, say};
+use crate::{Places, command, print_line};
 use report::Report;
 
 /// The page that keeps the figures.
@@ -47,7 +47,7 @@ pub(crate) fn run(places: &Places, docs: Docs) -> Result<()> {
     for (package, bench, arguments) in benches {
         let mut cargo = command::cargo(&places.root);
         cargo.args(["bench", "--quiet", "--package", package, "--bench", bench, "--"]).args(arguments);
-        say(&format!("bench: {package} {bench}"));
+        print_line(&format!("bench: {package} {bench}"));
         report.add(&String::from_utf8_lossy(&command::output(&mut cargo)?))?;
         commands.push(format!("cargo bench --package {package} --bench {bench}"));
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(places: &Places, docs: Docs) -> Result<()> {
         let text = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
         let text = report::in_page(&text, &tables).with_context(|| format!("cannot change {PAGE}"))?;
         fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
-        say(&format!("bench: the figures are in {PAGE}"));
+        print_line(&format!("bench: the figures are in {PAGE}"));
     }
     let missed = report.missed();
     if !missed.is_empty() {

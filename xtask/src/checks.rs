@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::bench::Docs;
-use crate::{Places, command, say, setup};
+use crate::{Places, command, print_line, setup};
 
 /// One thing that must pass.
 struct Step {
@@ -24,17 +24,17 @@ pub(crate) fn run_all(places: &Places, runner_arguments: &[&str]) -> Result<()> 
 
     for mut step in steps(places, runner_arguments) {
         let shown = command::shown(&step.command);
-        say(&format!("\n==> {}: {shown}", step.name));
+        print_line(&format!("\n==> {}: {shown}", step.name));
         let begun = Instant::now();
         let status = command::status(&mut step.command)?;
         let took = begun.elapsed();
         if !status.success() {
             bail!("step `{}` failed after {} ({status}); to repeat it: {shown}", step.name, seconds(took));
         }
-        say(&format!("==> {} passed in {}", step.name, seconds(took)));
+        print_line(&format!("==> {} passed in {}", step.name, seconds(took)));
         times.push((step.name, took));
     }
-    say(&summary(&times));
+    print_line(&summary(&times));
     Ok(())
 }
 
@@ -89,6 +89,7 @@ fn steps(places: &Places, runner_arguments: &[&str]) -> Vec<Step> {
 
     vec![
         Step { name: "format", command: cargo(&["fmt", "--all", "--check"]) },
+        Step { name: "words", command: cargo(&["xtask", "words"]) },
         Step {
             name: "clippy",
             command: cargo(&[
@@ -119,7 +120,7 @@ fn test_runner(places: &Places) -> &'static [&'static str] {
     }
 }
 
-/// Whether an argument already says which packages are meant.
+/// Whether an argument already selects packages.
 fn chooses_packages(argument: &str) -> bool {
     argument.starts_with("-p") || argument.starts_with("--package") || argument == "--workspace"
 }

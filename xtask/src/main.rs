@@ -1,6 +1,6 @@
-//! The project's own chores: `cargo xtask setup`, `test`, `agents`, `cheats`, `fuzz` and `bench`.
+//! The project's own chores: `cargo xtask setup`, `test`, `agents`, `cheats`, `fuzz`, `bench` and `words`.
 //!
-//! `setup` installs what the tests need, `agents` looks for newer agent CLIs, `bench` measures, `checks` is the list of steps that must pass, `command` starts programs.
+//! `setup` installs what the tests need, `agents` looks for newer agent CLIs, `bench` measures, `checks` is the list of steps that must pass, `words` checks the language, `command` starts programs.
 //! Nothing here is part of the product.
 
 mod agents;
@@ -8,6 +8,7 @@ mod bench;
 mod checks;
 mod command;
 mod setup;
+mod words;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ Commands:
   bench [--write-docs]
                    Measure everything that is to be fast or small, next to what it is compared with; fails
                    when a ratio is missed. --write-docs keeps the figures in docs/performance.md
+  words [PATH...]  Report phrases that are not plain English and doc comments of one or two words, in the
+                   files below each PATH (default: all finished folders)
   help             Show this text
 
 Examples:
@@ -53,7 +56,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            print_line(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -95,6 +98,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", first, ..] => {
             bail!("`cargo xtask bench` takes nothing but `--write-docs`, and got `{first}`")
         }
+        ["words", paths @ ..] => words::run(&Places::find()?.root, paths),
         [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
         [] => unreachable!("an empty command line asks for help"),
     }
@@ -110,7 +114,7 @@ fn chore(places: &Places, arguments: &[&str], more: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Help is asked for by an empty command line too, but not by what stands after `--`.
+/// Help is asked for by an empty command line too, but not by arguments after `--`.
 fn asks_for_help(arguments: &[String]) -> bool {
     let mut own = arguments.iter().take_while(|argument| *argument != "--");
     arguments.is_empty() || own.any(|argument| ["help", "--help", "-h"].contains(&argument.as_str()))
@@ -132,8 +136,7 @@ struct Places {
 
 impl Places {
     fn find() -> Result<Self> {
-        // Cargo says it when it runs us, which is truer than what it said when it compiled us: checkouts may share
-        // a target folder.
+        // The folder at run time, not the one at compile time: checkouts may share a target folder.
         let running = std::env::var_os("CARGO_MANIFEST_DIR");
         let manifest = running.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = manifest.parent().context("xtask has no folder above it")?.to_path_buf();
@@ -155,6 +158,6 @@ impl Places {
 }
 
 /// Prints a line for the person who waits. A terminal that is gone is no reason to stop.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::{Places, command};
 use npm::Packages;
 
-/// The agents by name, and what the tests start of each: a native binary, or a script for node. A `*` stands for what
+/// The agents by name, and what the tests start of each: a native binary, or a script for node. A `*` matches what
 /// depends on the platform.
 const CLIS: &[(&str, &str)] = &[
     ("Claude Code", "node_modules/@anthropic-ai/claude-code-*/claude"),

@@ -27,7 +27,7 @@ fn cargo_that_pretends() -> String {
     )
 }
 
-fn said(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -35,11 +35,11 @@ fn said(output: &Output) -> String {
 #[test]
 fn what_npm_has_newer_is_reported_and_nothing_is_installed() {
     let machine = Machine::new("newer").with_npm(&npm_with("0.0.1", "9.0.0"));
-    let report = said(&machine.xtask(&["agents"]));
+    let report = reported(&machine.xtask(&["agents"]));
     let claude = report.lines().find(|line| line.starts_with("@anthropic-ai/claude-code ")).expect("a line");
     assert!(claude.ends_with("npm has 9.0.0"), "{claude}");
     assert_eq!(report.lines().filter(|line| line.ends_with(" newest")).count(), 3, "{report}");
-    assert!(!report.contains("claude-code-older"), "the older one is kept on purpose: {report}");
+    assert!(!report.contains("claude-code-older"), "the older one is pinned on purpose: {report}");
     assert!(report.contains("`cargo xtask agents --run`"), "{report}");
     assert!(!machine.folder.join("target/agents-newest").exists());
 }
@@ -48,7 +48,7 @@ fn what_npm_has_newer_is_reported_and_nothing_is_installed() {
 fn the_conformance_suite_is_run_on_the_newer_ones_in_a_folder_of_their_own() {
     let machine = Machine::new("run").with_npm(&npm_with("0.0.1", "9.0.0"));
     let machine = machine.with("cargo", &cargo_that_pretends());
-    said(&machine.xtask(&["agents", "--run"]));
+    reported(&machine.xtask(&["agents", "--run"]));
     let folder = machine.folder.join("target/agents-newest");
     let manifest: serde_json::Value =
         serde_json::from_slice(&fs::read(folder.join("package.json")).expect("a manifest")).expect("JSON");
@@ -70,16 +70,16 @@ fn the_conformance_suite_is_run_on_the_newer_ones_in_a_folder_of_their_own() {
 fn where_nothing_is_newer_nothing_is_run() {
     let machine = Machine::new("same").with_npm(&npm_with("0.0.1", "2.0.0"));
     let machine = machine.with("cargo", &cargo_that_pretends());
-    let report = said(&machine.xtask(&["agents", "--run"]));
+    let report = reported(&machine.xtask(&["agents", "--run"]));
     assert!(report.ends_with("every pinned agent CLI is the newest\n"), "{report}");
     assert!(!machine.folder.join("cargo.log").exists());
 }
 
 #[test]
-fn without_a_network_or_npm_the_error_says_so() {
+fn without_a_network_or_npm_the_error_names_the_cause() {
     let closed = Machine::new("closed").with_npm("#!/bin/sh\n[ \"$1\" != view ] || exit 1\n");
     let error = error_of(&closed.xtask(&["agents"]));
-    assert!(error.contains("npm does not tell the newest "), "{error}");
+    assert!(error.contains("npm does not report the newest "), "{error}");
     assert!(error.contains("the network may be closed: `npm view "), "{error}");
     let error = error_of(&Machine::new("none").xtask(&["agents"]));
     assert!(error.starts_with("error: `npm` was not found"), "{error}");

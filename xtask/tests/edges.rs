@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("towline-server", &["towline-api", "towline-engine", "towline-store"]),
     ("towline-provider", &[]),
     ("towline-builtin", &["towline-core", "towline-files", "towline-provider"]),
-    // It puts the parts together, and the one binary is the shim as well: so it may name what the engine takes.
+    // It puts the parts together, and the one binary is the supervisor as well: so it may name what the engine takes.
     (
         "towline-cli",
         &[
@@ -76,7 +76,7 @@ fn metadata() -> Value {
     let output = std::process::Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         // Asked for now and not when compiled, since checkouts may share a target folder.
-        .current_dir(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the test is"))
+        .current_dir(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the folder of the test"))
         .output()
         .expect("cargo starts");
     assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));

@@ -47,7 +47,7 @@ impl Machine {
         self.folder.join("target/python")
     }
 
-    /// What npm was asked to do, apart from telling its version.
+    /// What npm was asked to do, apart from reporting its version.
     fn installs(&self) -> Vec<String> {
         let log = fs::read_to_string(self.agents().join("npm.log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -132,7 +132,7 @@ fn a_package_without_its_program_is_an_error() {
 }
 
 #[test]
-fn a_machine_without_npm_is_told_what_to_install() {
+fn a_machine_without_npm_gets_the_command_that_installs_it() {
     let error = error_of(&Machine::new("no-npm").xtask(&["setup"]));
     assert_eq!(error, "error: `npm` was not found, and the tests need it: install Node 20+ and npm\n");
 }
@@ -155,11 +155,11 @@ fn pytest_is_installed_once_and_again_when_the_requirements_or_the_program_chang
 }
 
 #[test]
-fn a_machine_without_python_is_told_what_to_install() {
+fn a_machine_without_python_gets_the_command_that_installs_it() {
     let error = error_of(&Machine::new("no-python").with_npm(PRETENDING_NPM).xtask(&["setup"]));
-    let told = "error: `python3` was not found, and the tests need it: install Python 3.11+ with venv \
+    let expected = "error: `python3` was not found, and the tests need it: install Python 3.11+ with venv \
                 (Debian: apt-get install python3-venv)\n";
-    assert!(error.ends_with(told), "{error}");
+    assert!(error.ends_with(expected), "{error}");
 }
 
 #[test]

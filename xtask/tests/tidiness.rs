@@ -14,12 +14,13 @@ const MACHINE_FOLDERS: [&str; 3] = [concat!("/", "work"), concat!("/", "root"), 
 const PLACEHOLDERS: [&str; 3] =
     [concat!("/", "home/user"), concat!("/", "home/you"), concat!("/", "home/config.toml")];
 
-/// Words that say that something is not finished.
+/// Words that mark unfinished work.
 const LEFT_FOR_LATER: [&str; 3] = [concat!("todo", "!"), concat!("FIX", "ME"), concat!("unimplemented", "!")];
 
 /// The workspace's root; asked for now and not when compiled, since checkouts may share a target folder.
 fn root() -> PathBuf {
-    let xtask = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the test is"));
+    let xtask =
+        PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the folder of the test"));
     xtask.parent().expect("xtask is in the workspace").to_path_buf()
 }
 
@@ -92,7 +93,7 @@ fn no_file_leaves_things_for_later() {
 }
 
 #[test]
-fn machine_folders_are_told_from_other_paths() {
+fn machine_folders_are_distinguished_from_other_paths() {
     let [first, second, third] = MACHINE_FOLDERS;
     for bad in [
         format!("cd {first}"),

@@ -215,13 +215,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("target");
         fs::write(&target, "the user's").unwrap();
-        let [fifo, socket, directory, link] =
-            ["fifo", "socket", "directory", "link"].map(|name| dir.path().join(name));
+        let [fifo, socket, directory, symlink_path] =
+            ["fifo", "socket", "directory", "symlink"].map(|name| dir.path().join(name));
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
         let _listener = UnixListener::bind(&socket).unwrap();
         fs::create_dir(&directory).unwrap();
-        symlink(&target, &link).unwrap();
-        for path in [&fifo, &socket, &directory, &link] {
+        symlink(&target, &symlink_path).unwrap();
+        for path in [&fifo, &socket, &directory, &symlink_path] {
             open(path).unwrap_err();
             read_if_present(path, 10).unwrap_err();
             append(path).unwrap_err();
@@ -229,15 +229,15 @@ mod tests {
             create_new(path).unwrap_err();
             must_be_regular_or_absent(path).unwrap_err();
         }
-        for (path, name) in [(&fifo, "a FIFO"), (&socket, "a socket"), (&link, "a symlink")] {
+        for (path, name) in [(&fifo, "a FIFO"), (&socket, "a socket"), (&symlink_path, "a symlink")] {
             let refused = open(path).unwrap_err().to_string();
             assert_eq!(refused, format!("it is {name} and not a regular file; remove it and try again"));
         }
-        assert_eq!(read_following(&link, 10).unwrap(), b"the user's");
+        assert_eq!(read_following(&symlink_path, 10).unwrap(), b"the user's");
         read_following(&fifo, 10).unwrap_err();
         must_be_regular_or_absent(&target).unwrap();
         must_be_regular_or_absent(&dir.path().join("nothing")).unwrap();
-        for path in [&fifo, &socket, &link] {
+        for path in [&fifo, &socket, &symlink_path] {
             replace(path, b"ours").unwrap();
             assert_eq!(read(path, 10).unwrap(), b"ours");
         }

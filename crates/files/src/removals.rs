@@ -51,12 +51,12 @@ impl RemovalWatch {
         Err(io::Error::new(io::ErrorKind::Unsupported, "a directory cannot be watched on this system"))
     }
 
-    /// Watches nothing.
+    /// A watch on nothing, for systems without inotify.
     pub fn add_itself(&self, _directory: &Path) -> io::Result<Watched> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
-    /// Watches nothing.
+    /// A watch on nothing, for systems without inotify.
     pub fn add(&self, _directory: &Path) -> io::Result<Watched> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }

@@ -217,7 +217,7 @@ mod tests {
         let (root, users) = (dir.path().join("root"), dir.path().join("users"));
         fs::create_dir_all(root.join("attempts/goal/1")).unwrap();
         fs::create_dir_all(users.join("goal")).unwrap();
-        fs::write(users.join("goal/precious"), "kept").unwrap();
+        fs::write(users.join("goal/precious"), "precious").unwrap();
         (dir, root, users)
     }
 
@@ -229,7 +229,7 @@ mod tests {
     fn a_tree_is_removed_with_read_only_directories_and_symlinks_in_it_are_not_followed() {
         let (_dir, root, users) = scratch();
         let goal = root.join("attempts/goal");
-        symlink(&users, goal.join("1/link")).unwrap();
+        symlink(&users, goal.join("1/symlink")).unwrap();
         for (name, mode) in [("read-only", 0o500), ("closed", 0o000)] {
             fs::create_dir(goal.join(name)).unwrap();
             fs::write(goal.join(name).join("file"), "").unwrap();
@@ -237,7 +237,7 @@ mod tests {
         }
         remove_below(&root, Path::new("attempts/goal")).unwrap();
         assert!(!goal.exists());
-        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"kept");
+        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"precious");
         remove_below(&root, Path::new("attempts/goal")).unwrap();
         remove_below(&root, Path::new("nothing/goal")).unwrap();
         remove_below(&users.join("missing"), Path::new("goal")).unwrap();
@@ -246,14 +246,14 @@ mod tests {
     #[test]
     fn a_symlink_in_the_place_of_the_directory_is_removed_and_not_followed() {
         let (_dir, root, users) = scratch();
-        let link = root.join("attempts/link");
-        symlink(&users, &link).unwrap();
-        remove_tree(&link).unwrap();
-        assert!(!link.is_symlink());
-        symlink(&users, &link).unwrap();
-        remove_below(&root, Path::new("attempts/link")).unwrap();
-        assert!(!link.is_symlink());
-        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"kept");
+        let symlinked = root.join("attempts/symlink");
+        symlink(&users, &symlinked).unwrap();
+        remove_tree(&symlinked).unwrap();
+        assert!(!symlinked.is_symlink());
+        symlink(&users, &symlinked).unwrap();
+        remove_below(&root, Path::new("attempts/symlink")).unwrap();
+        assert!(!symlinked.is_symlink());
+        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"precious");
     }
 
     #[test]
@@ -269,12 +269,12 @@ mod tests {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains("verify") && refused.contains("a symlink"), "{refused}");
         }
-        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"kept");
+        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"precious");
         for outside in ["../users/goal", "/etc", "attempts/../../users/goal"] {
             remove_below(&root, Path::new(outside)).unwrap_err();
             create_dir_below(&root, Path::new(outside)).unwrap_err();
         }
-        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"kept");
+        assert_eq!(fs::read(users.join("goal/precious")).unwrap(), b"precious");
     }
 
     #[test]

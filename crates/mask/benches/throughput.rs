@@ -1,4 +1,4 @@
-//! How fast text without secrets passes. Only with optimisation does it say anything: `cargo bench -p towline-mask`.
+//! How fast text without secrets passes. Figures mean something only with optimisation: `cargo bench -p towline-mask`.
 
 use std::hint::black_box;
 use std::io::Write;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The shortest piece of a value that is hidden. Fewer letters say too little, and stand everywhere.
+/// The shortest piece of a value that is hidden. Shorter ones occur everywhere.
 const PIECE: usize = 8;
-/// How far from the end of a text a mark may say that it was cut there, with all that it says about the rest.
+/// How far from the end of a text a mark may show that it was cut there, with its remark about the rest.
 const MARK_WITHIN: usize = 48;
 const MARK: char = '…';
 
@@ -16,7 +16,7 @@ type Piece = [u8; PIECE];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Edges {
     values: Vec<Vec<u8>>,
-    /// Where each piece stands: in which value, from which byte on.
+    /// Where each piece is: in which value, from which byte on.
     pieces: HashMap<Piece, Vec<(usize, usize)>>,
 }
 
@@ -52,13 +52,13 @@ impl Edges {
         found
     }
 
-    fn standing(&self, window: Option<&[u8]>) -> impl Iterator<Item = (usize, usize)> {
+    fn occurrences(&self, window: Option<&[u8]>) -> impl Iterator<Item = (usize, usize)> {
         let piece = window.and_then(|window| Piece::try_from(window).ok());
         piece.and_then(|piece| self.pieces.get(&piece)).into_iter().flatten().copied()
     }
 
     fn ending_at_start(&self, text: &[u8], from: usize) -> Option<(Range<usize>, usize)> {
-        let endings = self.standing(text.get(from..from + PIECE)).filter_map(|(value, at)| {
+        let endings = self.occurrences(text.get(from..from + PIECE)).filter_map(|(value, at)| {
             let ending = self.values.get(value)?.get(at..)?;
             text.get(from..)?.starts_with(ending).then(|| (from..from + ending.len(), value))
         });
@@ -67,7 +67,7 @@ impl Edges {
 
     fn beginning_at_end(&self, text: &[u8], end: usize) -> Option<(Range<usize>, usize)> {
         let from = end.checked_sub(PIECE)?;
-        let beginnings = self.standing(text.get(from..end)).filter_map(|(value, at)| {
+        let beginnings = self.occurrences(text.get(from..end)).filter_map(|(value, at)| {
             let beginning = self.values.get(value)?.get(..at + PIECE)?;
             text.get(..end)?.ends_with(beginning).then(|| (end - beginning.len()..end, value))
         });

@@ -7,12 +7,12 @@ use crate::secrets::{Secrets, is_secret_name, is_secret_variable};
 
 /// So many values of one file are hidden at most.
 const MOST: usize = 200;
-/// So many signs that may stand between a name and a value are looked at, and so much on both sides: a file of nothing else
+/// How many signs between a name and a value are examined, and how many bytes on both sides: a file of nothing else
 /// takes no time.
 const MOST_SIGNS: usize = 5_000;
 const LONGEST_NAME: usize = 128;
 const LONGEST_VALUE: usize = 4 * 1024;
-/// Lines of a key or certificate that are shorter are not told from other text.
+/// Lines of a key or certificate that are shorter are not distinguished from other text.
 const SHORTEST_LINE: usize = 24;
 
 /// How much of a file is secret.
@@ -34,7 +34,7 @@ impl FileKind {
         let is_known = NAMES.contains(&name.as_str())
             || name.starts_with(".env.")
             || ENDINGS.iter().any(|ending| name.ends_with(ending));
-        // The value stands for one that is no plain word.
+        // The value is an example of one that is not a plain word.
         if is_known || is_secret_name(&name, "A1") { Self::OfSecrets } else { Self::Other }
     }
 }
@@ -83,7 +83,7 @@ fn key_before(text: &str) -> Option<&str> {
         Some(quote) => line.strip_suffix(quote)?.rsplit(quote).next()?,
         None => line.rsplit([' ', '\t', '{', ',', ';', '"', '\'']).next()?,
     };
-    // What stands behind another sign is a part of that one's value.
+    // What follows another sign is a part of that one's value.
     (!key.is_empty() && !key.contains('=')).then_some(key)
 }
 

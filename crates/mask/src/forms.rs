@@ -1,4 +1,4 @@
-//! The forms in which a value may stand in text: as it is, as JSON and addresses write it, and in Base64.
+//! The forms in which a value may occur in text: verbatim, as JSON and addresses write it, and in Base64.
 
 /// The shortest piece of Base64 that is looked for.
 const SHORTEST_BASE64: usize = 12;
@@ -24,7 +24,7 @@ pub(crate) fn forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// As it stands inside a string of JSON.
+/// The form inside a JSON string.
 fn json(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {
@@ -54,7 +54,7 @@ fn json_in_ascii(value: &str) -> String {
     escaped
 }
 
-/// As it stands inside an address.
+/// The form inside a URL, percent-encoded.
 fn url(value: &str) -> String {
     let mut encoded = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -68,7 +68,7 @@ fn url(value: &str) -> String {
     encoded
 }
 
-/// The characters of Base64 that follow from these bytes alone, wherever they stand in what is encoded: `offset` bytes
+/// The characters of Base64 that follow from these bytes alone, wherever they are in what is encoded: `offset` bytes
 /// behind a whole group of three.
 fn base64_within(bytes: &[u8], offset: usize) -> String {
     let mut bits = Vec::with_capacity(offset + bytes.len());
@@ -78,11 +78,11 @@ fn base64_within(bytes: &[u8], offset: usize) -> String {
         let byte = |at: usize| group.get(at).copied().map_or(0, usize::from);
         let (one, two, three) = (byte(0), byte(1), byte(2));
         let sixes = [one >> 2, (one & 3) << 4 | two >> 4, (two & 15) << 2 | three >> 6, three & 63];
-        // A character that also holds bits of what stands behind is another one there.
+        // A character that also holds bits of what follows is another one there.
         sixes.into_iter().take(group.len() * 8 / 6)
     });
     let text: String = sixes.map(|six| char::from(ALPHABET[six])).collect();
-    // A character that also holds bits of what stands before is another one there.
+    // A character that also holds bits of what comes before is another one there.
     let foreign = (offset * 8).div_ceil(6);
     text.get(foreign..).unwrap_or_default().to_owned()
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_found_wherever_the_value_stands() {
+    fn base64_is_found_at_every_offset() {
         // "user:abc123def456" and "users:abc123def456".
         for encoded in ["dXNlcjphYmMxMjNkZWY0NTY=", "dXNlcnM6YWJjMTIzZGVmNDU2"] {
             assert!(forms("abc123def456").iter().any(|form| encoded.contains(form)), "{encoded}");

@@ -10,7 +10,7 @@ use crate::forms::forms;
 use crate::secrets::Secrets;
 use crate::shapes::SHAPES;
 
-/// How often a text is looked through again because of what stands beside a marker.
+/// How often a text is looked through again because of what is beside a marker.
 const ROUNDS: usize = 4;
 
 /// The longest secret that is found although it begins in what another shape hides.

@@ -22,7 +22,7 @@ pub fn is_masked_form_of(masked: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// What stands between the markers.
+/// What is between the markers.
 fn pieces(masked: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut piece_at, mut from) = (0, 0);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_stand_for_anything_and_the_rest_for_itself() {
+    fn markers_match_anything_and_other_text_only_itself() {
         let cases = [
             ("plain", "plain", true),
             ("plain", "plain!", false),

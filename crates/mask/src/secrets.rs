@@ -1,4 +1,4 @@
-//! Which values are secret: by the name of the variable that holds them, or because somebody says so.
+//! Which values are secret: by the name of the variable that holds them, or because a setting names them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ const SHORTEST: usize = 8;
 /// From this length on, a value is hidden although it looks like a word.
 const NO_WORD: usize = 16;
 
-/// Parts of names that say that a value is secret.
+/// Parts of names that mark a value as secret.
 const SECRET_PARTS: [&str; 25] = [
     "APIKEY",
     "AUTH",
@@ -38,14 +38,14 @@ const SECRET_PARTS: [&str; 25] = [
     "WEBHOOKS",
 ];
 
-/// Other parts of names that say so.
+/// The same for parts that are only looked for in one place of a name.
 const SECRET_BEGINNINGS: [&str; 1] = ["OP_SESSION_"];
 const SECRET_WITHIN: [&str; 2] = ["CONNECTION_STRING", "CONNECTIONSTRING"];
 
-/// What stands before a secret in lists of settings, such as connection strings.
+/// What comes before a secret in lists of settings, such as connection strings.
 const SECRET_SETTINGS: [&str; 4] = ["accountkey=", "password=", "pwd=", "sharedaccesskey="];
 
-/// Names that say so by chance.
+/// Names that contain such a part and hold no secret.
 const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
 const HARMLESS_BEGINNINGS: [&str; 1] = ["GIT_CONFIG_KEY_"];
 
@@ -74,7 +74,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Adds a variable if its name or its value says that it is secret.
+    /// Adds a variable if its name or its value shows that it is secret.
     pub fn variable(&mut self, name: &str, value: &str) {
         match password_of_url(value) {
             Some(password) => self.add(name, password),
@@ -169,7 +169,7 @@ fn parts_of(name: &str) -> Vec<String> {
     parts
 }
 
-/// A name as it stands in a marker.
+/// A name in the form that a marker uses.
 fn label(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let label: String = name.chars().filter(|c| fits(*c)).take(64).collect();
@@ -202,7 +202,7 @@ fn is_word(value: &str) -> bool {
     value.chars().count() < NO_WORD && (value.chars().all(is_plain) || is_number)
 }
 
-/// Whether a value is one of those that stand everywhere: a path, an address without credentials, a word of every setup.
+/// Whether a value is too common to hide: a path, an address without credentials, a word of every setup.
 fn is_trivial(value: &str) -> bool {
     is_path(value)
         || COMMON.contains(&value.to_ascii_lowercase().as_str())

@@ -1,6 +1,6 @@
-//! The shapes of tokens: what is secret wherever it stands, whoever knows it.
+//! The shapes of tokens: text that is secret wherever it occurs.
 //!
-//! Each shape begins with letters that hardly any other text has; only where they stand is looked closer.
+//! Each shape begins with letters that hardly any other text has; only those places are examined.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ const TOKEN: &str = "token";
 const PASSWORD: &str = "password";
 const PRIVATE_KEY: &str = "private key";
 
-/// All shapes.
+/// Every shape with the letters that it begins with.
 pub(crate) const SHAPES: [Shape; 22] = [
     Shape { beginning: "sk-", reads: long_token },
     Shape { beginning: "sk_live_", reads: token },
@@ -64,7 +64,7 @@ fn run(text: &str, from: usize, is: impl Fn(u8) -> bool) -> usize {
 /// Whether a word begins at `at`: `task-list` is no token.
 fn begins_word(text: &str, at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
-    // The letter of an escape in JSON ends what stands before.
+    // The letter of an escape in JSON ends what comes before.
     let is_escape = at >= 2 && text.as_bytes()[at - 2] == b'\\';
     before.is_none_or(|byte| !is_token_byte(*byte)) || is_escape
 }

@@ -24,7 +24,7 @@ pub(super) fn described(commands: &[String]) -> String {
     )
 }
 
-/// What a file of `name: value` lines says.
+/// The value of a name in a file of `name: value` lines.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

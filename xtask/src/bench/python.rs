@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{command, say};
+use crate::{command, print_line};
 
 /// The SDK and its version.
 const SDK: &str = "claude-agent-sdk==0.2.182";
@@ -20,7 +20,7 @@ pub(super) fn install(root: &Path, folder: &Path) -> Result<PathBuf> {
     if !command::is_there(&mut command::program("python3", root)) {
         bail!("`python3` was not found, and the comparison with its SDK needs it: install Python 3.10+");
     }
-    say(&format!("bench: installing {SDK} into {}", home.display()));
+    print_line(&format!("bench: installing {SDK} into {}", home.display()));
     let mut venv = command::program("python3", root);
     run(venv.args(["-m", "venv", "--clear"]).arg(&home))?;
     let mut pip = command::program(&python, root);

@@ -13,7 +13,7 @@ pub(super) struct Report {
     figures: Vec<Figure>,
 }
 
-/// What a benchmark says about one thing.
+/// One figure of a benchmark.
 #[derive(Debug)]
 struct Figure {
     section: String,

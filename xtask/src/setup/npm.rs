@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::{read, require, require_npm, wait_for_turn, write};
-use crate::{Places, command, say};
+use crate::{Places, command, print_line};
 
 const MANIFEST: &str = "package.json";
 const LOCK: &str = "package-lock.json";
@@ -38,7 +38,7 @@ impl Packages<'_> {
         let _exclusive = wait_for_turn(folder)?;
 
         if fs::read(folder.join(STAMP)).is_ok_and(|stamp| stamp == lock) && self.missing().is_empty() {
-            say(&format!("{name}: up to date in {}", folder.display()));
+            print_line(&format!("{name}: up to date in {}", folder.display()));
             return Ok(());
         }
         require("git", "install git (Debian: apt-get install git)", &places.root)?;
@@ -46,21 +46,21 @@ impl Packages<'_> {
 
         write(&folder.join(MANIFEST), &read(&self.pinned.join(MANIFEST))?)?;
         write(&folder.join(LOCK), &lock)?;
-        say(&format!("{name}: installing into {}", folder.display()));
+        print_line(&format!("{name}: installing into {}", folder.display()));
         self.run_npm(&["ci", "--no-audit", "--no-fund", "--ignore-scripts"])?;
         self.require_programs()?;
         write(&folder.join(STAMP), &lock)?;
         let installed: Vec<&str> = self.programs.iter().map(|(name, _)| *name).collect();
-        say(&format!("{name}: installed {}", installed.join(", ")));
+        print_line(&format!("{name}: installed {}", installed.join(", ")));
         Ok(())
     }
 
-    /// Installs what a manifest wants, whatever the lock file says.
+    /// Installs what a manifest wants, whatever the lock file pins.
     pub(super) fn install_newest(&self, manifest: &[u8]) -> Result<()> {
         // What is there would decide which version npm takes.
         let _ = fs::remove_file(self.folder.join(LOCK));
         write(&self.folder.join(MANIFEST), manifest)?;
-        say(&format!("{}: installing into {}", self.name, self.folder.display()));
+        print_line(&format!("{}: installing into {}", self.name, self.folder.display()));
         self.run_npm(&[
             "install",
             "--no-audit",

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::{Places, command, say};
+use crate::{Places, command, print_line};
 
 /// What the tests start, and the Debian package that has it.
 const PROGRAMS: [(&str, &str); 3] = [("git-lfs", "git-lfs"), ("go", "golang-go"), ("make", "make")];
@@ -23,7 +23,7 @@ pub(super) fn install(places: &Places) -> Result<()> {
             packages.join(" ")
         );
     }
-    say(&format!("packages: installing {}", packages.join(", ")));
+    print_line(&format!("packages: installing {}", packages.join(", ")));
     run(apt_get(places).arg("update"))?;
     run(apt_get(places).args(["install", "--yes", "--no-install-recommends"]).args(&packages))?;
     let still_missing: Vec<&str> = missing().into_iter().map(|(program, _)| program).collect();

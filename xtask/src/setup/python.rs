@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use super::{read, require, wait_for_turn, write};
-use crate::{Places, command, say};
+use crate::{Places, command, print_line};
 
 const REQUIREMENTS: &str = "requirements.txt";
 
@@ -22,7 +22,7 @@ pub(super) fn install(places: &Places) -> Result<()> {
     let folder = &places.python;
     let _exclusive = wait_for_turn(&places.agents)?;
     if fs::read(folder.join(STAMP)).is_ok_and(|stamp| stamp == wanted) && folder.join(PYTEST).is_file() {
-        say(&format!("pytest: up to date in {}", folder.display()));
+        print_line(&format!("pytest: up to date in {}", folder.display()));
         return Ok(());
     }
     require(
@@ -30,7 +30,7 @@ pub(super) fn install(places: &Places) -> Result<()> {
         "install Python 3.11+ with venv (Debian: apt-get install python3-venv)",
         &places.root,
     )?;
-    say(&format!("pytest: installing into {}", folder.display()));
+    print_line(&format!("pytest: installing into {}", folder.display()));
     // What an interpreter that was replaced has left does not work any more.
     let mut venv = command::program("python3", &places.root);
     venv.args(["-m", "venv", "--clear"]).arg(folder);

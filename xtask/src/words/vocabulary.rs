@@ -1,0 +1,74 @@
+//! The phrases that are not used, what to write instead, and the exceptions.
+
+/// Phrases in lower case that have one replacement.
+pub(super) struct Rule {
+    pub(super) phrases: &'static [&'static str],
+    pub(super) instead: &'static str,
+}
+
+/// A text in which an unwanted word is right, in the files whose path starts with `within`.
+pub(super) struct Allowed {
+    pub(super) within: &'static str,
+    pub(super) text: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "written for readers of this list"))]
+    pub(super) reason: &'static str,
+}
+
+const fn rule(instead: &'static str, phrases: &'static [&'static str]) -> Rule {
+    Rule { phrases, instead }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    rule("resume, continue or adopt", &["take up", "takes up", "taken up", "taking up", "took up"]),
+    rule(
+        "resume, continue or adopt",
+        &["go on with", "goes on with", "going on with", "gone on with", "went on with"],
+    ),
+    rule("no engine is running this goal", &["nobody drives", "nobody drove"]),
+    rule("report, print, show or send", &["tell", "tells", "telling", "told"]),
+    rule("report, print, show or state", &["say", "says", "saying", "said"]),
+    rule("record or store", &["kept", "keep in", "keeps in"]),
+    rule("is, record or store", &["stand", "stands", "standing", "stood"]),
+    rule("supervisor lost", &["lost sight of", "lose sight of", "loses sight of"]),
+    rule(
+        "cancelled, stopped or ended by a signal",
+        &["brought to its end", "bring to its end", "brought to an end"],
+    ),
+    rule("error, failure or reason", &["became of", "become of", "becomes of"]),
+    rule("attempt number", &["manieth"]),
+    rule(
+        "remove leftovers",
+        &["clear away", "clears away", "cleared away", "clearing away", "what nobody needs"],
+    ),
+    rule("survive a crash", &["live through", "lives through", "lived through"]),
+    rule("request or command", &["wish", "wishes", "wished"]),
+    rule("sender", &["newsline"]),
+    rule("control", &["reins"]),
+    rule("lease guard", &["custody"]),
+    rule("permission notice", &["candour"]),
+    rule("supervisor", &["shim", "shims"]),
+    rule("workspace", &["worktree", "worktrees"]),
+    rule("waiting", &["parked"]),
+    rule("symlink", &["link", "links"]),
+];
+
+const fn allow(within: &'static str, text: &'static str, reason: &'static str) -> Allowed {
+    Allowed { within, text, reason }
+}
+
+pub(super) const ALLOWED: &[Allowed] = &[
+    allow("", "towline tell", "the name of the command"),
+    allow("", "`tell`", "the name of the command"),
+    allow("", "\"tell\"", "the name of the command"),
+    allow("", "towline shim", "the hidden subcommand's name"),
+    allow("", "`shim`", "the hidden subcommand's name"),
+    allow("", "\"shim\"", "the hidden subcommand's name"),
+    allow("", "towline-shim", "a program that keeps its name"),
+    allow("", "shim.pid", "a file that other versions read"),
+    allow("", "shim.sock", "a file that other versions read"),
+    allow("", "shim.log", "a file that other versions read"),
+    allow("", "hard link", "no symlink but another name of a file"),
+    allow("", "hard_link", "no symlink but another name of a file"),
+    allow("", "read_link", "a function of the standard library"),
+    allow("", "git worktree", "the name of git's own command"),
+];
