@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use towline_agent::AgentSettings;
 use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
-use towline_core::AgentName;
 use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
 use towline_process::ShimProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::projects::Projects;
 use crate::upgrade::Upgrade;
 use crate::view::Letters;
 
@@ -38,6 +37,7 @@ pub(crate) struct LayerFile {
 }
 
 /// What this process was started with.
+#[derive(Clone)]
 pub(crate) struct Context {
     /// The environment. Variables that are not text cannot be passed on and are left out.
     pub(crate) environment: BTreeMap<String, String>,
@@ -160,20 +160,22 @@ impl Context {
         open(self.home()?)
     }
 
-    /// An engine of our own, with these agents.
-    pub(crate) fn engine(
-        &self,
-        state: State,
-        agents: BTreeMap<AgentName, AgentSettings>,
-    ) -> Result<Engine, Failure> {
+    /// An engine of our own. It reads the configuration of each goal in the goal's repository.
+    pub(crate) fn engine(&self, state: State) -> Result<Engine, Failure> {
+        self.engine_with(state, Projects::new(self.clone(), None))
+    }
+
+    /// An engine for a goal that was drafted in the current directory, whose configuration holds for it.
+    pub(crate) fn engine_for_draft(&self, state: State) -> Result<Engine, Failure> {
+        self.engine_with(state, Projects::new(self.clone(), Some(self.directory.clone())))
+    }
+
+    fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Failure> {
         let State { home, store } = state;
         let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
         let shim = ShimProgram::running(&self.program, args);
-        let environment = self.environment.clone();
-        let clock = Arc::new(SystemClock);
-        let tools = vec![self.program.display().to_string(), "mcp".to_owned()];
-        let settings = EngineSettings { home, store, clock, agents, shim, environment, tools, slots: 1 };
-        Ok(Engine::open(settings)?)
+        let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
+        Ok(Engine::open(EngineSettings { home, store, clock, shim, resolver, slots: 1 })?)
     }
 
     /// Where the state directory is or would be.

@@ -323,13 +323,24 @@ pub(crate) fn few(names: &[String]) -> String {
     if names.len() > 5 { format!("{named} and {} more", names.len() - 5) } else { named }
 }
 
-/// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them.
+/// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them. Prints what
+/// in the configuration has no effect.
 pub(crate) fn agents_of(
     context: &Context,
     goal: &Goal,
 ) -> Result<BTreeMap<AgentName, AgentSettings>, Failure> {
     let directory = Path::new(&goal.workspace.repository);
-    let config = context.configuration(directory)?.config;
+    context.configuration(directory)?;
+    agents_in(context, directory, goal)
+}
+
+/// The agents that a goal names, by today's configuration in `directory` and as the goal wants them.
+pub(crate) fn agents_in(
+    context: &Context,
+    directory: &Path,
+    goal: &Goal,
+) -> Result<BTreeMap<AgentName, AgentSettings>, Failure> {
+    let config = context.configuration_under(directory, None)?.config;
     let layer = LayerName::StoredGoal;
     let agents = settings_of(context, directory, &config, &goal.agents, &goal.agent_settings, layer)?;
     Ok(agents.into_iter().collect())

@@ -13,6 +13,7 @@ mod inspect;
 mod notify;
 mod operator;
 mod output;
+mod projects;
 mod prompt;
 mod report;
 mod upgrade;

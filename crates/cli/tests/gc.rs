@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +11,11 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use support::{Desk, Ran};
-use towline_engine::{Clock, Engine, EngineSettings, Findings, Home, SystemClock, WasteKind, look};
+use towline_core::Goal;
+use towline_engine::{
+    Clock, Engine, EngineSettings, Findings, Home, Resolved, Resolver, SystemClock, Unresolved, WasteKind,
+    look,
+};
 use towline_process::ShimProgram;
 use towline_store::{SqliteStore, Store};
 use towline_testkit::hostile;
@@ -126,16 +129,23 @@ fn logs_go_after_the_time_that_the_configuration_says() {
     assert_eq!(desk.towline(["verify", &goal]).code, Some(0));
 }
 
+/// Nothing starts for any goal.
+struct NoProject;
+
+impl Resolver for NoProject {
+    fn resolve(&self, _goal: &Goal) -> Result<Resolved, Unresolved> {
+        Ok(Resolved::default())
+    }
+}
+
 /// An engine of this process on the state directory, beside those of the program.
 fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
     let settings = EngineSettings {
         home: home.clone(),
         store: Arc::clone(store),
         clock: Arc::new(SystemClock),
-        agents: BTreeMap::new(),
         shim: ShimProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
-        environment: BTreeMap::new(),
-        tools: Vec::new(),
+        resolver: Arc::new(NoProject),
         slots: 1,
     };
     Engine::open(settings).expect("an engine")

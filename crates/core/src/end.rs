@@ -167,6 +167,12 @@ pub enum LaunchProblem {
         /// Where it was.
         path: String,
     },
+    /// The configuration of the goal's project cannot be used.
+    #[error("the configuration cannot be used: {message}")]
+    Configuration {
+        /// What is wrong with it, and where.
+        message: String,
+    },
     /// Anything else the system said.
     #[error("{message}")]
     Other {

@@ -110,6 +110,11 @@ pub enum Event {
         /// Where it was.
         path: String,
     },
+    /// Nothing can be started for the goal, because the configuration of its project cannot be used.
+    Unconfigured {
+        /// What is wrong with it, and where.
+        error: String,
+    },
     /// The checks ran on the base, all of them to their end.
     BaselineReached {
         /// Which run of them.
@@ -286,6 +291,7 @@ impl Event {
             Self::Prepared { .. } => "prepared",
             Self::PrepareFailed { .. } => "prepare_failed",
             Self::RepositoryGone { .. } => "repository_gone",
+            Self::Unconfigured { .. } => "unconfigured",
             Self::BaselineReached { .. } => "baseline_reached",
             Self::BaselineUnknown { .. } => "baseline_unknown",
             Self::AttemptStarted => "attempt_started",

@@ -158,6 +158,11 @@ pub(crate) fn repository_gone() -> Event {
     Event::RepositoryGone { path: "/src/shop".into() }
 }
 
+/// What is wrong with the project's configuration.
+pub(crate) fn unconfigured() -> Event {
+    Event::Unconfigured { error: "towline.toml:3: unknown key `agnet`".into() }
+}
+
 pub(crate) fn prepare_failed() -> Event {
     Event::PrepareFailed { error: "npm ci failed; run it by hand".into() }
 }

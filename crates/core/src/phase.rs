@@ -176,6 +176,11 @@ pub enum EscalationReason {
         /// Where it was.
         path: String,
     },
+    /// The configuration of the goal's project cannot be used.
+    Configuration {
+        /// What is wrong with it, and where.
+        error: String,
+    },
     /// The agent needs a tool that it may not use.
     PermissionDenied {
         /// The tool.
@@ -209,6 +214,7 @@ impl EscalationReason {
             | Self::NoProgress { .. }
             | Self::ChecksFailed { .. }
             | Self::RepositoryGone { .. }
+            | Self::Configuration { .. }
             | Self::Unanswered { .. } => None,
         }
     }
@@ -229,6 +235,7 @@ impl fmt::Display for EscalationReason {
             Self::Declined { message } => write!(f, "{}: {message}", EndKind::Declined),
             Self::ChecksFailed { error } => write!(f, "the checks could not be run: {error}"),
             Self::RepositoryGone { path } => f.write_str(&repository_gone(path)),
+            Self::Configuration { error } => write!(f, "the configuration cannot be used: {error}"),
             Self::PermissionDenied { tool, rule } => {
                 let title = EndKind::PermissionDenied;
                 write!(f, "{title}: {tool}, and the agent did nothing without it (rule: {rule})")

@@ -201,6 +201,11 @@ impl Stepper<'_> {
                 self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
                 Ok(())
             }
+            (Phase::Preparing, Event::Unconfigured { error }) => {
+                self.settle(prepare_key(self.state.preparations));
+                self.escalate(EscalationReason::Configuration { error: error.clone() });
+                Ok(())
+            }
             (Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. }, event)
                 if is_attempt_news(event) =>
             {
@@ -215,6 +220,13 @@ impl Stepper<'_> {
             (Phase::Checking { attempt }, Event::ChecksFailed { error }) => {
                 self.settle(self.checks_of(attempt).key());
                 self.escalate(EscalationReason::ChecksFailed { error: error.clone() });
+                Ok(())
+            }
+            (Phase::Checking { attempt }, Event::Unconfigured { error }) => {
+                self.settle(self.checks_of(attempt).key());
+                // It costs no attempt: the work is checked when the goal is resumed.
+                self.with_attempt(|attempt| attempt.check_on_resume = true);
+                self.escalate(EscalationReason::Configuration { error: error.clone() });
                 Ok(())
             }
             (Phase::Preparing, Event::ClockRanOut { clock: clock @ Clock::Wall }) => {

@@ -24,7 +24,9 @@ impl Event {
                 missing.iter_mut().for_each(|missing| of_missing(missing, each));
             }
             Self::BaselineUnknown { reason, .. } => each(reason),
-            Self::PrepareFailed { error } | Self::ChecksFailed { error } => each(error),
+            Self::PrepareFailed { error } | Self::ChecksFailed { error } | Self::Unconfigured { error } => {
+                each(error)
+            }
             Self::RepositoryGone { path } => each(path),
             Self::AttemptEnded { end, exit, changes, .. } => {
                 of_end(end, each);
@@ -197,7 +199,7 @@ fn of_end(end: &mut End, each: Each<'_>) {
         End::SpawnFailed { problem } => match problem {
             LaunchProblem::NotFound { program } | LaunchProblem::NotExecutable { program } => each(program),
             LaunchProblem::NoDirectory { path } | LaunchProblem::NoRepository { path } => each(path),
-            LaunchProblem::Other { message } => each(message),
+            LaunchProblem::Configuration { message } | LaunchProblem::Other { message } => each(message),
         },
         End::Completed
         | End::Asked
@@ -251,7 +253,7 @@ fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
         | EscalationReason::Unreachable { message }
         | EscalationReason::Declined { message } => each(message),
         EscalationReason::SpawnFailed { problem } => each(problem),
-        EscalationReason::ChecksFailed { error } => each(error),
+        EscalationReason::ChecksFailed { error } | EscalationReason::Configuration { error } => each(error),
         EscalationReason::RepositoryGone { path } => each(path),
         EscalationReason::PermissionDenied { tool, rule } => {
             each(tool);

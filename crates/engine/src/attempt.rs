@@ -24,8 +24,8 @@ use towline_core::{
 use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
 use self::past::Past;
-pub(crate) use self::start::pricing;
 use self::start::{SIGNAL_PATIENCE, lifetime, start, with_tools};
+pub(crate) use self::start::{pricing, refuse};
 use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
 use crate::driver::until;
@@ -37,6 +37,7 @@ use crate::opening::Opening;
 use crate::prepare::refresh;
 use crate::question_file::{self, QUESTION_VARIABLE};
 use crate::reading::{Output, Reading};
+use crate::resolver::Resolved;
 use crate::sent::Sent;
 
 /// How long an agent may take to end its turn when it is asked to by its own protocol.
@@ -50,6 +51,7 @@ pub(crate) const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
 /// What is to be run.
 pub(crate) struct Job {
     pub(crate) goal: Goal,
+    pub(crate) resolved: Arc<Resolved>,
     pub(crate) workspace: Option<WorkspaceBinding>,
     /// The files that the last verdict speaks about.
     pub(crate) checked: Option<String>,
@@ -80,11 +82,8 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
-            // What was started before, under other settings, must not live on unseen.
-            Link::end(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail).await;
-            let end = End::SpawnFailed { problem };
-            let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
-            line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
+            refuse(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail, &line, problem).await;
+            Ok(())
         }
     };
 }
@@ -160,16 +159,16 @@ impl<'a> Conversation<'a> {
         line: &'a Newsline,
         control: ExecutorControl,
     ) -> Result<Self, LaunchProblem> {
-        let name = &job.launch.agent;
-        let settings = shared.agents.get(name).ok_or_else(|| LaunchProblem::Other {
+        let (name, resolved) = (&job.launch.agent, &job.resolved);
+        let settings = resolved.agents.get(name).ok_or_else(|| LaunchProblem::Other {
             message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
         })?;
         let goal = job.goal.id;
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
         let dir = shared.home.attempt(goal, job.launch.attempt);
-        let settings = with_tools(settings, &shared.tools);
+        let settings = with_tools(settings, &resolved.tools);
         let pricing = pricing(&settings, job.unknown_price);
-        let provider = agent(settings.kind).provider(&settings, &shared.environment);
+        let provider = agent(settings.kind).provider(&settings, &resolved.environment);
         let (launch, used) = (job.launch.clone(), job.used_before);
         let opening = Opening::new(&dir, settings, launch, workspace, used, pricing, provider);
         let towline = BTreeMap::from([
@@ -178,7 +177,7 @@ impl<'a> Conversation<'a> {
             (API_VARIABLE.to_owned(), format!("unix:{}", shared.home.engines().display())),
             (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
         ]);
-        let context = opening.context(&shared.environment, &towline);
+        let context = opening.context(&resolved.environment, &towline);
         let lifetime = lifetime(*control.lease_ends.borrow());
         let past = Past::of(&dir, job.answered.clone());
         let (link, time) = match Link::find(&dir, job.trail).await {

@@ -24,6 +24,7 @@ use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
 use crate::place::repository_of;
 use crate::prepare::{stoppable, stopped};
+use crate::resolver::Resolved;
 
 /// How long a stored result is good for. Tools, services and the time of day change without a trace in its key.
 const GOOD_FOR: Duration = Duration::from_secs(24 * 3_600);
@@ -35,6 +36,7 @@ const KEY_VERSION: u32 = 1;
 /// What is to be checked.
 pub(crate) struct Job {
     pub(crate) goal: Goal,
+    pub(crate) resolved: Arc<Resolved>,
     pub(crate) round: u32,
     /// What setup changes before any work.
     pub(crate) setup_changes: BTreeMap<String, Option<String>>,
@@ -66,16 +68,16 @@ struct Reached {
 
 async fn reach(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> Result<Reached, CheckError> {
     let goal = &job.goal;
-    let key = key_of(shared, goal).await;
+    let key = key_of(job).await;
     if let Some(stored) = stored(shared, goal, key.as_deref()).await {
         let checks = stored.checks.into_iter().map(without_output).collect();
         return Ok(Reached { checks, reused: Some(stored.found_at), missing: None });
     }
     let checks = check(shared, job, stop).await?;
-    let missing = missing(goal, &checks, &shared.check_environment(goal));
+    let missing = missing(goal, &checks, &job.resolved.check_environment(goal));
     // Files that were changed meanwhile may have been copied as they were or as they are.
     if let Some(key) = key.filter(|_| is_of_the_base(goal, &checks))
-        && key_of(shared, goal).await.as_ref() == Some(&key)
+        && key_of(job).await.as_ref() == Some(&key)
     {
         let found_at = shared.clock.now();
         let checks = checks.iter().map(BaselineCheck::from).collect();
@@ -121,7 +123,7 @@ async fn check(
         reuse: Reuse::Never,
         log_dir: &shared.home.base_checks(job.goal.id),
         shim: &shared.shim,
-        environment: &shared.check_environment(&job.goal),
+        environment: &job.resolved.check_environment(&job.goal),
         priority: Priority::Low,
         interrupted: None,
     };
@@ -165,13 +167,14 @@ fn without_output(check: BaselineCheck) -> CheckResult {
 }
 
 /// What decides the result, as one hash; none when that cannot be told, and the result is not stored.
-async fn key_of(shared: &Shared, goal: &Goal) -> Option<String> {
+async fn key_of(job: &Job) -> Option<String> {
+    let (goal, environment) = (&job.goal, &job.resolved.environment);
     let (from, copy) = (goal.workspace.repository.clone(), goal.workspace.copy.clone());
     let copies = tokio::task::spawn_blocking(move || digest_of_copies(Path::new(&from), &copy));
     let copies = copies.await.ok()?.ok()??;
-    let path = shared.environment.get("PATH").map_or("", String::as_str);
+    let path = environment.get("PATH").map_or("", String::as_str);
     let passed: Vec<&String> =
-        goal.workspace.pass_env.iter().filter(|name| shared.environment.contains_key(*name)).collect();
+        goal.workspace.pass_env.iter().filter(|name| environment.contains_key(*name)).collect();
     Some(key(goal, &copies, path, &passed))
 }
 

@@ -18,6 +18,7 @@ use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped, stopped_for_a_while};
+use crate::resolver::Resolved;
 
 /// What is reported between the checks in a warm checkout and those in a clean one.
 const CONFIRMING: &str = "all checks passed in a warm checkout; running them again in a clean one";
@@ -28,6 +29,7 @@ const LONGEST_CHANGES: usize = 4 * 1024;
 /// What is to be checked.
 pub(crate) struct Job {
     pub(crate) goal: Goal,
+    pub(crate) resolved: Arc<Resolved>,
     pub(crate) workspace: Option<WorkspaceBinding>,
     /// The attempt whose work it is.
     pub(crate) attempt: AttemptNo,
@@ -43,7 +45,7 @@ pub(crate) struct Job {
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let Job { goal, workspace, attempt, summary, reuse, last_seq, trail } = job;
+    let Job { goal, resolved, workspace, attempt, summary, reuse, last_seq, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let interrupted = interrupted::find(&shared, &goal, last_seq).await;
@@ -60,6 +62,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
         let judged = Judged {
+            resolved: &resolved,
             repository: &repository,
             candidate: &candidate,
             setup_changes: &setup_changes,
@@ -78,8 +81,10 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
 }
 
 /// What is judged.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {
+    /// What the configuration of the goal's project says.
+    pub(crate) resolved: &'a Resolved,
     /// Towline's own repository of the goal.
     pub(crate) repository: &'a Repository,
     /// The commit, and how it came to be.
@@ -112,7 +117,7 @@ pub(crate) async fn judge(
         reuse: judged.reuse,
         log_dir: logs,
         shim: &shared.shim,
-        environment: &shared.check_environment(goal),
+        environment: &judged.resolved.check_environment(goal),
         priority: Priority::Normal,
         interrupted: judged.interrupted,
     };

@@ -99,6 +99,9 @@ impl Custody {
         }
         let mut goal: Goal = self.record.goal.clone();
         goal.workspace.base = what.base.clone();
+        // No agent starts, so nothing that is wrong with one matters.
+        let resolved = self.shared.resolver.resolve(&goal).unwrap_or_else(|unresolved| unresolved.known);
+        let environment = resolved.check_environment(&goal);
         let nothing = BTreeMap::new();
         let workspace = self.record.state.workspace.as_ref();
         let run = CheckRun {
@@ -110,7 +113,7 @@ impl Custody {
             reuse: Reuse::Never,
             log_dir: &self.log_dir(),
             shim: &self.shared.shim,
-            environment: &self.shared.check_environment(&goal),
+            environment: &environment,
             interrupted: None,
             priority: Priority::Normal,
         };

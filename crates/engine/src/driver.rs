@@ -7,7 +7,7 @@ mod looks;
 mod storing;
 mod transition;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, AttemptId, Clock, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq,
+    AgentEvent, AgentName, Clock, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq,
     Source, Stamp, StepOutcome, step,
 };
-use towline_mask::Mask;
+use towline_mask::{Mask, Secrets};
 use towline_store::{GoalRecord, Lease, StoreError};
 
 use self::clock_watch::ClockWatch;
@@ -27,11 +27,10 @@ use self::executors::RunningBaseline;
 use self::storing::Outage;
 pub use self::storing::StoreTrouble;
 use self::transition::Transition;
-use crate::copied::copied_secrets;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::{Batch, StopLevel, own};
-use crate::secrecy::{add_token, hide_in};
+use crate::secrecy::hide_in;
 use crate::watch::{Certainty, GoalWatch, Observed};
 
 /// How many batches may wait to be recorded.
@@ -111,7 +110,11 @@ pub(crate) struct Driver {
     lease_ends: watch::Sender<Instant>,
     clock: ClockWatch,
     last_seq: watch::Sender<Seq>,
-    /// Hides secrets in everything that is recorded.
+    /// The models that the configuration sets for the goal's agents.
+    models: BTreeMap<AgentName, String>,
+    /// What the configuration names now and has named since the goal was claimed.
+    secrets: Secrets,
+    /// Hides them in everything that is recorded.
     mask: Mask,
 }
 
@@ -126,9 +129,13 @@ impl Driver {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_ends = watch::Sender::new(Instant::now() + LEASE);
         let clock = ClockWatch::new(shared.clock.now());
-        let mask = mask_of(&shared, &record.goal, record.state.attempts.iter().map(|attempt| attempt.id));
+        let known = match shared.resolver.resolve(&record.goal) {
+            Ok(resolved) => resolved,
+            // Whoever starts something finds out.
+            Err(unresolved) => unresolved.known,
+        };
         let removals = shared.watch.removals();
-        Self {
+        let mut driver = Self {
             shared,
             goal: record.goal,
             state: record.state,
@@ -153,8 +160,13 @@ impl Driver {
             lease_ends,
             clock,
             last_seq,
-            mask,
-        }
+            models: BTreeMap::new(),
+            secrets: Secrets::default(),
+            mask: Mask::default(),
+        };
+        driver.models = known.models(&driver.goal);
+        driver.hide_secrets_of(&known);
+        driver
     }
 
     /// Records that the goal is ours now, together with the operator's wishes, and goes on with what was under way. A
@@ -182,7 +194,8 @@ impl Driver {
         &mut self,
         wishes: impl IntoIterator<Item = Event>,
     ) -> Result<(), EngineError> {
-        let claimed = self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models() });
+        let claimed =
+            self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models.clone() });
         let mut transition = Transition::from(self.state.clone());
         let wishes: Vec<Incoming> = wishes.into_iter().map(|event| self.operator(event)).collect();
         for incoming in std::iter::once(claimed).chain(wishes) {
@@ -488,14 +501,6 @@ impl Driver {
     fn instant_of(&self, moment: Timestamp) -> Instant {
         Instant::now() + until(self.shared.clock.now(), moment)
     }
-}
-
-/// Hides what is secret for this engine and in the goal's files, and the tokens of these attempts.
-fn mask_of(shared: &Shared, goal: &Goal, attempts: impl Iterator<Item = AttemptId>) -> Mask {
-    let mut secrets = shared.secrets.clone();
-    secrets.extend(&copied_secrets(goal).secrets);
-    attempts.for_each(|attempt| add_token(&mut secrets, &shared.secret, attempt));
-    Mask::new(&secrets)
 }
 
 /// How long to sleep until `moment`, bounded.

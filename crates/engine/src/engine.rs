@@ -1,6 +1,6 @@
 //! The engine: starts goals, takes up those that were left, and knows which it drives.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use towline_agent::{AgentSettings, Kind, is_agents_variable};
-use towline_check::Environment;
-use towline_core::{
-    AgentName, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
-};
-use towline_mask::Secrets;
+use towline_core::{Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step};
 use towline_process::ShimProgram;
 use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
 
@@ -28,7 +23,7 @@ use crate::home::Home;
 use crate::news::own;
 use crate::place::{Turn, must_be_alone};
 use crate::presence::{Presence, is_dead, new_name};
-use crate::secrecy::known_secrets;
+use crate::resolver::Resolver;
 use crate::sweep;
 use crate::token::Secret;
 use crate::watch::StateWatch;
@@ -52,14 +47,10 @@ pub struct EngineSettings {
     pub store: Arc<dyn Store>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// The agents that goals may name.
-    pub agents: BTreeMap<AgentName, AgentSettings>,
     /// How a supervisor process is started.
     pub shim: ShimProgram,
-    /// The environment that agents and checks are given their part of.
-    pub environment: BTreeMap<String, String>,
-    /// The program that gives agents Towline's own tools, as an MCP server on its standard input and output.
-    pub tools: Vec<String>,
+    /// Reads the configuration of a goal's project when something starts for the goal.
+    pub resolver: Arc<dyn Resolver>,
     /// Goals that may hold a slot at the same time.
     pub slots: usize,
 }
@@ -69,13 +60,9 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     pub(crate) shim: ShimProgram,
-    pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) tools: Vec<String>,
+    pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) secret: Secret,
-    /// What must not be shown, but for the tokens of attempts.
-    pub(crate) secrets: Secrets,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) executors: Box<dyn Executors>,
     /// That the store fails for now, for whoever shows it.
@@ -97,16 +84,6 @@ impl Shared {
     /// The driver of this goal, if this engine has one.
     pub(crate) fn driven(&self, goal: GoalId) -> Option<Driven> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()
-    }
-
-    /// What the setup and the checks of this goal get of the environment.
-    pub(crate) fn check_environment(&self, goal: &Goal) -> Environment {
-        let is_key = |name: &str| {
-            self.agents.values().any(|agent| agent.kind == Kind::Builtin && agent.api.key_variable() == name)
-        };
-        Environment::new(&self.environment, &goal.workspace.pass_env, |name| {
-            is_agents_variable(name) || is_key(name)
-        })
     }
 
     fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {
@@ -149,16 +126,12 @@ impl Engine {
         let watch = StateWatch::new(&settings.home, presence.lock_path());
         let path = settings.home.secret();
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
-        let secrets = known_secrets(&settings.environment, settings.agents.values());
         let shared = Arc::new(Shared {
-            secrets,
             home: settings.home,
             store: settings.store,
             clock: settings.clock,
-            agents: settings.agents,
             shim: settings.shim,
-            environment: settings.environment,
-            tools: settings.tools,
+            resolver: settings.resolver,
             secret,
             slots: Arc::new(Semaphore::new(settings.slots)),
             executors,

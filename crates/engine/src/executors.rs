@@ -18,7 +18,7 @@ use crate::{attempt, baseline, checks, prepare, publish};
 /// Work for an executor.
 pub(crate) enum Job {
     /// Make the workspace and run the setup in it.
-    Prepare(Box<Goal>),
+    Prepare(Box<prepare::Job>),
     /// Run an attempt to its end, or adopt the one that is running.
     Attempt(Box<attempt::Job>),
     /// Run the checks on the base, beside whatever else runs.
@@ -73,7 +73,7 @@ impl Executors for Real {
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()> {
         match job {
-            Job::Prepare(goal) => prepare::run(shared, *goal, line, control.stop).boxed(),
+            Job::Prepare(job) => prepare::run(shared, *job, line, control.stop).boxed(),
             Job::Attempt(job) => attempt::run(shared, *job, line, control).boxed(),
             Job::Baseline(job) => baseline::run(shared, *job, line, control.stop).boxed(),
             Job::Check(job) => checks::run(shared, *job, line, control.stop).boxed(),

@@ -14,14 +14,21 @@ use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{Newsline, StopLevel};
 use crate::place::{repository_of, settings_of};
+use crate::resolver::Resolved;
 
 /// How long git may take to look at what an attempt left, once the goal is to stop. SIGTERM has eight seconds in all.
 const LAST_LOOK: Duration = Duration::from_millis(1_500);
 
+/// What is to be prepared.
+pub(crate) struct Job {
+    pub(crate) goal: Goal,
+    pub(crate) resolved: Arc<Resolved>,
+}
+
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
-pub(crate) async fn run(shared: Arc<Shared>, goal: Goal, line: Newsline, stop: watch::Receiver<StopLevel>) {
-    let event = match prepare(&shared, &goal, stop).await {
+pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
+    let event = match prepare(&shared, &job, stop).await {
         Ok(prepared) => prepared,
         Err(Problem::Stopped) => Event::Stopped,
         Err(Problem::RepositoryGone(path)) => Event::RepositoryGone { path },
@@ -56,7 +63,8 @@ impl From<CheckError> for Problem {
     }
 }
 
-async fn prepare(shared: &Shared, goal: &Goal, stop: watch::Receiver<StopLevel>) -> Result<Event, Problem> {
+async fn prepare(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> Result<Event, Problem> {
+    let goal = &job.goal;
     let (home, of) = (shared.home.clone(), goal.clone());
     let made = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
         let workspace = make(&home, &of, halt)?;
@@ -67,9 +75,9 @@ async fn prepare(shared: &Shared, goal: &Goal, stop: watch::Receiver<StopLevel>)
     let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
     // The user's own directory is as ready as they want it to be.
     let setup_changes = if goal.workspace.mode.is_in_place() {
-        changes_in_a_checkout(shared, goal, &repository, &stop).await?
+        changes_in_a_checkout(shared, job, &repository, &stop).await?
     } else {
-        set_up(shared, goal, workspace.path(), &stop).await?;
+        set_up(shared, job, workspace.path(), &stop).await?;
         changes_in(goal, workspace.clone(), stop).await?
     };
     let binding = WorkspaceBinding {
@@ -130,12 +138,13 @@ pub(crate) async fn refresh(
 
 async fn set_up(
     shared: &Shared,
-    goal: &Goal,
+    job: &Job,
     directory: &Path,
     stop: &watch::Receiver<StopLevel>,
 ) -> Result<(), CheckError> {
+    let goal = &job.goal;
     let (commands, logs) = (&goal.workspace.setup, shared.home.setup_logs(goal.id));
-    let environment = shared.check_environment(goal);
+    let environment = job.resolved.check_environment(goal);
     towline_check::setup(commands, directory, &logs, &shared.shim, &environment, stopped(stop.clone())).await
 }
 
@@ -145,10 +154,11 @@ type SetupChanges = BTreeMap<String, Option<String>>;
 /// What setup changes in a clean checkout of the base, for a goal in whose workspace it does not run.
 async fn changes_in_a_checkout(
     shared: &Shared,
-    goal: &Goal,
+    job: &Job,
     repository: &Repository,
     stop: &watch::Receiver<StopLevel>,
 ) -> Result<SetupChanges, Problem> {
+    let goal = &job.goal;
     if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -159,7 +169,7 @@ async fn changes_in_a_checkout(
         towline_workspace::verification(&from.until(halt), &path, &of.base, &of.copy, from.root())
     });
     let checkout = checkout.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
-    let ready = set_up(shared, goal, checkout.path(), stop).await;
+    let ready = set_up(shared, job, checkout.path(), stop).await;
     let protect = Protect::of_goal(goal)?;
     let found = tokio::task::spawn_blocking(move || {
         let found = checkout.setup_changes(&protect);

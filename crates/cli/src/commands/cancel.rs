@@ -8,7 +8,6 @@ use towline_engine::{EngineError, Wish, follow};
 use crate::args::Cancel;
 use crate::commands::steer::{pass_on, unreachable};
 use crate::context::Context;
-use crate::draft::agents_of;
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output;
@@ -53,9 +52,7 @@ async fn wait_for_its_end(found: &Found) -> Result<Phase, Failure> {
 }
 
 async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Result<Phase, Failure> {
-    // A configuration that is broken by now must not keep anybody from ending what runs.
-    let agents = agents_of(context, &found.record.goal).unwrap_or_default();
-    let engine = context.engine(found.state, agents)?;
+    let engine = context.engine(found.state)?;
     let handle = engine.take_up(found.record.goal.id, Some(event)).await?;
     let record = handle.result().await;
     engine.close().await;

@@ -61,7 +61,7 @@ pub(crate) struct Foreground<'a> {
     pub(crate) context: &'a Context,
     /// Where the goal is kept.
     pub(crate) state: State,
-    /// The agents that the goal may use.
+    /// The agents that the goal may use, for what is printed about the first.
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     /// What is printed.
     pub(crate) format: RunFormat,
@@ -75,11 +75,16 @@ impl Foreground<'_> {
         let mut notifier = Notifier::of(self.context, &beginning.goal().workspace.repository);
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
-        let engine = self.context.engine(self.state, self.agents)?;
-        let (handle, before) = match beginning {
-            Beginning::New(goal) => (start(&engine, &home, &store, *goal).await?, None),
+        let (engine, handle, before) = match beginning {
+            Beginning::New(goal) => {
+                let engine = self.context.engine_for_draft(self.state)?;
+                let handle = start(&engine, &home, &store, *goal).await?;
+                (engine, handle, None)
+            }
             Beginning::Existing { record, wishes } => {
-                (engine.take_up(record.goal.id, wishes).await?, Some(record))
+                let engine = self.context.engine(self.state)?;
+                let handle = engine.take_up(record.goal.id, wishes).await?;
+                (engine, handle, Some(record))
             }
         };
         let mut screen = Screen::new(self.context, self.format);

@@ -1,6 +1,5 @@
 //! `towline gc`: clears away what nobody needs any more, and never work.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
             if args.dry_run || findings.waste.is_empty() {
                 findings
             } else {
-                let engine = context.engine(state, BTreeMap::new())?;
+                let engine = context.engine(state)?;
                 let cleared = engine.clear_away(findings).await;
                 engine.close().await;
                 cleared

@@ -1,6 +1,5 @@
 //! `towline merge`: takes a goal's proven work into a branch of the user's.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -119,7 +118,7 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Fail
     }
     let goal = found.record.goal.id;
     let place = Place { home: found.state.home.clone(), store: Arc::clone(&found.state.store) };
-    let engine = context.engine(found.state, BTreeMap::new())?;
+    let engine = context.engine(found.state)?;
     let merged = match engine.hold(goal).await {
         Ok(mut custody) => {
             let merged = merge(context, &args, &place, &mut custody).await;

@@ -1,6 +1,5 @@
 //! `towline restore`: the files of an in-place goal as they were before it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
         return Err(at_work());
     }
     let home = home.clone();
-    let engine = context.engine(found.state, BTreeMap::new())?;
+    let engine = context.engine(found.state)?;
     let mut custody = engine.hold_place(record.goal.id).await?;
     let named = args.paths.join(", ");
     let restored =

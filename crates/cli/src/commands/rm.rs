@@ -1,6 +1,6 @@
 //! `towline rm`: removes goals with everything that belongs to them, and never their work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
         state = Some(found.state);
     }
     let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
-    let engine = context.engine(state, BTreeMap::new())?;
+    let engine = context.engine(state)?;
     let unmerged = if args.force { UnmergedWork::Keep } else { UnmergedWork::Refuse };
     let several = records.len() + unreadable.len() > 1 || args.json;
     let mut reports = Vec::new();

@@ -1,7 +1,6 @@
 //! Having something happen to a goal from a second terminal: passed on to whoever drives it, or left for whoever does
 //! next.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ async fn steer_once(context: &Context, found: Found, wish: Wish) -> Result<Optio
     if pass_on(&found, wish.clone()).await? {
         return Ok(Some(Taken::ByDriver));
     }
-    let engine = context.engine(found.state, BTreeMap::new())?;
+    let engine = context.engine(found.state)?;
     let recorded = engine.leave_word(goal, wish.into()).await;
     engine.close().await;
     match recorded {

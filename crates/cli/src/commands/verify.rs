@@ -1,6 +1,5 @@
 //! `towline verify`: runs a goal's checks again on what it stands for, and compares with what was found then.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -47,7 +46,7 @@ pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Fai
     let found = find::goal(context, &args.id).await?;
     recorded(&found.record)?;
     let (goal, home) = (found.record.goal.id, found.state.home.clone());
-    let engine = context.engine(found.state, BTreeMap::new())?;
+    let engine = context.engine(found.state)?;
     let verified = match engine.hold(goal).await {
         Ok(mut custody) => {
             let verified = verify(context, &args, &home, &mut custody).await;

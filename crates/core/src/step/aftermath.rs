@@ -160,6 +160,10 @@ impl Stepper<'_> {
                 self.spend_no_attempt();
                 self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
             }
+            End::SpawnFailed { problem: LaunchProblem::Configuration { message } } => {
+                self.spend_no_attempt();
+                self.escalate(EscalationReason::Configuration { error: message.clone() });
+            }
             End::SpawnFailed { problem } => {
                 self.spend_no_attempt();
                 if !self.give_up_on_agent(end, None, false) {

@@ -53,7 +53,10 @@ impl Stepper<'_> {
             }
             (
                 Runs::Setup { .. },
-                Event::PrepareFailed { .. } | Event::RepositoryGone { .. } | Event::Stopped,
+                Event::PrepareFailed { .. }
+                | Event::RepositoryGone { .. }
+                | Event::Unconfigured { .. }
+                | Event::Stopped,
             ) => self.after_stop(work, &stopping.why),
             (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
             (_, Event::Told { text }) => return self.tell(text),
@@ -79,9 +82,10 @@ impl Stepper<'_> {
                 }
                 why => self.after_stop(work, why),
             },
-            (Runs::Checks { .. }, Event::ChecksFailed { .. } | Event::Stopped) => {
-                self.after_stop(work, &stopping.why);
-            }
+            (
+                Runs::Checks { .. },
+                Event::ChecksFailed { .. } | Event::Unconfigured { .. } | Event::Stopped,
+            ) => self.after_stop(work, &stopping.why),
             (_, event) => return Err(self.wrong_phase(event)),
         }
         Ok(())

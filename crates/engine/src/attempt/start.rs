@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use towline_agent::{AgentSettings, Kind, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
-use towline_core::{LaunchProblem, PriceList};
+use towline_core::{End, Event, Exit, LaunchProblem, PriceList, Work};
 use towline_process::{Priority, spawn};
 
 use crate::engine::Shared;
-use crate::link::Link;
+use crate::link::{Link, Trail};
+use crate::news::Newsline;
 use crate::opening::Opening;
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
@@ -68,6 +69,16 @@ pub(super) async fn start(
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),
         Err(error) => Err(other(error.to_string())),
     }
+}
+
+/// Reports that the agent of an attempt cannot be started. What was started before, under other settings, must not live
+/// on unseen.
+pub(crate) async fn refuse(dir: &Path, trail: Trail, line: &Newsline, problem: LaunchProblem) {
+    Link::end(dir, trail).await;
+    let end = End::SpawnFailed { problem };
+    let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
+    // A driver that is gone needs no report.
+    let _ = line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await;
 }
 
 fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {

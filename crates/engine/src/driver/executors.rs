@@ -1,17 +1,20 @@
 //! What the driver starts: one executor per effect.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
-use towline_core::{AgentName, Closed, Effect, Launch, Reuse, SessionPlan, Telling, Usage};
+use towline_core::{Closed, Effect, Event, Launch, LaunchProblem, Reuse, SessionPlan, Telling, Usage};
+use towline_mask::Mask;
 
-use super::{Driver, mask_of};
+use super::Driver;
+use crate::copied::copied_secrets;
 use crate::executors::{ExecutorControl, Job};
 use crate::link::Trail;
 use crate::news::{Newsline, StopLevel};
-use crate::{attempt, baseline, checks};
+use crate::resolver::Resolved;
+use crate::secrecy::add_token;
+use crate::{attempt, baseline, checks, prepare};
 
 /// Checks that run on the base.
 pub(super) struct RunningBaseline {
@@ -21,40 +24,86 @@ pub(super) struct RunningBaseline {
 }
 
 impl Driver {
-    /// Carries out an effect, most of them by an executor.
+    /// Carries out an effect, most of them by an executor. What belongs to the goal's project is read at this moment.
     pub(super) fn perform(&mut self, effect: Effect) {
-        let job = match effect {
-            Effect::Stop { .. } => return self.raise_stop(StopLevel::Stop),
+        match effect {
+            Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
             Effect::Deliver(delivery) => {
                 // An agent that is gone has its end told, and the words are kept for the next one.
                 let _ = self.deliveries.send(delivery);
-                return;
             }
-            Effect::RunBaseline { round } => return self.start_baseline(round),
-            Effect::Prepare { .. } => Job::Prepare(Box::new(self.goal.clone())),
-            Effect::Launch(launch) => {
-                let attempts = self.state.attempts.iter().map(|attempt| attempt.id).chain([launch.id]);
-                self.mask = mask_of(&self.shared, &self.goal, attempts);
-                Job::Attempt(Box::new(self.job(launch)))
-            }
-            Effect::RunChecks { attempt, .. } => {
-                let (goal, workspace) = (self.goal.clone(), self.state.workspace.clone());
-                let summary = self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone());
-                let trail = self.trail();
-                let reuse = Reuse::after(self.state.verdicts());
-                let last_seq = self.seq;
-                Job::Check(Box::new(checks::Job {
-                    goal,
-                    workspace,
-                    attempt,
-                    summary,
-                    reuse,
-                    last_seq,
-                    trail,
-                }))
-            }
+            effect => match self.resolve() {
+                Ok(resolved) => self.begin_work(effect, resolved),
+                Err(reason) => self.refuse_work(effect, reason),
+            },
+        }
+    }
+
+    fn begin_work(&mut self, effect: Effect, resolved: Arc<Resolved>) {
+        let goal = self.goal.clone();
+        let job = match effect {
+            Effect::Stop { .. } | Effect::Deliver(_) => return,
+            Effect::RunBaseline { round } => return self.start_baseline(round, resolved),
+            Effect::Prepare { .. } => Job::Prepare(Box::new(prepare::Job { goal, resolved })),
+            Effect::Launch(launch) => Job::Attempt(Box::new(self.job(launch, resolved))),
+            Effect::RunChecks { attempt, .. } => Job::Check(Box::new(checks::Job {
+                goal,
+                resolved,
+                workspace: self.state.workspace.clone(),
+                attempt,
+                summary: self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone()),
+                reuse: Reuse::after(self.state.verdicts()),
+                last_seq: self.seq,
+                trail: self.trail(),
+            })),
         };
         self.start(job);
+    }
+
+    /// Reports that an effect cannot be carried out, because the configuration of the goal's project cannot be used.
+    fn refuse_work(&mut self, effect: Effect, error: String) {
+        let line = |attempt| Newsline::new(self.newsline.clone(), self.lease.generation, attempt);
+        let (line, event) = match effect {
+            Effect::Stop { .. } | Effect::Deliver(_) => return,
+            Effect::RunBaseline { round } => (line(None), Event::BaselineUnknown { round, reason: error }),
+            Effect::Prepare { .. } => (line(None), Event::Unconfigured { error }),
+            Effect::RunChecks { attempt, .. } => (line(Some(attempt)), Event::Unconfigured { error }),
+            Effect::Launch(Launch { attempt, .. }) => {
+                let (line, trail) = (line(Some(attempt)), self.trail());
+                let dir = self.shared.home.attempt(self.goal.id, attempt);
+                let problem = LaunchProblem::Configuration { message: error };
+                self.work.spawn(async move { attempt::refuse(&dir, trail, &line, problem).await });
+                return;
+            }
+        };
+        self.work.spawn(async move {
+            // A driver that is gone needs no report.
+            let _ = line.tell_own(event).await;
+        });
+    }
+
+    /// What the project's configuration says now, or why it cannot be used. Its secrets are hidden in either case.
+    fn resolve(&mut self) -> Result<Arc<Resolved>, String> {
+        match self.shared.resolver.resolve(&self.goal) {
+            Ok(resolved) => {
+                self.hide_secrets_of(&resolved);
+                Ok(Arc::new(resolved))
+            }
+            Err(unresolved) => {
+                self.hide_secrets_of(&unresolved.known);
+                Err(unresolved.reason)
+            }
+        }
+    }
+
+    /// Hides these secrets from now on, those in the files that the goal copies, and the tokens of its attempts.
+    pub(super) fn hide_secrets_of(&mut self, resolved: &Resolved) {
+        self.secrets.extend(&resolved.secrets());
+        self.secrets.extend(&copied_secrets(&self.goal).secrets);
+        for attempt in &self.state.attempts {
+            add_token(&mut self.secrets, &self.shared.secret, attempt.id);
+        }
+        self.mask = Mask::new(&self.secrets);
     }
 
     /// Publishes the work of a goal that has ended.
@@ -83,10 +132,11 @@ impl Driver {
     }
 
     /// Runs the checks on the base beside whatever else runs.
-    fn start_baseline(&mut self, round: u32) {
+    fn start_baseline(&mut self, round: u32, resolved: Arc<Resolved>) {
         let setup_changes = self.state.workspace.as_ref().map(|workspace| workspace.setup_changes.clone());
         let job = baseline::Job {
             goal: self.goal.clone(),
+            resolved,
             round,
             setup_changes: setup_changes.unwrap_or_default(),
         };
@@ -132,7 +182,7 @@ impl Driver {
     }
 
     /// Everything that an attempt needs to know.
-    fn job(&self, launch: Launch) -> attempt::Job {
+    fn job(&self, launch: Launch, resolved: Arc<Resolved>) -> attempt::Job {
         let attempt = self.state.attempt(launch.attempt);
         let answered = self.state.questions.iter().filter_map(|question| match &question.closed {
             Some(Closed::Answered { at, telling: Telling::Told(_), .. }) => {
@@ -142,6 +192,7 @@ impl Driver {
         });
         attempt::Job {
             goal: self.goal.clone(),
+            resolved,
             workspace: self.state.workspace.clone(),
             checked: self.state.last_verdict().map(|verdict| verdict.tree.clone()),
             read_to: attempt.map_or(0, |attempt| attempt.read_to),
@@ -154,15 +205,6 @@ impl Driver {
             unknown_price: self.unknown_price(),
             launch,
         }
-    }
-
-    /// The models that the configuration sets for the goal's agents.
-    pub(super) fn models(&self) -> BTreeMap<AgentName, String> {
-        let model = |agent: &AgentName| {
-            let settings = self.shared.agents.get(agent)?;
-            Some((agent.clone(), settings.model.clone()?))
-        };
-        self.goal.agents.iter().filter_map(model).collect()
     }
 
     /// A model without a price is worth a notice when a limit depends on it.

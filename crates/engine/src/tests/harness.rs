@@ -27,6 +27,7 @@ use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::{DriverGone, Newsline, StopLevel, own};
 use crate::opening::Opening;
+use crate::resolver::{Resolved, Resolver, Unresolved};
 
 /// How long a test waits for anything, in its own time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -41,6 +42,15 @@ impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
         let passed = beginning().checked_add(self.since.elapsed()).expect("in range");
         passed + *self.set_by.lock().expect("unharmed")
+    }
+}
+
+/// The same for every goal.
+struct OneProject(Resolved);
+
+impl Resolver for OneProject {
+    fn resolve(&self, _goal: &Goal) -> Result<Resolved, Unresolved> {
+        Ok(self.0.clone())
     }
 }
 
@@ -81,7 +91,13 @@ impl World {
 
     /// An engine whose agents have run already: attempts are read from what is in their directories.
     pub(super) fn engine_that_reads(&self, agents: BTreeMap<AgentName, AgentSettings>) -> PlayedEngine {
-        self.open(EngineSettings { agents, ..self.settings(8) }, Attempts::Real)
+        let resolver = Arc::new(OneProject(Resolved { agents, ..Resolved::default() }));
+        self.open(EngineSettings { resolver, ..self.settings(8) }, Attempts::Real)
+    }
+
+    /// An engine whose goals belong to these projects.
+    pub(super) fn engine_of(&self, resolver: Arc<dyn Resolver>) -> PlayedEngine {
+        self.open(EngineSettings { resolver, ..self.settings(8) }, Attempts::Played)
     }
 
     fn open(&self, settings: EngineSettings, attempts: Attempts) -> PlayedEngine {
@@ -96,10 +112,8 @@ impl World {
             home: self.home.clone(),
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            agents: BTreeMap::new(),
             shim: ShimProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
-            environment: BTreeMap::new(),
-            tools: Vec::new(),
+            resolver: Arc::new(OneProject(Resolved::default())),
             slots,
         }
     }
@@ -299,7 +313,7 @@ impl Executors for Played {
 /// What whoever started the agent left beside its output.
 fn keep_opening(shared: &Shared, job: &attempt::Job) {
     let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
-    let Some(settings) = shared.agents.get(&job.launch.agent).cloned() else { return };
+    let Some(settings) = job.resolved.agents.get(&job.launch.agent).cloned() else { return };
     let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
     let pricing = attempt::pricing(&settings, job.unknown_price);
     let launch = job.launch.clone();

@@ -17,7 +17,7 @@ use super::harness::{PlayedEngine, Work, World};
 use super::values::{goal, prepared, verdict};
 use crate::replay::{Comparison, Over, Replay, Wording};
 
-fn settings(kind: Kind) -> AgentSettings {
+pub(super) fn settings(kind: Kind) -> AgentSettings {
     let hour = Duration::from_secs(3_600);
     AgentSettings {
         kind,

@@ -11,6 +11,7 @@ mod interrupted;
 mod last_words;
 mod leases;
 mod outages;
+mod projects;
 mod questions;
 mod slots;
 mod stops;

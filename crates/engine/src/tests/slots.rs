@@ -28,7 +28,7 @@ async fn a_queued_goal_starts_when_the_one_before_it_has_ended() {
         match &work.job {
             Job::Publish(_) => is_published = true,
             Job::Prepare(of) => {
-                assert_eq!(of.id, goal(2).id);
+                assert_eq!(of.goal.id, goal(2).id);
                 work.finish(prepared()).await;
             }
             _ => attempt = Some(work),
@@ -68,5 +68,5 @@ async fn a_goal_that_waits_for_an_answer_leaves_its_slot_to_another() {
     let work = engine.first_attempt().await;
     work.say(AgentEvent::Asked(question())).await;
     let _second = engine.start(goal(2)).await;
-    assert!(matches!(engine.next().await.job, Job::Prepare(of) if of.id == goal(2).id));
+    assert!(matches!(engine.next().await.job, Job::Prepare(of) if of.goal.id == goal(2).id));
 }

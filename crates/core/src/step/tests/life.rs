@@ -264,6 +264,21 @@ fn a_repository_that_is_gone_needs_a_person_before_and_between_attempts() {
 }
 
 #[test]
+fn a_broken_configuration_needs_a_person_before_and_between_attempts() {
+    let error = "towline.toml:3: unknown key `agnet`".to_owned();
+    let phase = || Phase::Escalated { reason: EscalationReason::Configuration { error: error.clone() } };
+    let mut story = Story::preparing(goal());
+    assert_eq!(story.tell(unconfigured()), moved_to(phase(), &["prepare/1"]));
+
+    let several = Goal { agents: vec![AgentName::new("claude"), AgentName::new("codex")], ..goal() };
+    let mut story = Story::launched(several);
+    let problem = LaunchProblem::Configuration { message: error.clone() };
+    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    assert_eq!(moved, moved_to(phase(), &["launch/1"]));
+    assert_eq!(story.state.attempts_spent(), 0);
+}
+
+#[test]
 fn a_goal_that_names_no_agent_needs_a_person() {
     let mut story = Story::preparing(crate::Goal { agents: vec![], ..goal() });
     let reason = EscalationReason::NoAgent;

@@ -104,6 +104,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (1_u32..4, text()).prop_map(|(round, reason)| Event::BaselineUnknown { round, reason }),
         1 => Just(prepare_failed()),
         1 => Just(repository_gone()),
+        1 => Just(unconfigured()),
         1 => Just(Event::AttemptStarted),
         12 => agent_event().prop_map(agent),
         3 => end().prop_map(ended),

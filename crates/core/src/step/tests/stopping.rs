@@ -124,7 +124,7 @@ fn cancelling_ends_at_once_what_only_waits() {
 
 #[test]
 fn cancelling_stops_a_setup_and_waits_for_its_end() {
-    for end in [prepared(), prepare_failed(), repository_gone(), Event::Stopped] {
+    for end in [prepared(), prepare_failed(), repository_gone(), unconfigured(), Event::Stopped] {
         let mut story = Story::preparing(goal());
         let moved = story.tell(Event::CancelRequested);
         let phase = Phase::Stopping(Stopping { attempt: None, why: StopWhy::Cancel });

@@ -19,6 +19,7 @@ dispatched      prep  -     -     -     -     -     -     -     -     -     -   
 prepared        -     run   -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
 prepare_failed  -     fail  -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
 repository_gone -     escal -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+unconfigured    -     escal -     -     escal cancl -     cancl -     -     -     -     -     -     -     -     -     -
 baseline_reachedstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
 baseline_unknownstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
 attempt_started stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
@@ -67,6 +68,7 @@ some_of_each! { events: Event, by Event {
     Event::Prepared { .. } => prepared();
     Event::PrepareFailed { .. } => prepare_failed();
     Event::RepositoryGone { .. } => repository_gone();
+    Event::Unconfigured { .. } => unconfigured();
     Event::BaselineReached { .. } => baseline_reached(1, vec![red("tests", "1 failed")]);
     Event::BaselineUnknown { .. } => Event::BaselineUnknown { round: 1, reason: "no space".into() };
     Event::AttemptStarted => Event::AttemptStarted;
