@@ -73,13 +73,13 @@ fn every_class_has_a_recording_in_every_protocol_or_a_reason_why_not() {
                 (Some(names), None) => names.join(", "),
                 (None, Some(reason)) => format!("({reason})"),
                 (None, None) => {
-                    panic!("{protocol}: no recording ends as {}, and nobody says why", class.name)
+                    panic!("{protocol}: no recording ends as {}, and nobody says why", class.kind.name())
                 }
                 (Some(names), Some(reason)) => {
-                    panic!("{protocol}: {names:?} end as {}, so it is wrong that {reason}", class.name)
+                    panic!("{protocol}: {names:?} end as {}, so it is wrong that {reason}", class.kind.name())
                 }
             };
-            listed += &format!("  {}: {shown}\n", class.name);
+            listed += &format!("  {}: {shown}\n", class.kind.name());
         }
     }
     insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {

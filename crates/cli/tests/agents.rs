@@ -70,7 +70,7 @@ fn the_list_is_in_order_of_preference_and_says_what_is_seen_of_each() {
     let codex = named("codex");
     assert_eq!(
         (&codex["version"], &codex["tested"]["covers"], &codex["signed_in"], &codex["permission"]),
-        (&json!("0.999.0"), &json!(false), &json!({"state": "not-seen"}), &json!("ask"))
+        (&json!("0.999.0"), &json!(false), &json!({"state": "not_seen"}), &json!("ask"))
     );
     assert_eq!((&named("gemini")["in_use"], &named("gemini")["version"]), (&json!(false), &json!("0.61.0")));
     assert_eq!((&named("other")["path"], &named("other")["version"]), (&Value::Null, &Value::Null));

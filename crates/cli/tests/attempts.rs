@@ -74,7 +74,7 @@ fn a_goal_whose_repository_was_moved_waits_for_a_person_and_names_the_path() {
 
     std::fs::rename(&elsewhere, &root).expect("moved back");
     let again = desk.towline(["retry", &goal, "--json"]);
-    assert_eq!(of_attempts(&again.json(), "end"), ["completed", "spawn-failed", "completed"], "{again:?}");
+    assert_eq!(of_attempts(&again.json(), "end"), ["completed", "spawn_failed", "completed"], "{again:?}");
 }
 
 #[test]

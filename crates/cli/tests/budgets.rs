@@ -40,7 +40,7 @@ fn prompts(desk: &Desk) -> usize {
 fn tokens_that_are_spent_end_the_turn_and_are_counted() {
     let body = "await_prompt\ninit\nassistant 'Working.'\nlinger\n";
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "spends", body));
-    let report = assert_spent(&desk, &run(&desk, "true", "tokens=15"), "tokens", &["over-budget"]);
+    let report = assert_spent(&desk, &run(&desk, "true", "tokens=15"), "tokens", &["over_budget"]);
     let used = json!({"input": 10, "output": 5, "cache_read": 0, "cache_write": 0, "cost_usd": 0.0, "estimated": false});
     assert_eq!((&report["usage"], &report["attempts"][0]["usage"]), (&used, &used));
     assert_eq!(report["budget"]["tokens"], json!({"limit": 15, "left": 0}));
@@ -69,7 +69,7 @@ fn work_of_a_turn_that_was_stopped_over_budget_is_done_when_it_passes() {
     let ran = run(&desk, "test -s work.txt", "tokens=15");
     let report = ran.json();
     assert_eq!((ran.code, &report["phase"]), (Some(0), &json!("done")), "{ran:?}");
-    assert_eq!(of_attempts(&report, "end"), ["over-budget"]);
+    assert_eq!(of_attempts(&report, "end"), ["over_budget"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn turns_that_are_spent_keep_the_next_from_starting() {
 #[test]
 fn time_that_is_up_ends_the_turn() {
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "lingers", "await_prompt\ninit\nlinger\n"));
-    assert_spent(&desk, &run(&desk, "true", "wall=2s"), "wall", &["over-budget"]);
+    assert_spent(&desk, &run(&desk, "true", "wall=2s"), "wall", &["over_budget"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ linger
 "#;
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "begs", body));
     desk.agent_settings("permission = \"deny\"");
-    let report = assert_spent(&desk, &run(&desk, "true", "denials=3"), "denials", &["over-budget"]);
+    let report = assert_spent(&desk, &run(&desk, "true", "denials=3"), "denials", &["over_budget"]);
     let decisions = report["attempts"][0]["decisions"].as_array().expect("decisions");
     let denied = json!({"tool": "WebFetch", "outcome": "deny", "by": "rule"});
     assert!(decisions.len() >= 3 && decisions.iter().all(|decision| *decision == denied), "{decisions:?}");

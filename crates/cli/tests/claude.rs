@@ -240,7 +240,7 @@ fn a_refusal_of_root_fails_the_run_once_and_says_what_to_do() {
     let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["spawn-failed"], "{report}");
+    assert_eq!(of_attempts(&report, "end"), ["spawn_failed"], "{report}");
     assert_eq!(report["phase"], "escalated");
     assert!(report["reason"].as_str().expect("a reason").contains("as root: run Towline as another user"));
 }
@@ -252,7 +252,7 @@ fn root_that_is_in_no_sandbox_is_refused_by_the_real_one() {
     desk.set("IS_SANDBOX", "0");
     let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
     let is_root = rustix::process::getuid().is_root();
-    let end = if is_root { "spawn-failed" } else { "completed" };
+    let end = if is_root { "spawn_failed" } else { "completed" };
     assert_eq!(of_attempts(&ran.json(), "end"), [end], "{ran:?}");
 }
 

@@ -98,7 +98,7 @@ fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
     let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["completed", "context-overflow", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "context_overflow", "completed"]);
     let sessions = of_attempts(&report, "session");
     assert!(sessions.iter().all(|session| *session == sessions[0]), "{sessions:?}");
     assert_eq!(events_of(&desk, &report, "compacted").len(), 1);

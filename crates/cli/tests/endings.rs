@@ -70,7 +70,7 @@ fn assert_idle_clock_ends(fate: Reply) {
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_done_in_the_same_session(&desk, &model, &report, "timed-out");
+    assert_done_in_the_same_session(&desk, &model, &report, "timed_out");
     assert_eq!(report["attempts"][0]["detail"], "idle clock");
     // The first tree was gone before the second was started.
     let record = |n: usize| -> Value {
@@ -126,7 +126,7 @@ fn a_session_that_is_gone_is_forgotten_and_the_cold_start_is_told_everything() {
     let ran = desk.towline(["run", PROMPT, "--check", &check, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["completed", "resume-refused", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["completed", "resume_refused", "completed"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, false, false]);
     assert_ne!(report["attempts"][0]["session"], report["attempts"][2]["session"]);
     assert_eq!(report["budget"]["attempts"], json!({"limit": 10, "left": 8}));

@@ -48,12 +48,12 @@ fn a_limited_claude_hands_over_to_codex_which_finishes_in_the_same_workspace() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
     assert_eq!(of_attempts(&report, "agent"), ["claude", "codex"]);
-    assert_eq!(of_attempts(&report, "end"), ["rate-limited", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["rate_limited", "completed"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, false]);
 
     let events = desk.events(report["id"].as_str().expect("an id"));
     let handover = events.iter().find(|event| event["event"]["kind"] == "handed_over").expect("an event");
-    let wanted = json!({"kind": "handed_over", "from": "claude", "to": "codex", "why": "rate-limited"});
+    let wanted = json!({"kind": "handed_over", "from": "claude", "to": "codex", "why": "rate_limited"});
     assert_eq!(handover["event"], wanted);
     let told = model
         .turns()

@@ -64,14 +64,14 @@ fn an_announced_limit_parks_the_goal_until_its_reset_and_then_the_session_goes_o
     let limited = desk.wait_for_phase(&goal, "limited");
     let reset = announced_reset(&desk, &goal);
     assert_eq!((&limited["reason"], time(&limited["until"])), (&Value::Null, reset));
-    assert_eq!(of_attempts(&limited, "end"), ["rate-limited"]);
+    assert_eq!(of_attempts(&limited, "end"), ["rate_limited"]);
     assert_eq!(time(&limited["attempts"][0]["limit_until"]), reset);
     assert_eq!(limited["budget"]["attempts"], json!({"limit": 10, "left": 10}));
 
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["rate-limited", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["rate_limited", "completed"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, true]);
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
     assert!(time(&report["attempts"][1]["started_at"]) >= reset, "{report}");
@@ -95,7 +95,7 @@ fn a_limit_without_a_reset_time_is_waited_for_by_a_guess_that_says_so() {
     assert_eq!(limited["reason"], "the reset time is a guess");
     let wait = time(&limited["until"]).duration_since(time(&limited["attempts"][0]["ended_at"]));
     assert_eq!(wait, SignedDuration::from_secs(60));
-    assert_eq!(of_attempts(&limited, "end"), ["rate-limited"]);
+    assert_eq!(of_attempts(&limited, "end"), ["rate_limited"]);
     assert_eq!(limited["budget"]["attempts"]["left"], 10);
     assert_eq!(model.turns().len(), 1, "a limited model was asked again");
 
@@ -124,7 +124,7 @@ fn a_failing_provider_is_waited_out_and_the_session_goes_on() {
     let (towline, goal) = run(&desk);
 
     let sleeping = desk.wait_for_phase(&goal, "sleeping");
-    assert_eq!(of_attempts(&sleeping, "end"), ["server-error"]);
+    assert_eq!(of_attempts(&sleeping, "end"), ["server_error"]);
     let reason = sleeping["reason"].as_str().expect("a reason");
     assert!(reason.contains("server error"), "{reason}");
     assert!(sleeping["until"].is_string(), "{sleeping}");
@@ -135,7 +135,7 @@ fn a_failing_provider_is_waited_out_and_the_session_goes_on() {
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["server-error", "completed"]);
+    assert_eq!(of_attempts(&report, "end"), ["server_error", "completed"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, true]);
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
     let answered = &model.turns()[2];

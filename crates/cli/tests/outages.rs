@@ -53,7 +53,7 @@ fn an_outage_is_waited_out_at_no_cost_and_shows_the_next_try() {
     let waits = desk.wait_for(&goal, "the second try", |report| {
         report["phase"] == "sleeping" && report["attempts"].as_array().map(Vec::len) == Some(2)
     });
-    assert_eq!(of_attempts(&waits, "end"), ["server-error", "server-error"], "{waits}");
+    assert_eq!(of_attempts(&waits, "end"), ["server_error", "server_error"], "{waits}");
     assert_eq!(waits["reason"], "the model cannot be reached: server error");
     assert!(waits["until"].is_string(), "{waits}");
     assert_eq!(waits["budget"]["errors"]["left"], 5, "{waits}");

@@ -193,7 +193,7 @@ fn a_tool_that_is_denied_needs_a_person_who_is_told_the_tool_and_the_rule() {
         let report = ran.json();
         assert_eq!(
             (&report["phase"], &report["attempts"][0]["end"]),
-            (&json!("escalated"), &json!("permission-denied"))
+            (&json!("escalated"), &json!("permission_denied"))
         );
         let reason = report["reason"].as_str().expect("a reason");
         assert!(

@@ -89,7 +89,7 @@ fn a_turn_that_takes_too_long_leaves_nothing() {
         let ran = desk.towline(["run", "never stop", "--check", "true", "--budget", "errors=1", "--json"]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
         let report = ran.json();
-        assert_eq!(of_attempts(&report, "end"), ["timed-out"], "{report}");
+        assert_eq!(of_attempts(&report, "end"), ["timed_out"], "{report}");
         stood.fetch_add(usize::from(stands(&desk)), Ordering::Relaxed);
         desk
     });
@@ -105,7 +105,7 @@ fn a_budget_that_is_spent_in_mid_turn_leaves_nothing() {
         let report = ran.json();
         assert_eq!(
             (&report["reason"], &report["attempts"][0]["end"]),
-            (&json!("budget: tokens"), &json!("over-budget"))
+            (&json!("budget: tokens"), &json!("over_budget"))
         );
         assert!(stands(&desk), "there was no tree");
         desk

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{parse_duration, show_duration};
+use crate::names::{name_of, value_named};
 use crate::{MicroUsd, Tokens};
 
 /// Limits; an axis that is left out has none.
@@ -126,17 +127,9 @@ impl Axis {
     pub const ALL: [Self; 7] =
         [Self::Turns, Self::Attempts, Self::Wall, Self::Tokens, Self::Usd, Self::Errors, Self::Denials];
 
-    /// The name used in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Turns => "turns",
-            Self::Attempts => "attempts",
-            Self::Wall => "wall",
-            Self::Tokens => "tokens",
-            Self::Usd => "usd",
-            Self::Errors => "errors",
-            Self::Denials => "denials",
-        }
+    /// The name in JSON and in the configuration.
+    pub fn name(self) -> &'static str {
+        name_of(&self)
     }
 
     /// A sensible amount to add when it is spent, as the command line takes it.
@@ -204,10 +197,7 @@ impl FromStr for BudgetChange {
 
     fn from_str(text: &str) -> Result<Self, BudgetError> {
         let (name, value) = text.split_once('=').ok_or_else(|| BudgetError::NoValue(text.to_owned()))?;
-        let axis = Axis::ALL
-            .into_iter()
-            .find(|axis| axis.name() == name.trim())
-            .ok_or_else(|| BudgetError::UnknownAxis(name.to_owned()))?;
+        let axis = value_named(name.trim()).ok_or_else(|| BudgetError::UnknownAxis(name.to_owned()))?;
         let value = value.trim();
         let amount = match value.strip_prefix('+') {
             Some(more) => Amount::Add(parse_amount(axis, more)?),

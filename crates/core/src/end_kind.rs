@@ -5,10 +5,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::End;
+use crate::names::{name_of, value_named};
 
 /// A class of [`End`]: the same for all agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndKind {
     /// [`End::Completed`].
     Completed,
@@ -94,8 +98,6 @@ pub enum Follows {
 pub struct EndClass {
     /// The class.
     pub kind: EndKind,
-    /// The name in JSON and in the store. Never changed: programs and stored goals rely on it.
-    pub name: &'static str,
     /// What people read.
     pub title: &'static str,
     /// What Towline does by itself.
@@ -108,140 +110,120 @@ pub struct EndClass {
 static TABLE: [EndClass; 20] = [
     EndClass {
         kind: EndKind::Completed,
-        name: "completed",
         title: "completed",
         follows: Follows::Checks,
         hint: "nothing; give the goal checks if it has none",
     },
     EndClass {
         kind: EndKind::Asked,
-        name: "asked",
         title: "asked a question",
         follows: Follows::WaitsForAnswer,
         hint: "answer it: `towline answer ID`",
     },
     EndClass {
         kind: EndKind::Slept,
-        name: "slept",
         title: "asked to sleep",
         follows: Follows::Sleeps,
         hint: "nothing; `towline tell ID` wakes it up",
     },
     EndClass {
         kind: EndKind::RateLimited,
-        name: "rate-limited",
         title: "rate limited",
         follows: Follows::WaitsForQuota,
         hint: "nothing; a second agent in `defaults.agents` goes on meanwhile",
     },
     EndClass {
         kind: EndKind::ServerError,
-        name: "server-error",
         title: "server error",
         follows: Follows::WaitsForProvider,
         hint: "look at the provider's status page and at the network of this machine",
     },
     EndClass {
         kind: EndKind::Auth,
-        name: "auth",
         title: "credentials refused",
         follows: Follows::HandsOver,
         hint: "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` says how",
     },
     EndClass {
         kind: EndKind::ContextOverflow,
-        name: "context-overflow",
         title: "context full",
         follows: Follows::Compacts,
         hint: "choose a model with a larger context, or make the goal smaller",
     },
     EndClass {
         kind: EndKind::ResumeRefused,
-        name: "resume-refused",
         title: "session not resumed",
         follows: Follows::BeginsAnew,
         hint: "nothing; if it happens often, see that nobody deletes the agent's own files",
     },
     EndClass {
         kind: EndKind::MaxTurns,
-        name: "max-turns",
         title: "own limit of turns reached",
         follows: Follows::ChecksThenGoesOn,
         hint: "raise `max_turns` of the agent, or leave it out",
     },
     EndClass {
         kind: EndKind::MaxBudget,
-        name: "max-budget",
         title: "own limit of cost reached",
         follows: Follows::ChecksThenGoesOn,
         hint: "raise that limit in the agent's own settings, or leave it out",
     },
     EndClass {
         kind: EndKind::Declined,
-        name: "declined",
         title: "the model declined",
         follows: Follows::NeedsPerson,
         hint: "say the goal in other words, or name another model",
     },
     EndClass {
         kind: EndKind::PermissionDenied,
-        name: "permission-denied",
         title: "tool not permitted",
         follows: Follows::ChecksThenPerson,
         hint: "permit it in `allow` of the agent, take it out of `deny`, or set `permission = \"ask\"`",
     },
     EndClass {
         kind: EndKind::TimedOut,
-        name: "timed-out",
         title: "timed out",
         follows: Follows::RetriesAtOnce,
         hint: "see what it waited for: `towline logs ID`; if it only works that long, raise the clock that ran out",
     },
     EndClass {
         kind: EndKind::Crashed,
-        name: "crashed",
         title: "crashed",
         follows: Follows::Retries,
         hint: "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` says whether its version is known",
     },
     EndClass {
         kind: EndKind::Lost,
-        name: "lost",
         title: "lost sight of",
         follows: Follows::Retries,
         hint: "nothing; the machine may have restarted, or run out of memory",
     },
     EndClass {
         kind: EndKind::SpawnFailed,
-        name: "spawn-failed",
         title: "could not be started",
         follows: Follows::HandsOver,
         hint: "install the agent, or set its `command`; `towline doctor` says what is missing",
     },
     EndClass {
         kind: EndKind::Cancelled,
-        name: "cancelled",
         title: "cancelled",
         follows: Follows::EndsGoal,
         hint: "go on, if you want to: `towline retry ID`",
     },
     EndClass {
         kind: EndKind::OverBudget,
-        name: "over-budget",
         title: "budget spent",
         follows: Follows::EndsGoal,
         hint: "go on with more: `towline retry ID --budget AXIS=+N`",
     },
     EndClass {
         kind: EndKind::Interrupted,
-        name: "interrupted",
         title: "interrupted",
         follows: Follows::Pauses,
         hint: "continue the session: `towline resume ID`",
     },
     EndClass {
         kind: EndKind::Refused,
-        name: "refused",
         title: "request refused",
         follows: Follows::RetriesThenBeginsAnew,
         hint: "start a new session: `towline retry ID --fresh`; if that is refused as well, look at the agent's model and settings",
@@ -259,9 +241,14 @@ impl EndKind {
         &TABLE[self as usize]
     }
 
-    /// The class that is stored by this name; none for one of a later version.
+    /// The name in JSON and in the store. Programs and stored goals rely on it.
+    pub fn name(self) -> &'static str {
+        name_of(&self)
+    }
+
+    /// The class that is stored by this name; none for one of a later version. Earlier versions wrote `rate-limited`.
     pub fn named(name: &str) -> Option<Self> {
-        TABLE.iter().find(|class| class.name == name).map(|class| class.kind)
+        value_named(&name.replace('-', "_"))
     }
 }
 
@@ -342,9 +329,9 @@ impl End {
         }
     }
 
-    /// The name used in JSON and in the store.
-    pub const fn name(&self) -> &'static str {
-        self.kind().class().name
+    /// The name in JSON and in the store.
+    pub fn name(&self) -> &'static str {
+        name_of(self)
     }
 }
 
@@ -362,7 +349,13 @@ mod tests {
     fn each_class_stands_in_its_own_row() {
         for (place, class) in TABLE.iter().enumerate() {
             assert_eq!((class.kind as usize, class.kind.class()), (place, class));
-            assert_eq!(EndKind::named(class.name), Some(class.kind));
+            let name = class.kind.name();
+            assert_eq!(EndKind::named(name), Some(class.kind));
+            assert_eq!(
+                EndKind::named(&name.replace('_', "-")),
+                Some(class.kind),
+                "as earlier versions wrote it"
+            );
             assert!(!class.title.is_empty() && !class.hint.is_empty(), "{class:?}");
         }
         let titles: BTreeSet<&str> = TABLE.iter().map(|class| class.title).collect();
@@ -373,18 +366,20 @@ mod tests {
     /// Stored goals and programs know them.
     #[test]
     fn no_name_has_changed() {
-        let names = TABLE.each_ref().map(|class| class.name).join(" ");
-        let stored = "completed asked slept rate-limited server-error auth context-overflow resume-refused \
-                      max-turns max-budget declined permission-denied timed-out crashed lost spawn-failed \
-                      cancelled over-budget interrupted refused";
+        let names = TABLE.each_ref().map(|class| class.kind.name()).join(" ");
+        let stored = "completed asked slept rate_limited server_error auth context_overflow resume_refused \
+                      max_turns max_budget declined permission_denied timed_out crashed lost spawn_failed \
+                      cancelled over_budget interrupted refused";
         assert_eq!(names, stored);
+        assert_eq!(crate::names::names::<End>(Some("end")).join(" "), stored);
     }
 
     #[test]
     fn the_table_in_the_documentation_is_this_one() {
         let mut table = "| end | in words | what Towline does by itself | what you can do |\n".to_owned();
         table += "| --- | --- | --- | --- |\n";
-        for EndClass { name, title, follows, hint, .. } in EndKind::all() {
+        for EndClass { kind, title, follows, hint } in EndKind::all() {
+            let name = kind.name();
             table += &format!("| `{name}` | {title} | {} | {hint} |\n", follows.words());
         }
         let documented = DOCUMENT.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::names::{name_of, value_named};
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Clock,
     Commit, End, Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq,
@@ -282,44 +283,36 @@ pub enum Event {
 }
 
 impl Event {
-    /// The name used in JSON and in messages.
-    pub const fn name(&self) -> &'static str {
+    /// The name in JSON, in the store and in the documentation.
+    pub fn name(&self) -> &'static str {
+        name_of(self)
+    }
+
+    /// What a person calls it who asks for it: the command of an operator's request.
+    pub fn request(&self) -> &'static str {
         match self {
-            Self::Created => "created",
-            Self::Claimed { .. } => "claimed",
-            Self::Dispatched => "dispatched",
-            Self::Prepared { .. } => "prepared",
-            Self::PrepareFailed { .. } => "prepare_failed",
-            Self::RepositoryGone { .. } => "repository_gone",
-            Self::Unconfigured { .. } => "unconfigured",
-            Self::BaselineReached { .. } => "baseline_reached",
-            Self::BaselineUnknown { .. } => "baseline_unknown",
-            Self::AttemptStarted => "attempt_started",
-            Self::Agent { .. } => "agent",
-            Self::AttemptEnded { .. } => "attempt_ended",
-            Self::HandedOver { .. } => "handed_over",
-            Self::ClockRanOut { .. } => "clock_ran_out",
-            Self::CheckStarted { .. } => "check_started",
-            Self::CheckFinished { .. } => "check_finished",
-            Self::VerdictReached { .. } => "verdict_reached",
-            Self::ChecksFailed { .. } => "checks_failed",
-            Self::Stopped => "stopped",
-            Self::Woken => "woken",
             Self::CancelRequested => "cancel",
             Self::PauseRequested { .. } => "pause",
             Self::ResumeRequested => "resume",
             Self::Answered { .. } => "answer",
             Self::Told { .. } => "tell",
-            Self::AnswerDelivered { .. } => "delivered",
             Self::RetryRequested { .. } => "retry",
-            Self::ChecksReplaced { .. } => "checks_replaced",
             Self::Merged { .. } => "merge",
-            Self::Published { .. } => "published",
             Self::Verified { .. } => "verify",
-            Self::PhaseChanged { .. } => "phase_changed",
-            Self::ClockMoved { .. } => "clock_moved",
-            Self::Notice { .. } => "notice",
+            other => other.name(),
         }
+    }
+}
+
+impl Source {
+    /// The name in JSON and in the store.
+    pub fn name(self) -> &'static str {
+        name_of(&self)
+    }
+
+    /// The one that has this name.
+    pub fn named(name: &str) -> Option<Self> {
+        value_named(name)
     }
 }
 

@@ -17,6 +17,7 @@ mod event;
 mod fixtures;
 mod goal;
 mod ids;
+mod names;
 mod phase;
 mod policy;
 mod price;

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::names::name_of;
 use crate::{AttemptNo, Axis, Clock, EndKind, MissingProgram, Policy, QuestionNo};
 
 /// Where a goal stands. A cache of its log.
@@ -94,10 +95,7 @@ pub enum PauseReason {
 
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Operator => "operator",
-            Self::Shutdown => "shutdown",
-        })
+        f.write_str(name_of(self))
     }
 }
 
@@ -285,24 +283,9 @@ impl fmt::Display for FailureReason {
 }
 
 impl Phase {
-    /// The name used in JSON, on screens and in filters.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Preparing => "preparing",
-            Self::Running { .. } => "running",
-            Self::Stopping(_) => "stopping",
-            Self::Checking { .. } => "checking",
-            Self::Sleeping { .. } => "sleeping",
-            Self::Limited { .. } => "limited",
-            Self::Blocked { .. } => "blocked",
-            Self::Paused { .. } => "paused",
-            Self::Escalated { .. } => "escalated",
-            Self::Done => "done",
-            Self::Unproven => "unproven",
-            Self::Failed { .. } => "failed",
-            Self::Cancelled => "cancelled",
-        }
+    /// The name in JSON, in the store, on screens and in filters.
+    pub fn name(&self) -> &'static str {
+        name_of(self)
     }
 
     /// Why it stands there, where there is more to say than the name.

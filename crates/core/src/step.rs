@@ -418,7 +418,7 @@ impl Stepper<'_> {
     }
 
     fn wrong_phase(&self, event: &Event) -> Illegal {
-        Illegal::WrongPhase { phase: self.before.name(), event: event.name() }
+        Illegal::WrongPhase { phase: self.before.name(), event: event.request() }
     }
 
     fn finish(mut self) -> Step {

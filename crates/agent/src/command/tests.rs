@@ -309,7 +309,7 @@ fn only_an_exit_without_error_and_without_signal_completes_it() {
         let stop = match &wanted {
             End::Completed => TurnStop::Done,
             End::Crashed { message } => failed(message),
-            _ => failed("rate-limited"),
+            _ => failed("rate_limited"),
         };
         let last = lines.first().map(|text| turn_ended(stop, text));
         assert_eq!(actions.last(), last.as_ref(), "{lines:?} {exit:?}");

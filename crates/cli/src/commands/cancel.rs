@@ -29,7 +29,7 @@ pub(crate) async fn halt(
     let found = find::goal(context, id).await?;
     let goal = found.record.goal.id;
     let event = Event::from(wish.clone());
-    let name = event.name();
+    let name = event.request();
     let phase = if pass_on(&found, wish).await? {
         wait_for_its_end(&found).await?
     } else {

@@ -13,7 +13,7 @@ const SETTINGS_BYTES: u64 = 1 << 20;
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum SignedIn {
     /// It needs no sign-in.
     NotNeeded,

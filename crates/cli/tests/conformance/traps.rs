@@ -22,7 +22,7 @@ fn assert_turn_clock_ends(answer: Reply) -> Stage {
     let stage = stage.settings("turn_timeout = \"30s\"");
     let ran = stage.desk.towline(["run", PROMPT, "--check", "true", "--budget", "errors=1", "--json"]);
     let report = ran.json();
-    assert_eq!(of_attempts(&report, "end"), ["timed-out"], "{report}");
+    assert_eq!(of_attempts(&report, "end"), ["timed_out"], "{report}");
     assert_eq!(of_attempts(&report, "detail"), ["turn clock"], "{report}");
     assert!(stage.model.turns().len() > 1, "it did not ask again");
     wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
@@ -64,7 +64,7 @@ fn claude_that_gets_no_answer_is_ended_within_seconds_and_its_provider_is_named(
     // It would try again ten times, for three minutes.
     for subject in [claude(), claude_older()] {
         let end = ends_without_provider(subject, "10");
-        assert_eq!(end, json!(["server-error", "5 requests in a row got no answer"]));
+        assert_eq!(end, json!(["server_error", "5 requests in a row got no answer"]));
     }
 }
 
@@ -72,7 +72,7 @@ fn claude_that_gets_no_answer_is_ended_within_seconds_and_its_provider_is_named(
 fn claude_that_gives_up_by_itself_says_why_its_provider_was_not_reached() {
     for (subject, why) in [(claude(), "(ECONNREFUSED)"), (claude_older(), "(ConnectionRefused)")] {
         let end = ends_without_provider(subject, "1");
-        assert_eq!(end[0], "server-error");
+        assert_eq!(end[0], "server_error");
         assert!(end[1].as_str().expect("words").ends_with(why), "{end}");
     }
 }

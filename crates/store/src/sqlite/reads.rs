@@ -2,11 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
-use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq};
+use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq, Source};
 
 use super::failure::Failure;
 use super::parts;
-use super::text::{from_json, source_from_text, time_from_text};
+use super::text::{from_json, time_from_text};
 use crate::{GoalRecord, Lease, PendingEffect, StoreError, WorkerName};
 
 const RECORD: &str = "SELECT goals.goal, goals.state, positions.last_seq, positions.updated_at,
@@ -138,7 +138,8 @@ fn envelope(goal: GoalId, row: &Row<'_>) -> Result<Envelope, Failure> {
         seq,
         at: time_from_text(&what(), text(row, 1)?)?,
         attempt,
-        source: source_from_text(&what(), text(row, 3)?)?,
+        source: Source::named(text(row, 3)?)
+            .ok_or_else(|| Failure::unreadable(what(), "its source is unknown"))?,
         parent: row.get(4)?,
         raw,
         event: from_json(&what(), text(row, 7)?)?,

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use towline_core::Source;
 
 use super::failure::Failure;
 
@@ -22,23 +21,6 @@ pub(super) fn to_json<T: Serialize>(what: &str, value: &T) -> Result<String, Fai
 
 pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|why| Failure::unreadable(what, why))
-}
-
-pub(super) const fn source_to_text(source: Source) -> &'static str {
-    match source {
-        Source::Agent => "agent",
-        Source::Towline => "towline",
-        Source::Operator => "operator",
-    }
-}
-
-pub(super) fn source_from_text(what: &str, text: &str) -> Result<Source, Failure> {
-    match text {
-        "agent" => Ok(Source::Agent),
-        "towline" => Ok(Source::Towline),
-        "operator" => Ok(Source::Operator),
-        other => Err(Failure::unreadable(what, format!("`{other}` is no source"))),
-    }
 }
 
 #[cfg(test)]
@@ -60,12 +42,5 @@ mod tests {
         let back = texts.map(|text| time_from_text("a time", &text).expect("a time"));
         assert_eq!(back, times);
         assert_eq!(time_from_text("max", &time_to_text(Timestamp::MAX)).expect("a time"), Timestamp::MAX);
-    }
-
-    #[test]
-    fn sources_come_back() {
-        for source in [Source::Agent, Source::Towline, Source::Operator] {
-            assert_eq!(source_from_text("it", source_to_text(source)).expect("a source"), source);
-        }
     }
 }

@@ -8,7 +8,7 @@ use super::caches::SummaryRow;
 use super::failure::Failure;
 use super::lists::About;
 use super::parts::{SplitState, Written};
-use super::text::{source_to_text, time_to_text, to_json};
+use super::text::{time_to_text, to_json};
 use super::{caches, reads};
 use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
 
@@ -212,7 +212,7 @@ impl EventRow {
         Ok(Self {
             at: time_to_text(new.at),
             attempt: new.attempt.map(|attempt| attempt.get()),
-            source: source_to_text(new.source),
+            source: new.source.name(),
             kind: new.event.name(),
             parent: new.parent.clone(),
             raw: new.raw,

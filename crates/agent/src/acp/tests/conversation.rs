@@ -200,7 +200,7 @@ fn gemini_is_not_asked_to_load_what_it_does_not_keep() {
 fn a_refused_session_ends_the_attempt_before_any_prompt() {
     let refused = |code: i64| json!({"id": "session", "error": {"code": code, "message": "no"}});
     let cases =
-        [(fresh(), -32_000, "auth"), (resume("old"), -32_603, "resume-refused"), (fresh(), -1, "crashed")];
+        [(fresh(), -32_000, "auth"), (resume("old"), -32_603, "resume_refused"), (fresh(), -1, "crashed")];
     for (session, code, wanted) in cases {
         let mut protocol = protocol(&settings("agent"), &session);
         protocol.start();

@@ -32,7 +32,7 @@ pub(crate) fn a_used_up_quota_parks_the_goal(subject: &'static dyn Subject) {
     let stage = Stage::with_model(subject, [limited]);
     let (towline, goal) = stage.start();
     let limited = stage.desk.wait_for_phase(&goal, "limited");
-    assert_eq!(of_attempts(&limited, "end"), ["rate-limited"]);
+    assert_eq!(of_attempts(&limited, "end"), ["rate_limited"]);
     assert_eq!(limited["budget"]["attempts"]["left"], 10);
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
     assert_eq!(finish(towline).code, Some(130));
@@ -64,7 +64,7 @@ pub(crate) fn a_failing_server_is_waited_out(subject: &'static dyn Subject) {
     let fails = Reply::server_error().header("retry-after-ms", 10);
     let stage = until_interrupted(subject, Rule::always().reply(fails).also_side_requests());
     let first = assert_goes_on(&stage, subject.facts().resumes_failed_turns());
-    assert_eq!(first["end"], "server-error", "{first}");
+    assert_eq!(first["end"], "server_error", "{first}");
 }
 
 pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
@@ -74,7 +74,7 @@ pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
     let stage = until_interrupted(subject, cuts.then(Reply::silence()));
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
     let first = assert_goes_on(&stage, subject.facts().resumes_failed_turns());
-    let seen = ["server-error", "crashed", "timed-out"].iter().any(|end| first["end"] == *end);
+    let seen = ["server_error", "crashed", "timed_out"].iter().any(|end| first["end"] == *end);
     assert!(seen, "{first}");
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'s
     let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("tail -f /dev/null")]);
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
     let first = assert_goes_on(&stage, subject.facts().resumes());
-    assert_eq!((&first["end"], &first["detail"]), (&json!("timed-out"), &json!("idle clock")), "{first}");
+    assert_eq!((&first["end"], &first["detail"]), (&json!("timed_out"), &json!("idle clock")), "{first}");
 }
 
 pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything(
@@ -97,7 +97,7 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything
     let report = done(&stage.run_checked_by(&check));
     let ends = of_attempts(&report, "end");
     if subject.facts().resumes() {
-        assert_eq!(ends, ["completed", "resume-refused", "completed"], "{report}");
+        assert_eq!(ends, ["completed", "resume_refused", "completed"], "{report}");
         assert_eq!(refusals(&stage, &report), [json!({"end": "resume_refused", "why": "not_found"})]);
     } else {
         assert_eq!(ends, ["completed", "completed"], "{report}");
@@ -151,11 +151,11 @@ pub(crate) fn a_long_retry_after_costs_no_error(subject: &'static dyn Subject) {
         .wait_for(&goal, "a wait", |report| report["phase"] == "limited" || report["phase"] == "sleeping");
     let ends = of_attempts(&waits, "end");
     if waits["phase"] == "limited" {
-        assert_eq!(ends, ["rate-limited"], "{waits}");
+        assert_eq!(ends, ["rate_limited"], "{waits}");
     } else {
         // It says nothing while it waits: silence without an answer is an outage, and tried again at once only once.
         assert_eq!(waits["reason"], "the model does not answer", "{waits}");
-        assert_eq!(ends, ["timed-out", "timed-out"], "{waits}");
+        assert_eq!(ends, ["timed_out", "timed_out"], "{waits}");
     }
     assert!(waits["until"].is_string(), "{waits}");
     let budget = &waits["budget"];

@@ -40,7 +40,7 @@ fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
         changes: " src/parser.rs | 3 ++-".into(),
     });
     let (events, launch) = next(&mut story);
-    assert_eq!(events[0], handed_over("claude", "codex", "rate-limited"));
+    assert_eq!(events[0], handed_over("claude", "codex", "rate_limited"));
     assert_eq!(launch.agent, AgentName::new("codex"));
     assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
     for wanted in [
@@ -75,7 +75,7 @@ fn when_all_are_limited_the_goal_waits_for_the_first_that_can_go_on_again() {
     story.now = at(3_600);
     story.tell(Event::Woken);
     let (events, launch) = next(&mut story);
-    assert_eq!(events[0], handed_over("codex", "claude", "rate-limited"));
+    assert_eq!(events[0], handed_over("codex", "claude", "rate_limited"));
     assert_eq!(launch.agent, AgentName::new("claude"));
 }
 
@@ -119,7 +119,7 @@ fn an_agent_that_fails_again_and_again_is_left_alone_for_a_while() {
     }
     story.tell(failing());
     let (events, launch) = next(&mut story);
-    assert_eq!(events[0], handed_over("claude", "codex", "server-error"));
+    assert_eq!(events[0], handed_over("claude", "codex", "server_error"));
     assert_eq!(launch.agent, AgentName::new("codex"));
     let until = story.state.unavailable[&AgentName::new("claude")].until.expect("a time");
     assert_eq!(until, story.now + Policy::FAILING_AGENT_PAUSE);

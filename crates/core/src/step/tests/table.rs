@@ -33,17 +33,17 @@ verdict_reached stale stale stale -     done  stale -     cancl -     -     -   
 checks_failed   stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
 stopped         stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
 woken           -     -     run   -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
-cancel          cancl stop  cancl stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
-pause           pause stop  pause stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
-resume          -     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
-answer          -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
-tell            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
-delivered       stale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
-retry           -     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
+cancel_requestedcancl stop  cancl stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
+pause_requested pause stop  pause stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
+resume_requested-     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
+answered        -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
+told            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
+answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
+retry_requested -     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
 checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
-merge           -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+merged          -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
 published       -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-verify          -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+verified        -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
 phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
 clock_moved     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
