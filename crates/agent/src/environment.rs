@@ -78,34 +78,3 @@ pub(crate) fn environment(
 fn is_basic(name: &str) -> bool {
     BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::plain_settings;
-    use crate::{Kind, agent};
-
-    #[test]
-    fn the_credentials_that_an_agent_is_given_are_known_as_its_own() {
-        let kinds = [
-            (
-                Kind::Claude,
-                "claude",
-                &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"][..],
-            ),
-            (Kind::Codex, "codex", &["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"]),
-            (Kind::Gemini, "gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"]),
-        ];
-        for (kind, program, names) in kinds {
-            let inherited = names.iter().map(|name| ((*name).to_owned(), "value".to_owned())).collect();
-            let given = agent(kind).environment(&plain_settings(kind, &[program]), &inherited);
-            assert!(
-                names.iter().all(|name| given.contains_key(*name) && is_agents_variable(name)),
-                "{given:?}"
-            );
-        }
-        for name in BASE.iter().chain(&["OPENSSL_DIR", "CARGO_HOME", "DISABLE_TELEMETRY"]) {
-            assert!(!is_agents_variable(name), "{name}");
-        }
-    }
-}

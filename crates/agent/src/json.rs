@@ -52,19 +52,11 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(String::from)
 }
 
-/// The text of an object's first field, when that is this one: then there is no need to look for it.
+/// The text of an object's first field, when that is this one and has no escapes: then there is no need to look for it.
 pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
-    let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":")?;
-    short_text(value).map(|(text, _)| text)
-}
-
-/// The text that a value is, and what follows it; none when it is no text, or has escapes.
-pub(crate) fn short_text(value: &str) -> Option<(&str, &str)> {
-    let value = value.strip_prefix('"')?;
-    // To look at each byte of a short text is faster than a search that is made for long ones.
-    let end = value.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
-    let (text, rest) = value.split_at(end);
-    Some((text, rest.strip_prefix('"')?))
+    let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":\"")?;
+    let end = value.find(['"', '\\'])?;
+    value[end..].starts_with('"').then_some(&value[..end])
 }
 
 /// Reads a part that may be of any shape; none when it is of another one than wanted.

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Text};
+use crate::json::Text;
+use crate::lines::line;
 
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
@@ -46,17 +46,6 @@ pub(crate) enum Incoming<'a, Purpose> {
         /// The news.
         params: &'a RawValue,
     },
-}
-
-/// An answer whose result is yet to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UsualAnswer<'a, Purpose> {
-    /// The id of our request.
-    pub(crate) id: &'a str,
-    /// What it was asked for.
-    pub(crate) purpose: Purpose,
-    /// The result.
-    pub(crate) result: &'a str,
 }
 
 /// A request of the other side.
@@ -124,23 +113,6 @@ impl<Purpose> Peer<Purpose> {
         line(&Request { id, jsonrpc: VERSION, method, params })
     }
 
-    /// The request of ours that a line answers, and the result, which is yet to be read; none when the line does not
-    /// begin in the usual way. A result that is no whole JSON means that there is more to the line than this.
-    pub(crate) fn usual_answer<'a>(&self, line: &'a str) -> Option<UsualAnswer<'a, Purpose>>
-    where
-        Purpose: Copy,
-    {
-        let (id, rest) = json::short_text(after_name("id", after_version(line)?)?)?;
-        let result = after_name("result", rest.strip_prefix(',')?)?.strip_suffix('}')?;
-        let purpose = *self.waiting.get(id)?;
-        Some(UsualAnswer { id, purpose, result })
-    }
-
-    /// A request of ours has its answer.
-    pub(crate) fn is_answered(&mut self, id: &str) {
-        self.waiting.remove(id);
-    }
-
     /// Reads a line; none when it is no JSON-RPC.
     pub(crate) fn read<'a>(&mut self, text: &'a str) -> Option<Incoming<'a, Purpose>> {
         let line: Line<'a> = serde_json::from_str(text).ok()?;
@@ -162,42 +134,6 @@ impl<Purpose> Peer<Purpose> {
             (None, None) => None,
         }
     }
-}
-
-/// The parameters of news of this method, which are yet to be read; none when the line does not begin in the usual way.
-/// Parameters that are no whole JSON mean that there is more to the line than this.
-pub(crate) fn usual_news<'a>(method: &str, line: &'a str) -> Option<&'a str> {
-    let (found, rest) = json::short_text(after_name("method", after_version(line)?)?)?;
-    if found != method {
-        return None;
-    }
-    after_name("params", rest.strip_prefix(',')?)?.strip_suffix('}')
-}
-
-/// The fields of a line but for the version, where that comes first.
-fn after_version(line: &str) -> Option<&str> {
-    let fields = line.strip_prefix('{')?;
-    let version = after_name("jsonrpc", fields);
-    Some(version.and_then(|version| version.strip_prefix(r#""2.0","#)).unwrap_or(fields))
-}
-
-/// What follows the name of this field. Both usual ways to write JSON are known: without spaces, and with one after each
-/// comma and colon.
-fn after_name<'a>(name: &str, fields: &'a str) -> Option<&'a str> {
-    let field = fields.strip_prefix(' ').unwrap_or(fields);
-    let value = field.strip_prefix('"')?.strip_prefix(name)?.strip_prefix("\":")?;
-    Some(value.strip_prefix(' ').unwrap_or(value))
-}
-
-/// The parameters of a line in one go; none when it is no news, or they are of another shape.
-pub(crate) fn params_of_news<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
-    #[derive(Deserialize)]
-    struct News<T> {
-        id: Option<IgnoredAny>,
-        params: T,
-    }
-    let news: News<T> = serde_json::from_str(line).ok()?;
-    news.id.is_none().then_some(news.params)
 }
 
 /// News for the other side.
@@ -238,13 +174,6 @@ pub(crate) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
     line(&Refusal { error: Problem { code, message }, id, jsonrpc: VERSION })
 }
 
-/// What is given here are plain values, which can always be written.
-fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -271,53 +200,6 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_answer_is_known_by_its_beginning() {
-        let mut peer = Peer::default();
-        peer.request("hello", 7, "initialize", Value::Null);
-        let wanted = Some(UsualAnswer { id: "hello", purpose: 7, result: r#"{"b":2}"# });
-        for line in [
-            r#"{"id":"hello","result":{"b":2}}"#,
-            r#"{"jsonrpc":"2.0","id":"hello","result":{"b":2}}"#,
-            r#"{"jsonrpc": "2.0", "id": "hello", "result": {"b":2}}"#,
-        ] {
-            assert_eq!(peer.usual_answer(line), wanted, "{line}");
-        }
-        for other in [
-            r#"{"id":"other","result":{}}"#,
-            r#"{"id":7,"result":{}}"#,
-            r#"{"id":"hello","error":{}}"#,
-            r#"{"id":"hello","result":{}"#,
-            r#"{"id":"hello","method":"x","result":{}}"#,
-        ] {
-            assert!(peer.usual_answer(other).is_none_or(|answer| answer.result == "{"), "{other}");
-        }
-        peer.is_answered("hello");
-        assert_eq!(peer.usual_answer(r#"{"id":"hello","result":{}}"#), None);
-    }
-
-    #[test]
-    fn usual_news_is_known_by_its_beginning() {
-        for line in [
-            r#"{"method":"a/b","params":[1]}"#,
-            r#"{"jsonrpc":"2.0","method":"a/b","params":[1]}"#,
-            r#"{"jsonrpc": "2.0", "method": "a/b", "params": [1]}"#,
-        ] {
-            assert_eq!(usual_news("a/b", line), Some("[1]"), "{line}");
-        }
-        for other in [
-            "",
-            "{}",
-            r#"{"method":"a/b"}"#,
-            r#"{"method":"a/c","params":[1]}"#,
-            r#"{"method":"a\/b","params":[1]}"#,
-            r#"{"id":1,"method":"a/b","params":[1]}"#,
-            r#"{"method":"a/b","params":[1]"#,
-        ] {
-            assert_eq!(usual_news("a/b", other), None, "{other}");
-        }
-    }
-
-    #[test]
     fn an_error_is_an_answer_and_a_result_may_be_missing() {
         let mut peer = Peer::default();
         peer.request("a", (), "x", Value::Null);
@@ -340,17 +222,6 @@ mod tests {
                 parsed(&refusal(request.id, METHOD_NOT_FOUND, "no"))["error"]["code"],
                 METHOD_NOT_FOUND
             );
-        }
-    }
-
-    #[test]
-    fn the_parameters_of_news_are_read_in_one_go() {
-        let line = r#"{"method":"a/b","params":[1],"more":2}"#;
-        assert_eq!(params_of_news(line), Some([1]));
-        for other in
-            [r#"{"method":"a","id":1,"params":[1]}"#, r#"{"method":"a"}"#, r#"{"method":"a","params":[1]"#]
-        {
-            assert_eq!(params_of_news::<[u8; 1]>(other), None, "{other}");
         }
     }
 

@@ -10,25 +10,18 @@ mod api_settings;
 mod claude;
 mod codex;
 mod command;
-#[cfg(test)]
-mod end_kinds;
 mod environment;
 mod gemini;
 mod json;
 mod jsonrpc;
+mod lines;
 mod permission;
-#[cfg(test)]
-mod pins_tests;
 mod plain_text;
 mod priced;
 mod protocol;
 mod script;
-#[cfg(test)]
-mod secrets_tests;
 mod settings;
 mod sign_in;
-#[cfg(test)]
-mod testing;
 mod text;
 mod unrecognised;
 mod version;
@@ -36,6 +29,7 @@ mod version;
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
+pub use permission::tool_call;
 pub use plain_text::without_escapes;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{

@@ -44,6 +44,10 @@ pub(crate) enum Verdict {
     Ask,
 }
 
+/// What a model is told whose question nobody answers.
+pub(crate) const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and \
+                                    your reasons in your last message.";
+
 /// How decisions name the rules.
 pub(crate) const BY_RULE: &str = "rule";
 /// How decisions name a person.
@@ -58,7 +62,7 @@ struct Rule {
 
 /// How sure a match must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum Care {
     /// For allowing: all of the call is what the rule speaks about.
     Strict,
     /// For denying: some of the call may be what the rule speaks about.
@@ -86,7 +90,7 @@ impl Rules {
         if self.use_permission(tool, input) {
             return Ruling { verdict: Verdict::Allow, by: BY_PERSON, rule: would_allow(tool, input) };
         }
-        let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Reading::Strict));
+        let allowing = self.allow.iter().find(|rule| rule.matches(tool, input, directory, Care::Strict));
         if let Some(rule) = allowing {
             return by_rule(Verdict::Allow, rule.text.clone());
         }
@@ -102,14 +106,14 @@ impl Rules {
         if self.permitted.is_empty() {
             return false;
         }
-        let call = call(tool, input);
+        let call = tool_call(tool, input);
         let position = self.permitted.iter().position(|permitted| *permitted == call);
         position.map(|used| self.permitted.remove(used)).is_some()
     }
 
     /// The rule of the deny list that speaks about this call.
     pub(crate) fn denying(&self, tool: &str, input: &Value, directory: Option<&str>) -> Option<String> {
-        let rule = self.deny.iter().find(|rule| rule.matches(tool, input, directory, Reading::Wary));
+        let rule = self.deny.iter().find(|rule| rule.matches(tool, input, directory, Care::Wary));
         rule.map(|rule| rule.text.clone())
     }
 }
@@ -125,7 +129,7 @@ impl Rule {
         Self { text: text.to_owned(), tool: tool.to_owned(), pattern }
     }
 
-    fn matches(&self, tool: &str, input: &Value, directory: Option<&str>, reading: Reading) -> bool {
+    fn matches(&self, tool: &str, input: &Value, directory: Option<&str>, reading: Care) -> bool {
         if !names(&self.tool, tool) {
             return false;
         }
@@ -135,7 +139,7 @@ impl Rule {
             Some(Subject::Path(path)) => path_matches(pattern, &path),
             Some(Subject::Url(url)) => url_matches(pattern, url),
             Some(Subject::Name(name)) => glob(pattern, name),
-            None => reading == Reading::Wary,
+            None => reading == Care::Wary,
         }
     }
 }
@@ -195,12 +199,12 @@ fn url_matches(pattern: &str, url: &str) -> bool {
     host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-fn command_matches(pattern: &str, command: &str, reading: Reading) -> bool {
+fn command_matches(pattern: &str, command: &str, reading: Care) -> bool {
     let command = command.trim();
     match reading {
-        Reading::Strict if command.contains(shell::JOINTS) => command == pattern,
-        Reading::Strict => one_command_matches(pattern, command),
-        Reading::Wary => shell::may_run(command, &|command| one_command_matches(pattern, command)),
+        Care::Strict if command.contains(shell::JOINTS) => command == pattern,
+        Care::Strict => one_command_matches(pattern, command),
+        Care::Wary => shell::may_run(command, &|command| one_command_matches(pattern, command)),
     }
 }
 
@@ -231,7 +235,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// The call as permissions are given for it: the same tool with the same input, in whichever order its fields come.
-pub(crate) fn call(tool: &str, input: &Value) -> ToolCall {
+pub fn tool_call(tool: &str, input: &Value) -> ToolCall {
     let digest = Sha256::digest(ordered(input).to_string());
     let input = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     ToolCall { tool: tool.to_owned(), input }
@@ -270,12 +274,12 @@ mod tests {
 
     use super::*;
 
-    fn rule(text: &str, tool: &str, input: &Value, reading: Reading) -> bool {
+    fn rule(text: &str, tool: &str, input: &Value, reading: Care) -> bool {
         Rule::parse(text).matches(tool, input, Some("/workspace"), reading)
     }
 
     fn both(text: &str, tool: &str, input: &Value) -> (bool, bool) {
-        (rule(text, tool, input, Reading::Strict), rule(text, tool, input, Reading::Wary))
+        (rule(text, tool, input, Care::Strict), rule(text, tool, input, Care::Wary))
     }
 
     #[test]
@@ -369,7 +373,7 @@ mod tests {
     }
 
     fn hash(input: &str) -> String {
-        call("Bash", &serde_json::from_str(input).expect("JSON")).input
+        tool_call("Bash", &serde_json::from_str(input).expect("JSON")).input
     }
 
     #[test]
@@ -398,7 +402,7 @@ mod tests {
             let input = json!({ "command": command });
             let suggested = would_allow("Bash", &input);
             assert_eq!(suggested, wanted);
-            assert!(rule(&suggested, "Bash", &input, Reading::Strict), "{suggested}");
+            assert!(rule(&suggested, "Bash", &input, Care::Strict), "{suggested}");
         }
         assert_eq!(would_allow("WebFetch", &json!({"url": "x"})), "WebFetch");
     }

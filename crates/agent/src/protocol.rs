@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionPlan, ToolCall, Usage, Words,
+    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionId, SessionPlan, ToolCall, Usage,
+    Words,
 };
 
 use crate::abilities::Abilities;
+use crate::environment::{Extra, environment};
 use crate::settings::{AgentSettings, Kind};
 use crate::sign_in::SignIn;
 use crate::text;
@@ -20,8 +22,21 @@ pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(6);
 
 /// A kind of agent: how it is started and how it is understood.
 pub trait Agent: Send + Sync {
-    /// The process to start: the same builder for fresh and resumed sessions.
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan;
+    /// The process to start.
+    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
+        let mut env = self.environment(settings, context.environment);
+        env.extend(context.towline.clone());
+        LaunchPlan { argv: self.argv(settings, context), env, stdio: self.stdio(settings) }
+    }
+
+    /// Program and arguments: the same builder for fresh and resumed sessions. The prompt is not among them, unless the
+    /// settings want it there.
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String>;
+
+    /// What its standard streams are.
+    fn stdio(&self, _settings: &AgentSettings) -> Stdio {
+        Stdio::Pipes
+    }
 
     /// The conversation with that process.
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol>;
@@ -34,12 +49,15 @@ pub trait Agent: Send + Sync {
         SignIn::NotNeeded
     }
 
-    /// The environment it is given of the one that Towline was started with, before Towline adds its own variables.
+    /// The environment it is given of the one that Towline was started with, before Towline adds its own variables. Unless
+    /// a kind needs more, what every program needs.
     fn environment(
         &self,
         settings: &AgentSettings,
         inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String>;
+    ) -> BTreeMap<String, String> {
+        environment(settings, inherited, &Extra::default())
+    }
 
     /// Where it asks the model, for messages: scheme, host and port alone. None if that is not known.
     fn provider(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> Option<String> {
@@ -205,8 +223,10 @@ pub trait Protocol: Send {
     /// What a line of its standard output means.
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action>;
 
-    /// How to pass on what the operator wants.
-    fn on_steer(&mut self, steer: Steer) -> Vec<Action>;
+    /// How to pass on what the operator wants. Unless a protocol listens once it has its prompt, not at all.
+    fn on_steer(&mut self, _steer: Steer) -> Vec<Action> {
+        Vec::new()
+    }
 
     /// Whether the words of a refused permission reach the agent together with the refusal.
     fn refusal_words(&self) -> Words {
@@ -264,6 +284,18 @@ impl Action {
     pub const fn emit(event: AgentEvent) -> Self {
         Self::Emit { event, parent: None }
     }
+
+    /// Records something worth knowing.
+    pub(crate) fn notice(text: impl Into<String>) -> Self {
+        Self::emit(AgentEvent::Notice { text: text.into() })
+    }
+
+    /// Records that a new session was started in the place of one that was to be resumed.
+    pub(crate) fn not_resumed(asked: &SessionId, started: &SessionId) -> Self {
+        Self::notice(format!(
+            "the agent did not resume session {asked}: it started session {started} instead"
+        ))
+    }
 }
 
 /// What the operator wants of a running agent.
@@ -310,6 +342,13 @@ impl ProcessEnd {
             (Some(code), None) => format!("exit code {code}"),
             (None, None) => "ended in an unknown way".to_owned(),
         }
+    }
+
+    /// How the process ended, what was missing then, and its last words on stderr.
+    pub(crate) fn without(&self, what: &str) -> String {
+        let message = format!("{} without {what}", self.how());
+        let words = self.last_words();
+        if words.is_empty() { message } else { format!("{message}: {words}") }
     }
 
     /// Its last words on stderr, as many as a message quotes.

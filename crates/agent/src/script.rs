@@ -3,58 +3,43 @@
 //! Neighbours: the builtin crate holds the agent itself. It has no model and no permissions, so of the settings it
 //! takes `command`, `args`, `env` and `pass_env`, and the engine the clocks.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
-use crate::environment::{Extra, environment};
-use crate::protocol::{Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Stdio, Steer};
+use crate::lines::{Conversation, Lines, Reading, Unknown, line};
+use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::AgentSettings;
-use crate::unrecognised::Unrecognised;
 
 /// The scripted agent.
 pub(crate) struct Script;
 
 impl Agent for Script {
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
         let (flag, session) = match context.session {
             SessionPlan::Fresh(id) => ("--session", id),
             SessionPlan::Resume(id) => ("--resume", id),
         };
         let session = [flag.to_owned(), session.to_string()];
-        let argv =
-            settings.command.iter().cloned().chain(session).chain(settings.args.iter().cloned()).collect();
-        let mut env = self.environment(settings, context.environment);
-        env.extend(context.towline.clone());
-        LaunchPlan { argv, env, stdio: Stdio::Pipes }
+        settings.command.iter().cloned().chain(session).chain(settings.args.iter().cloned()).collect()
     }
 
     fn protocol(&self, _settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
         Box::new(ScriptProtocol {
             prompt: context.prompt.to_owned(),
             turn: Turn::None,
-            unrecognised: Unrecognised::default(),
+            lines: Lines::default(),
         })
     }
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
         "the scripted agent needs no sign-in".to_owned()
     }
-
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
-        environment(settings, inherited, &Extra::default())
-    }
 }
 
 struct ScriptProtocol {
     prompt: String,
     turn: Turn,
-    unrecognised: Unrecognised,
+    lines: Lines,
 }
 
 /// How far the agent's last turn came.
@@ -65,40 +50,33 @@ enum Turn {
     Ended(TurnStop),
 }
 
-impl Protocol for ScriptProtocol {
-    fn start(&mut self) -> Vec<Action> {
-        let line = format!("{}\n", json!({"prompt": self.prompt}));
-        vec![Action::Write(line.into_bytes()), Action::CloseStdin]
+impl Conversation for ScriptProtocol {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
-    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame.text() {
-            Ok(line) => line,
-            Err(raw) => return self.unrecognised.note("too long".to_owned(), &raw).into_iter().collect(),
-        };
-        if line.is_empty() {
-            return Vec::new();
-        }
-        let Ok(event) = serde_json::from_str(&line) else {
-            return self.unrecognised.note("not an event".to_owned(), &line).into_iter().collect();
-        };
+    fn read(&mut self, line: &str) -> Reading {
+        let event = serde_json::from_str(line).map_err(|_| Unknown("not an event".to_owned()))?;
         match &event {
             AgentEvent::TurnStarted => self.turn = Turn::Running,
             AgentEvent::TurnEnded(end) => self.turn = Turn::Ended(end.stop.clone()),
             _ => {}
         }
-        vec![Action::emit(event)]
+        Ok(vec![Action::emit(event)])
+    }
+}
+
+impl Protocol for ScriptProtocol {
+    fn start(&mut self) -> Vec<Action> {
+        vec![Action::Write(line(&json!({"prompt": self.prompt}))), Action::CloseStdin]
     }
 
-    /// It does not listen once it has its prompt.
-    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
-        match steer {
-            Steer::Interrupt | Steer::Tell { .. } | Steer::Answer { .. } => Vec::new(),
-        }
+    fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
+        self.read_frame(frame)
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
-        (self.unrecognised.rest(), self.end(exit))
+        (self.lines.rest(), self.end(exit))
     }
 }
 
@@ -122,6 +100,3 @@ impl ScriptProtocol {
         End::Crashed { message: if stderr.is_empty() { message } else { format!("{message}: {stderr}") } }
     }
 }
-
-#[cfg(test)]
-mod tests;

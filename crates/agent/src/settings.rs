@@ -117,6 +117,13 @@ pub struct AgentSettings {
     pub prices: BTreeMap<String, Price>,
 }
 
+impl AgentSettings {
+    /// Whether it has to ask before it uses its tools: because a person decides, or because something is forbidden.
+    pub fn must_ask(&self) -> bool {
+        self.permission != Permission::Bypass || !self.deny.is_empty()
+    }
+}
+
 /// How a program that is no more than that is spoken with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CliSettings {
@@ -166,4 +173,9 @@ pub struct McpServer {
 impl McpServer {
     /// The name of the server with Towline's own tools.
     pub const TOWLINE: &str = "towline";
+
+    /// The program, and its arguments.
+    pub(crate) fn program(&self) -> (&str, &[String]) {
+        self.command.split_first().map_or(("", &[]), |(program, args)| (program.as_str(), args))
+    }
 }

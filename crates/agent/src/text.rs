@@ -1,6 +1,7 @@
 //! Cutting text down to what an event may hold. The whole of it stays on disk with the attempt.
 
 use serde_json::Value;
+use towline_core::{AgentEvent, PlanEntry};
 
 /// How much of a tool's output an event keeps.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
@@ -16,6 +17,9 @@ const RAW_HEAD: usize = 500;
 
 /// How much of what is to be permitted a question shows.
 const WHOLE: usize = 4_000;
+
+/// How many characters of one text of a question are shown.
+const SHOWN: usize = 16 * 1024;
 
 /// How long a title may be.
 const TITLE: usize = 160;
@@ -52,6 +56,16 @@ pub(crate) fn one_line(text: &str) -> String {
     if more { format!("{cut} …") } else { cut.to_owned() }
 }
 
+/// A name, and what there is to say about it.
+pub(crate) fn named(name: &str, words: &str) -> String {
+    if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
+}
+
+/// As much of one text of a question as is shown.
+pub(crate) fn shown(words: &str) -> String {
+    head(words, SHOWN).to_owned()
+}
+
 /// All of a text that a person must read before they decide, unless it is beyond all measure; then it says so.
 pub(crate) fn whole(text: &str) -> String {
     let text = text.trim();
@@ -65,6 +79,16 @@ pub(crate) fn whole(text: &str) -> String {
 /// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].
 pub(crate) fn raw_head(line: &str) -> String {
     head(line, RAW_HEAD).to_owned()
+}
+
+/// The to-do list in a tool's input, for agents that write theirs by a tool.
+pub(crate) fn todos(input: &Value) -> Option<AgentEvent> {
+    let entry = |todo: &Value| {
+        let text = todo.get("content").or_else(|| todo.get("description"))?.as_str()?.to_owned();
+        Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
+    };
+    let todos = input.get("todos")?.as_array()?;
+    Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
 }
 
 /// A tool's input with its long strings cut.

@@ -7,7 +7,7 @@ use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
 use crate::abilities::Abilities;
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol, Resuming};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -16,10 +16,8 @@ use crate::version::{TestedVersions, Version};
 pub(crate) struct Acp;
 
 impl Agent for Acp {
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        let mut env = plan::env(settings, context.environment);
-        env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::Pipes }
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+        plan::argv(settings, context)
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

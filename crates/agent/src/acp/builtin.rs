@@ -7,11 +7,12 @@ use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Price, PriceList, SessionPlan, Tokens};
 
 use super::classify::Meaning;
-use super::protocol::{AcpProtocol, Reading, Unknown};
+use super::protocol::AcpProtocol;
 use super::wire::{Text, read};
 use crate::api_settings::Fetch;
 use crate::json::lenient_objects;
 use crate::jsonrpc::RpcError;
+use crate::lines::{Reading, Unknown};
 use crate::protocol::{Action, LaunchContext};
 use crate::settings::AgentSettings;
 

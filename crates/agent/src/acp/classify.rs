@@ -11,6 +11,9 @@ use crate::json::{self, Text, lenient_objects};
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
 
+#[cfg(test)]
+mod tests;
+
 /// The protocol's code for an agent that nobody has signed in to.
 const AUTH_REQUIRED: i64 = -32_000;
 
@@ -152,7 +155,7 @@ pub(super) fn classify(evidence: &Evidence) -> End {
     }
     match &evidence.outcome {
         Some(outcome) if !evidence.in_turn => with_outcome(outcome),
-        _ => End::Crashed { message: how_it_ended(&evidence.exit) },
+        _ => End::Crashed { message: evidence.exit.without("an answer to the prompt") },
     }
 }
 
@@ -298,11 +301,4 @@ fn words(error: &RpcError) -> String {
     let parts: Vec<_> =
         [message, details.unwrap_or_default()].into_iter().filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { format!("error {}", error.code) } else { parts.join(": ") }
-}
-
-fn how_it_ended(exit: &ProcessEnd) -> String {
-    let how = exit.how();
-    let stderr = exit.last_words();
-    let message = format!("{how} without an answer to the prompt");
-    if stderr.is_empty() { message } else { format!("{message}: {stderr}") }
 }

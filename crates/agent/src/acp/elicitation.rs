@@ -6,9 +6,6 @@ use towline_core::{Choice, Part};
 use super::wire::Elicitation;
 use crate::text;
 
-/// How many characters of one text are shown.
-const SHOWN: usize = 16 * 1024;
-
 /// A form that waits to be filled in.
 #[derive(Debug)]
 pub(super) struct Form {
@@ -55,11 +52,11 @@ impl Form {
                 _ => own.to_owned(),
             };
             let choice = |offer: &Offer| Choice {
-                label: text::head(&offer.label, SHOWN).to_owned(),
-                description: text::head(&offer.description, SHOWN).to_owned(),
+                label: text::shown(&offer.label),
+                description: text::shown(&offer.description),
             };
             Part {
-                text: text::head(&text, SHOWN).to_owned(),
+                text: text::shown(&text),
                 options: field.options.iter().map(choice).collect(),
                 many: field.kind() == "array",
             }

@@ -33,7 +33,7 @@ impl Tells {
 
 impl AcpProtocol {
     pub(super) fn on_tell(&mut self, message: MessageNo, text: String) {
-        if self.listens() && self.tells.said.insert(message) {
+        if self.lines.listens() && self.tells.said.insert(message) {
             self.tells.waiting.push_back((message, text));
         }
     }
@@ -52,7 +52,7 @@ impl AcpProtocol {
 
     /// Sends the operator's next words, when there are some and somebody to hear them.
     pub(super) fn send_next_tell(&mut self) -> Option<Action> {
-        if !self.listens() {
+        if !self.lines.listens() {
             return None;
         }
         let (message, text) = self.tells.waiting.pop_front()?;

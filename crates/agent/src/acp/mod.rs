@@ -22,8 +22,5 @@ mod updates;
 mod usage;
 mod wire;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use agent::Acp;
 pub(crate) use classify::{Meaning, meaning_of};

@@ -6,7 +6,7 @@ use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
 
 use super::classify::Failed;
 use super::preset::{Need, Preset};
-use super::protocol::{AcpProtocol, Purpose, Stage, notice};
+use super::protocol::{AcpProtocol, Purpose, Stage};
 use super::sent;
 use super::wire;
 use crate::jsonrpc::RpcError;
@@ -75,7 +75,7 @@ impl AcpProtocol {
     }
 
     fn open_session(&mut self, way: Way) -> Option<Action> {
-        if !self.listens() {
+        if !self.lines.listens() {
             return None;
         }
         let (method, session_id) = match (way, &self.asked) {
@@ -125,10 +125,9 @@ impl AcpProtocol {
         };
         let mut actions = vec![Action::emit(AgentEvent::SessionStarted(started))];
         if let Some(asked) = asked.filter(|_| !resumed) {
-            let words = format!("the agent did not resume session {asked}: it started session {id} instead");
-            actions.push(notice(words));
+            actions.push(Action::not_resumed(&asked, &id));
         }
-        actions.extend(std::mem::take(&mut self.warnings).into_iter().map(notice));
+        actions.extend(std::mem::take(&mut self.warnings).into_iter().map(Action::notice));
         if self.preset == Preset::Opencode && knows_no_model(&session) {
             actions.extend(self.give_up(Failed::NoModel));
             return actions;
@@ -191,7 +190,7 @@ impl AcpProtocol {
             (Preparation::Mode, Ok(_)) => self.next_preparation(),
             (Preparation::Mode, Err(error)) if mode_need == Some(Need::Wanted) => {
                 let words = format!("the agent refused its mode: {}", error.message);
-                [notice(words)].into_iter().chain(self.next_preparation()).collect()
+                [Action::notice(words)].into_iter().chain(self.next_preparation()).collect()
             }
             (Preparation::Mode, Err(error)) => {
                 self.give_up(Failed::Opening { what: "session/set_mode", error })

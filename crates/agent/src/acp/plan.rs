@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::builtin;
-use super::preset::{Preset, asks};
+use super::preset::Preset;
 use crate::environment::{Extra, environment};
 use crate::protocol::LaunchContext;
 use crate::settings::AgentSettings;
@@ -85,7 +85,7 @@ pub(super) fn env(
         Preset::Opencode => {
             default("OPENCODE_DISABLE_AUTOUPDATE", "1");
             // It asks about nothing unless it is told to.
-            if asks(settings) {
+            if settings.must_ask() {
                 default("OPENCODE_PERMISSION", r#"{"*":"ask"}"#);
             }
         }

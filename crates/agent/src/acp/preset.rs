@@ -10,7 +10,7 @@ use towline_core::PriceList;
 use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
 use crate::protocol::{EXIT_PATIENCE, Resuming};
-use crate::settings::{AgentSettings, Kind, Permission};
+use crate::settings::{AgentSettings, Kind};
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::TestedVersions;
 
@@ -116,9 +116,9 @@ impl Preset {
     /// one, or with a person to be asked, every call must be asked about.
     pub(super) fn mode(self, settings: &AgentSettings) -> Option<Mode> {
         match self {
-            Self::Gemini if asks(settings) => Some(Mode { id: "default", need: Need::Required }),
+            Self::Gemini if settings.must_ask() => Some(Mode { id: "default", need: Need::Required }),
             Self::Gemini => Some(Mode { id: "yolo", need: Need::Wanted }),
-            Self::Builtin if asks(settings) => Some(Mode { id: builtin::ASKS, need: Need::Required }),
+            Self::Builtin if settings.must_ask() => Some(Mode { id: builtin::ASKS, need: Need::Required }),
             Self::Builtin => Some(Mode { id: builtin::BYPASSES, need: Need::Required }),
             Self::Opencode | Self::Plain => None,
         }
@@ -193,9 +193,4 @@ fn priced(settings: &AgentSettings) -> Ability {
     } else {
         Ability::No("no price is set for its model: limit `tokens`, or set `[prices]`")
     }
-}
-
-/// Whether the agent has to ask before it uses its tools.
-pub(super) fn asks(settings: &AgentSettings) -> bool {
-    settings.permission != Permission::Bypass || !settings.deny.is_empty()
 }

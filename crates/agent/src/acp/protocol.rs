@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{AgentEvent, End, MicroUsd, SessionId, SessionPlan, Usage, Words};
+use towline_core::{End, MicroUsd, SessionId, SessionPlan, Usage, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
@@ -20,16 +20,10 @@ use super::usage::UsageLedger;
 use super::{updates, wire};
 use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
+use crate::lines::{Conversation, Lines, Reading, Unknown};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::{AgentSettings, McpServer};
-use crate::unrecognised::Unrecognised;
-
-/// A line that this version does not understand, by the name to count it under.
-pub(super) struct Unknown(pub(super) String);
-
-/// What a line asks for, unless it is not understood.
-pub(super) type Reading = Result<Vec<Action>, Unknown>;
 
 /// What a request of ours was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +47,6 @@ pub(super) enum Stage {
     Prompted,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stdin {
-    Open,
-    Closed,
-}
-
 /// The state of one conversation.
 pub(super) struct AcpProtocol {
     pub(super) preset: Preset,
@@ -78,7 +66,6 @@ pub(super) struct AcpProtocol {
     pub(super) rules: Rules,
     pub(super) peer: Peer<Purpose>,
     pub(super) stage: Stage,
-    stdin: Stdin,
     pub(super) agent_version: Option<String>,
     pub(super) session: Option<SessionId>,
     pub(super) model: Option<String>,
@@ -104,7 +91,7 @@ pub(super) struct AcpProtocol {
     pub(super) cost_before: Option<MicroUsd>,
     pub(super) usage: UsageLedger,
     pub(super) evidence: Evidence,
-    unrecognised: Unrecognised,
+    pub(super) lines: Lines,
 }
 
 impl AcpProtocol {
@@ -125,7 +112,6 @@ impl AcpProtocol {
             rules: Rules::of(settings, context.permitted),
             peer: Peer::default(),
             stage: Stage::Opening,
-            stdin: Stdin::Open,
             agent_version: None,
             session: None,
             model: None,
@@ -143,50 +129,8 @@ impl AcpProtocol {
             cost_before: None,
             usage: UsageLedger::new(),
             evidence: Evidence::default(),
-            unrecognised: Unrecognised::default(),
+            lines: Lines::default(),
         }
-    }
-
-    fn read(&mut self, line: &str) -> Reading {
-        if let Some(mut update) = updates::only_update(line) {
-            return self.on_update(&mut update);
-        }
-        if let Some(actions) = self.on_usual_answer(line) {
-            return Ok(actions);
-        }
-        match self.peer.read(line) {
-            Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
-            Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method: updates::METHOD, params }) => {
-                self.on_update(&mut wire::read(params).unwrap_or_default())
-            }
-            Some(Incoming::Notification { method: "$/cancel_request", params }) => {
-                self.on_cancelled_request(params)
-            }
-            Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
-            Some(Incoming::Notification { method, params }) if self.preset == Preset::Builtin => {
-                self.on_own_words(method, params)
-            }
-            Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
-            Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
-            None => {
-                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
-                Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()))
-            }
-        }
-    }
-
-    /// The large answers, where they come as usual: they are read in one go.
-    fn on_usual_answer(&mut self, line: &str) -> Option<Vec<Action>> {
-        let answer = self.peer.usual_answer(line)?;
-        let actions = match answer.purpose {
-            Purpose::Initialize => self.on_initialized(Ok(wire::read_line(answer.result)?)),
-            Purpose::Session(way) => self.on_session(way, Ok(wire::read_line(answer.result)?)),
-            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(Ok(wire::read_line(answer.result)?)),
-            Purpose::Prepared(_) | Purpose::Compact => return None,
-        };
-        self.peer.is_answered(answer.id);
-        Some(actions)
     }
 
     fn on_reply(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Vec<Action> {
@@ -205,28 +149,7 @@ impl AcpProtocol {
     /// There will be no turn.
     pub(super) fn give_up(&mut self, failed: Failed) -> Vec<Action> {
         self.evidence.outcome = Some(Outcome::Failed(failed));
-        self.close_stdin().into_iter().collect()
-    }
-
-    /// Takes note of what is not understood.
-    pub(super) fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
-        self.unrecognised.note(what, raw).into_iter().collect()
-    }
-
-    /// Closes the agent's input, once.
-    pub(super) fn close_stdin(&mut self) -> Option<Action> {
-        let was = std::mem::replace(&mut self.stdin, Stdin::Closed);
-        (was == Stdin::Open).then_some(Action::CloseStdin)
-    }
-
-    /// Whether what we write reaches the agent.
-    pub(super) fn listens(&self) -> bool {
-        self.stdin == Stdin::Open
-    }
-
-    /// Writes a line, as long as the agent listens.
-    pub(super) fn write(&self, line: Vec<u8>) -> Option<Action> {
-        self.listens().then_some(Action::Write(line))
+        self.lines.close().into_iter().collect()
     }
 
     /// Asks for something, as long as the agent listens.
@@ -237,21 +160,44 @@ impl AcpProtocol {
         method: &str,
         params: impl Serialize,
     ) -> Option<Action> {
-        if !self.listens() {
-            return None;
-        }
-        Some(Action::Write(self.peer.request(id, purpose, method, params)))
+        self.lines.listens().then(|| Action::Write(self.peer.request(id, purpose, method, params)))
     }
 
     /// Asks the agent to end its turn. One that has no turn yet is not given one.
     fn interrupt(&mut self) -> Vec<Action> {
         if !self.evidence.in_turn {
-            return self.close_stdin().into_iter().collect();
+            return self.lines.close().into_iter().collect();
         }
         self.turn_is_interrupted();
         let session = self.session.as_ref().map(SessionId::as_str).unwrap_or_default();
         let cancel = jsonrpc::notification(CANCEL, json!({"sessionId": session}));
-        self.write(cancel).into_iter().chain(self.cancel_requests()).collect()
+        self.lines.write(cancel).into_iter().chain(self.cancel_requests()).collect()
+    }
+}
+
+impl Conversation for AcpProtocol {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn read(&mut self, line: &str) -> Reading {
+        match self.peer.read(line) {
+            Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
+            Some(Incoming::Request(request)) => self.on_request(&request),
+            Some(Incoming::Notification { method: updates::METHOD, params }) => {
+                self.on_update(&mut wire::read(params).unwrap_or_default())
+            }
+            Some(Incoming::Notification { method: "$/cancel_request", params }) => {
+                self.on_cancelled_request(params)
+            }
+            Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
+            Some(Incoming::Notification { method, params }) if self.preset == Preset::Builtin => {
+                self.on_own_words(method, params)
+            }
+            Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
+            Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
+            None => Err(Unknown::line(line)),
+        }
     }
 }
 
@@ -269,14 +215,7 @@ impl Protocol for AcpProtocol {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame.text() {
-            Ok(line) => line,
-            Err(raw) => return self.unknown("too long".to_owned(), &raw),
-        };
-        if line.is_empty() {
-            return Vec::new();
-        }
-        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
+        self.read_frame(frame)
     }
 
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
@@ -297,25 +236,18 @@ impl Protocol for AcpProtocol {
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
-        self.stdin = Stdin::Closed;
         let mut actions = Vec::new();
         self.speech.over(&mut actions);
-        actions.extend(self.unrecognised.rest());
         let end = classify(&self.evidence);
-        actions.extend(exit.oddity_after(&end).map(notice));
+        actions.extend(self.lines.finish(exit, &end));
         (actions, end)
     }
-}
-
-/// Something worth telling.
-pub(super) fn notice(text: String) -> Action {
-    Action::emit(AgentEvent::Notice { text })
 }
 
 /// A server as it is handed over. Some agents keep variables that look like secrets from the servers they start, so
 /// Towline's own is given what it needs by name.
 fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, String>) -> Value {
-    let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+    let (program, args) = server.program();
     let own = towline.iter().filter(|_| name == McpServer::TOWLINE);
     let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();
     json!({"name": name, "command": program, "args": args, "env": env})

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use towline_core::{About, AgentEvent, Ask, Decision, Outcome, Reply};
 
 use super::elicitation::Form;
-use super::protocol::{AcpProtocol, Reading, Unknown};
+use super::protocol::AcpProtocol;
 use super::tools::Ruled;
 use super::wire::{self, PermissionOption, read};
 use crate::jsonrpc::{self, METHOD_NOT_FOUND, RpcRequest};
+use crate::lines::{Reading, Unknown};
 use crate::permission::{self, BY_RULE, Ruling, Verdict};
 use crate::protocol::Action;
 
@@ -59,7 +60,7 @@ impl AcpProtocol {
             | "terminal/kill" => {
                 let words = format!("Towline does not offer {}", request.method);
                 let refusal = jsonrpc::refusal(request.id, METHOD_NOT_FOUND, &words);
-                Ok(self.write(refusal).into_iter().collect())
+                Ok(self.lines.write(refusal).into_iter().collect())
             }
             unknown => {
                 Ok(self.refuse(request, METHOD_NOT_FOUND, &format!("Towline does not know {unknown}")))
@@ -69,8 +70,8 @@ impl AcpProtocol {
 
     /// Refuses what is not understood, and counts it.
     fn refuse(&mut self, request: &RpcRequest<'_>, code: i64, words: &str) -> Vec<Action> {
-        let refusal = self.write(jsonrpc::refusal(request.id, code, words));
-        let told = self.unknown(format!("request {}", request.method), request.params.get());
+        let refusal = self.lines.write(jsonrpc::refusal(request.id, code, words));
+        let told = self.lines.unknown(format!("request {}", request.method), request.params.get());
         refusal.into_iter().chain(told).collect()
     }
 
@@ -98,7 +99,7 @@ impl AcpProtocol {
             Verdict::Deny => actions.extend(self.settle(request.id, &id, &asked.options, Outcome::Deny)),
             Verdict::Ask => {
                 let about =
-                    About::Permission { call: permission::call(&ruled.tool, &ruled.input), title, rule };
+                    About::Permission { call: permission::tool_call(&ruled.tool, &ruled.input), title, rule };
                 let what = Waiting::Permission {
                     call: id,
                     allowing: chosen(&asked.options, Outcome::Allow),
@@ -147,14 +148,14 @@ impl AcpProtocol {
         if outcome == Outcome::Deny {
             self.denied.insert(call.to_owned());
         }
-        self.write(jsonrpc::answer(request, chosen(options, outcome)))
+        self.lines.write(jsonrpc::answer(request, chosen(options, outcome)))
     }
 
     /// Leaves a request to a person. Where our answers cannot reach the agent any more, or have already, it waits for
     /// none.
     fn ask(&mut self, id: &RawValue, about: About, what: Waiting) -> Action {
         let key = id.get().to_owned();
-        let waits = self.listens();
+        let waits = self.lines.listens();
         if let Some(answer) = self.answered.get(&key) {
             match what {
                 Waiting::Permission { call, denying, .. } if *answer == denying => {
@@ -180,8 +181,8 @@ impl AcpProtocol {
                 actions
             }
             None => {
-                let declined = self.write(jsonrpc::answer(request.id, json!({"action": "decline"})));
-                let told = self.unknown("elicitation/create".to_owned(), request.params.get());
+                let declined = self.lines.write(jsonrpc::answer(request.id, json!({"action": "decline"})));
+                let told = self.lines.unknown("elicitation/create".to_owned(), request.params.get());
                 declined.into_iter().chain(told).collect()
             }
         }
@@ -202,7 +203,7 @@ impl AcpProtocol {
             }
             (Waiting::Form(_), Reply::Allowed | Reply::Denied { .. }) => json!({"action": "decline"}),
         };
-        self.write(jsonrpc::answer(&pending.id, result)).into_iter().collect()
+        self.lines.write(jsonrpc::answer(&pending.id, result)).into_iter().collect()
     }
 
     /// Lets go of what the agent still waits for: it is told so, as the protocol wants it.
@@ -215,7 +216,7 @@ impl AcpProtocol {
                 Waiting::Form(_) => json!({"action": "cancel"}),
             };
             actions.push(Action::emit(AgentEvent::Withdrawn { request }));
-            actions.extend(self.write(jsonrpc::answer(&pending.id, result)));
+            actions.extend(self.lines.write(jsonrpc::answer(&pending.id, result)));
         }
         actions
     }

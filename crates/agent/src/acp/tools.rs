@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 
 use super::preset::Preset;
 use super::wire;
@@ -147,12 +147,7 @@ impl Call {
 
     /// The agent's to-do list, when this call writes it.
     pub(super) fn plan(&self) -> Option<AgentEvent> {
-        let todos = self.input.get("todos")?.as_array()?;
-        let entry = |todo: &Value| {
-            let text = todo.get("content").or_else(|| todo.get("description"))?.as_str()?.to_owned();
-            Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
-        };
-        Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+        text::todos(&self.input)
     }
 
     fn field(&self, name: &str) -> Option<&str> {

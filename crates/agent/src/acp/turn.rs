@@ -89,7 +89,7 @@ impl AcpProtocol {
         self.evidence.in_turn = false;
         self.evidence.outcome = Some(outcome);
         let next = if goes_on { self.send_next_tell() } else { None };
-        actions.extend(next.or_else(|| self.close_stdin()));
+        actions.extend(next.or_else(|| self.lines.close()));
         actions
     }
 

@@ -3,18 +3,13 @@
 
 use towline_core::{AgentEvent, PlanEntry};
 
-use super::protocol::{AcpProtocol, Reading, Stage, Unknown, notice};
+use super::protocol::{AcpProtocol, Stage};
 use super::wire::{self, read};
-use crate::jsonrpc;
+use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
 /// The method.
 pub(super) const METHOD: &str = "session/update";
-
-/// The update that a line is. Most lines are one and say so at once: they are read in one go.
-pub(super) fn only_update(line: &str) -> Option<wire::Notification<'_>> {
-    jsonrpc::usual_news(METHOD, line).and_then(wire::read_line)
-}
 
 impl AcpProtocol {
     /// An update is large, so it stays where it was read to.
@@ -72,7 +67,8 @@ impl AcpProtocol {
             }
             _ => {
                 let mode = update.current_mode_id.as_ref();
-                let told = mode.map(|mode| notice(format!("the agent is now in mode `{}`", mode.as_str())));
+                let told =
+                    mode.map(|mode| Action::notice(format!("the agent is now in mode `{}`", mode.as_str())));
                 Ok(told.into_iter().collect())
             }
         }
@@ -118,32 +114,5 @@ impl AcpProtocol {
             self.forget_requests_of(&id);
         }
         actions
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_whole_line_with_an_update_is_read_in_one_go() {
-        let beginning = r#"{"jsonrpc":"2.0","method":"session/update","#;
-        let params = r#""params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}"#;
-        let spaced = r#"{"jsonrpc": "2.0", "method": "session/update", "#;
-        for line in [format!("{beginning}{params}}}"), format!("{spaced}{params}}}")] {
-            let read = only_update(&line).and_then(|read| read.update?.session_update);
-            assert_eq!(read.as_deref(), Some("plan"), "{line}");
-        }
-        let others = [
-            format!("{beginning}{params}"),
-            format!("{beginning}{params}}} more"),
-            format!(r#"{beginning}{params},"id":1}}"#),
-            format!(r#"{beginning}{params},"method":"session/other"}}"#),
-            format!(r#"{beginning}"params":[]}}"#),
-            format!(r#"{{"method":"session/other",{params}}}"#),
-        ];
-        for other in others {
-            assert!(only_update(&other).is_none(), "{other}");
-        }
     }
 }

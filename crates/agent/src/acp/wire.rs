@@ -7,7 +7,7 @@ use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::json::{Lenient, lenient_objects};
-pub(super) use crate::json::{Text, lenient as read, lenient_line as read_line, owned, text};
+pub(super) use crate::json::{Text, lenient as read, owned, text};
 
 lenient_objects! {
     /// The answer to `initialize`.

@@ -6,7 +6,7 @@ use super::classify::ROOT_FIX;
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
 use crate::abilities::{self, Abilities, Ability};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -18,10 +18,8 @@ const TESTED: TestedVersions = TestedVersions { oldest: [2, 1, 197], newest: [2,
 pub(crate) struct Claude;
 
 impl Agent for Claude {
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        let mut env = plan::env(settings, context.environment);
-        env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::Pipes }
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+        plan::argv(settings, context)
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

@@ -7,6 +7,10 @@ use jiff::Timestamp;
 use towline_core::{End, LaunchProblem, Refusal};
 
 use crate::protocol::ProcessEnd;
+use crate::text;
+
+#[cfg(test)]
+mod tests;
 
 /// On stderr and among a result's errors when `--resume` names a session that this directory does not have.
 const NO_CONVERSATION: &str = "No conversation found with session ID";
@@ -202,7 +206,7 @@ fn with_result(evidence: &Evidence, result: &TurnResult) -> End {
         "error_max_budget_usd" => End::MaxBudget,
         _ if result.is_clean() => End::Completed,
         "success" | "error_during_execution" => failed_request(evidence, result),
-        unknown => End::Crashed { message: named(unknown, &result.words()) },
+        unknown => End::Crashed { message: text::named(unknown, &result.words()) },
     }
 }
 
@@ -225,7 +229,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
         (None, Some("rate_limit")) => End::RateLimited { until },
         (None, Some("server_error")) if evidence.retries.unanswered > 0 => evidence.not_reached(&message),
         (None, Some("server_error" | "overloaded")) => End::ServerError { status, message },
-        _ => End::Crashed { message: named(result.name(name), &message) },
+        _ => End::Crashed { message: text::named(result.name(name), &message) },
     }
 }
 
@@ -245,20 +249,9 @@ fn without_result(evidence: &Evidence) -> End {
 }
 
 fn how_it_ended(evidence: &Evidence) -> String {
-    let exit = &evidence.exit;
-    let how = exit.how();
-    let mut message = format!("{how} without a result");
-    if let Some(status) = evidence.retries.status {
-        message.push_str(&format!(", while it retried a request that failed with status {status}"));
-    }
-    let stderr = exit.last_words();
-    if !stderr.is_empty() {
-        message.push_str(": ");
-        message.push_str(stderr);
-    }
-    message
-}
-
-fn named(name: &str, words: &str) -> String {
-    if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
+    let retried = evidence
+        .retries
+        .status
+        .map(|status| format!(", while it retried a request that failed with status {status}"));
+    evidence.exit.without(&format!("a result{}", retried.unwrap_or_default()))
 }

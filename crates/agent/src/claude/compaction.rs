@@ -4,7 +4,7 @@
 
 use towline_core::{AgentEvent, SessionId};
 
-use super::protocol::{ClaudeProtocol, notice};
+use super::protocol::ClaudeProtocol;
 use super::wire::{self, SystemLine};
 use crate::protocol::Action;
 
@@ -42,7 +42,10 @@ impl ClaudeProtocol {
         let failed = wire::text(&line.compact_result) == "failed";
         let problem = failed.then(|| wire::owned(line.compact_error).unwrap_or_default());
         let Some(compaction) = &mut self.compaction else {
-            return problem.map(|why| notice(format!("compaction failed: {why}"))).into_iter().collect();
+            return problem
+                .map(|why| Action::notice(format!("compaction failed: {why}")))
+                .into_iter()
+                .collect();
         };
         compaction.problem = problem.or(compaction.problem.take());
         // A summary takes its time, and `init` comes after it: that the session is there must be known before.

@@ -6,10 +6,11 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
 
-use super::protocol::{ClaudeProtocol, Reading, notice};
+use super::protocol::ClaudeProtocol;
 use super::tools;
 use super::wire::{self, CancelLine, ControlAnswerLine, ControlLine, ControlRequest};
-use crate::permission::{self, BY_RULE, Ruling, Verdict};
+use crate::lines::Reading;
+use crate::permission::{self, BY_RULE, NO_ANSWER, Ruling, Verdict};
 use crate::protocol::Action;
 use crate::text;
 
@@ -18,12 +19,6 @@ const QUESTION_TOOL: &str = "AskUserQuestion";
 
 const NOT_READABLE: &str = "This question cannot be shown to anybody. Decide yourself, go on, and state the decision \
                             and your reasons in your last message.";
-
-const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and your \
-                         reasons in your last message.";
-
-/// How many characters of one text of a question are shown.
-const SHOWN: usize = 16 * 1024;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -110,7 +105,7 @@ impl ClaudeProtocol {
         let what = format!("control_request/{}", line.request.subtype.as_str());
         let error = Some(format!("Towline does not answer {}", line.request.subtype.as_str()));
         let refusal = self.answer(Outer { subtype: "error", request_id: id, response: None, error });
-        Ok(refusal.into_iter().chain(self.unknown(what, id)).collect())
+        Ok(refusal.into_iter().chain(self.lines.unknown(what, id)).collect())
     }
 
     fn on_permission_request(&mut self, id: &str, request: &ControlRequest<'_>) -> Vec<Action> {
@@ -126,7 +121,7 @@ impl ClaudeProtocol {
                     self.ask(id, request, About::Choice { parts }, questions)
                 }
                 None => {
-                    let told = self.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
+                    let told = self.lines.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
                     let refusal = self.settle(id, request, Err(NOT_READABLE.to_owned()), BY_RULE, None);
                     told.into_iter().chain(refusal).collect()
                 }
@@ -137,7 +132,7 @@ impl ClaudeProtocol {
             Verdict::Allow => self.settle(id, request, Ok(raw), by, Some(rule)),
             Verdict::Deny => self.settle(id, request, Err(not_allowed(tool)), by, Some(rule)),
             Verdict::Ask => {
-                let call = permission::call(tool, &input);
+                let call = permission::tool_call(tool, &input);
                 let title = tools::what_is_wanted(tool, &input);
                 self.ask(id, request, About::Permission { call, title, rule }, Vec::new())
             }
@@ -176,7 +171,7 @@ impl ClaudeProtocol {
     ) -> Vec<Action> {
         let call = wire::text(&request.tool_use_id).to_owned();
         self.put_to_person.insert(call.clone());
-        let waits = self.listens();
+        let waits = self.lines.listens();
         if let Some(outcome) = self.answered.get(id) {
             if *outcome == Outcome::Deny {
                 self.denied.insert(call);
@@ -243,7 +238,7 @@ impl ClaudeProtocol {
         let failed = line.response.subtype.as_str() == "error";
         let words = wire::text(&line.response.error);
         Ok(failed
-            .then(|| notice(format!("the agent refused a request of Towline: {words}")))
+            .then(|| Action::notice(format!("the agent refused a request of Towline: {words}")))
             .into_iter()
             .collect())
     }
@@ -268,13 +263,12 @@ fn questions(input: &RawValue) -> Option<Vec<wire::Question>> {
 }
 
 fn part(question: &wire::Question) -> Part {
-    let shown = |words: &str| text::head(words, SHOWN).to_owned();
     let option = |option: &wire::Choice| Choice {
-        label: shown(&option.label),
-        description: shown(&option.description),
+        label: text::shown(&option.label),
+        description: text::shown(&option.description),
     };
     Part {
-        text: shown(&question.question),
+        text: text::shown(&question.question),
         options: question.options.iter().map(option).collect(),
         many: question.many,
     }

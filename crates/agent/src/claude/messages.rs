@@ -4,9 +4,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, ToolStatus};
 
-use super::protocol::{ClaudeProtocol, Reading, Unknown, notice};
+use super::protocol::ClaudeProtocol;
 use super::tools::{self, Call};
 use super::wire::{self, Block, Content, MessageLine};
+use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
 /// The model's name on messages that the CLI makes up itself.
@@ -54,7 +55,7 @@ impl ClaudeProtocol {
 
     fn on_assistant_block(&mut self, parent: Option<&str>, raw: &RawValue) -> Vec<Action> {
         let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
-            return self.unknown("assistant block".to_owned(), raw.get());
+            return self.lines.unknown("assistant block".to_owned(), raw.get());
         };
         let events = match block.kind.as_str() {
             "text" => block.text.map(said).into_iter().collect(),
@@ -64,7 +65,7 @@ impl ClaudeProtocol {
             "redacted_thinking" | "server_tool_use" | "web_search_tool_result" | "web_fetch_tool_result" => {
                 Vec::new()
             }
-            unknown => return self.unknown(format!("assistant/{unknown}"), raw.get()),
+            unknown => return self.lines.unknown(format!("assistant/{unknown}"), raw.get()),
         };
         events.into_iter().map(|event| below(parent, event)).collect()
     }
@@ -88,14 +89,14 @@ impl ClaudeProtocol {
         }
         let blocks = match content {
             Content::Text(text) => {
-                return Ok(command_output(text.as_str()).map(notice).into_iter().collect());
+                return Ok(command_output(text.as_str()).map(Action::notice).into_iter().collect());
             }
             Content::Blocks(blocks) => blocks,
         };
         let mut actions = Vec::new();
         for raw in blocks {
             let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
-                actions.extend(self.unknown("user block".to_owned(), raw.get()));
+                actions.extend(self.lines.unknown("user block".to_owned(), raw.get()));
                 continue;
             };
             match block.kind.as_str() {
@@ -110,7 +111,7 @@ impl ClaudeProtocol {
                     actions.extend(block.text.map(|text| below(parent, asked(text))))
                 }
                 "text" | "image" | "document" => {}
-                unknown => actions.extend(self.unknown(format!("user/{unknown}"), raw.get())),
+                unknown => actions.extend(self.lines.unknown(format!("user/{unknown}"), raw.get())),
             }
         }
         Ok(actions)

@@ -19,7 +19,4 @@ mod tools;
 mod usage;
 mod wire;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use agent::Claude;

@@ -98,8 +98,7 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
     let servers: serde_json::Map<_, _> = servers
         .iter()
         .map(|(name, server)| {
-            let (program, args) =
-                server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+            let (program, args) = server.program();
             let mut config = json!({"type": "stdio", "command": program, "args": args});
             // Newer versions list a server's tools to the model only after a search, in which it may never find them.
             if name == McpServer::TOWLINE {

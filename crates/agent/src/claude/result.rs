@@ -5,9 +5,10 @@ use serde_json::value::RawValue;
 use towline_core::{AgentEvent, MicroUsd, TurnEnd, TurnStop};
 
 use super::classify::TurnResult;
-use super::protocol::{ClaudeProtocol, Reading, notice};
+use super::protocol::ClaudeProtocol;
 use super::usage::Totals;
 use super::wire::{self, Denial, ModelUsage, ResultLine};
+use crate::lines::Reading;
 use crate::protocol::Action;
 
 impl ClaudeProtocol {
@@ -49,7 +50,11 @@ impl ClaudeProtocol {
         self.turn_is_told = false;
         self.evidence.in_turn = false;
         // A turn that failed leaves nobody behind who could use an answer.
-        actions.extend(if result.is_clean() { self.close_stdin_in_time() } else { self.close_stdin() });
+        actions.extend(if result.is_clean() {
+            self.lines.close_in_time(self.pending.is_empty())
+        } else {
+            self.lines.close()
+        });
         self.evidence.result = Some(result);
         Ok(actions)
     }
@@ -68,7 +73,7 @@ impl ClaudeProtocol {
     fn still_running(&self) -> Option<Action> {
         let tasks: Vec<_> = self.background.values().map(String::as_str).collect();
         (!tasks.is_empty()).then(|| {
-            notice(format!("still running in the background as the turn ends: {}", tasks.join(", ")))
+            Action::notice(format!("still running in the background as the turn ends: {}", tasks.join(", ")))
         })
     }
 }

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use towline_core::{AgentEvent, Limit, LimitStatus};
 
 use super::classify::{Rejected, Retries};
-use super::protocol::{ClaudeProtocol, Reading, Unknown};
+use super::protocol::ClaudeProtocol;
 use super::wire;
+use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
 /// Reset times outside these years are a unit or a bug, not a time.

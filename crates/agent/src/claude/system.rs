@@ -3,8 +3,9 @@
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Decision, Outcome, SessionId, SessionPlan, SessionStarted, Tokens};
 
-use super::protocol::{ClaudeProtocol, Reading, Unknown, notice};
-use super::wire::{self, SystemLine};
+use super::protocol::ClaudeProtocol;
+use super::wire::{self, Subtype, SystemLine};
+use crate::lines::{Reading, Unknown, decode};
 use crate::protocol::Action;
 use crate::text;
 
@@ -15,8 +16,18 @@ const UNNAMED: &str = "unknown";
 const GIVING_UP: &str = "towline-not-reached";
 
 impl ClaudeProtocol {
+    pub(super) fn on_system_line(&mut self, line: &str) -> Reading {
+        let mut read: Result<SystemLine<'_>, _> = decode(line, "system");
+        if let Some(subtype) = read.as_mut().ok().and_then(|line| line.subtype.take()) {
+            return self.on_system(&subtype, read);
+        }
+        let Subtype { subtype } = decode(line, "system")?;
+        let what = format!("system/{}", wire::text(&subtype));
+        self.on_system(wire::text(&subtype), read.map_err(|_| Unknown(what)))
+    }
+
     /// What a frame of this subtype says, when it could be read.
-    pub(super) fn on_system(&mut self, subtype: &str, line: Result<SystemLine<'_>, Unknown>) -> Reading {
+    fn on_system(&mut self, subtype: &str, line: Result<SystemLine<'_>, Unknown>) -> Reading {
         match subtype {
             "init" => Ok(self.on_init(line?)),
             "api_retry" => Ok(self.on_retry(line?)),
@@ -75,9 +86,8 @@ impl ClaudeProtocol {
             SessionPlan::Fresh(_) => None,
         };
         let resumed = is_first && asked == Some(&id);
-        let fresh_instead = asked.filter(|_| known.is_none() && !resumed).map(|asked| {
-            notice(format!("the agent did not resume session {asked}: it started session {id} instead"))
-        });
+        let is_other = |_: &&SessionId| known.is_none() && !resumed;
+        let fresh_instead = asked.filter(is_other).map(|asked| Action::not_resumed(asked, &id));
         let started = SessionStarted { native_id: id, resumed, model: self.model.clone(), agent_version };
         [Action::emit(AgentEvent::SessionStarted(started))].into_iter().chain(fresh_instead).collect()
     }
@@ -102,7 +112,7 @@ impl ClaudeProtocol {
         })];
         if self.evidence.is_cut_off() {
             actions.extend(self.interrupt(GIVING_UP));
-            actions.extend(self.close_stdin());
+            actions.extend(self.lines.close());
         }
         actions
     }
@@ -172,13 +182,15 @@ fn loud(line: SystemLine<'_>) -> Option<Action> {
 }
 
 fn content(line: SystemLine<'_>) -> Option<Action> {
-    line.content.map(String::from).filter(|content| !content.trim().is_empty()).map(notice)
+    line.content.map(String::from).filter(|content| !content.trim().is_empty()).map(Action::notice)
 }
 
 fn failed_servers(servers: Option<&RawValue>) -> Vec<Action> {
     let servers = servers.and_then(|raw| serde_json::from_str::<Vec<wire::McpStatus<'_>>>(raw.get()).ok());
     let failed = servers.into_iter().flatten().filter(|server| server.status.as_str() == "failed");
     failed
-        .map(|server| notice(format!("the MCP server `{}` could not be started", server.name.as_str())))
+        .map(|server| {
+            Action::notice(format!("the MCP server `{}` could not be started", server.name.as_str()))
+        })
         .collect()
 }

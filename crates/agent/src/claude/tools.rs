@@ -1,7 +1,7 @@
 //! Tool calls in words for people: what sort of thing they do, one line about them, the files they touch.
 
 use serde_json::Value;
-use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 
 use crate::text;
 
@@ -54,12 +54,7 @@ impl Call {
 
 /// The agent's to-do list, when this call writes it.
 pub(super) fn plan(name: &str, input: &Value) -> Option<AgentEvent> {
-    let todos = input.get("todos").filter(|_| name == "TodoWrite")?.as_array()?;
-    let entry = |todo: &Value| {
-        let text = todo.get("content")?.as_str()?.to_owned();
-        Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
-    };
-    Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+    (name == "TodoWrite").then(|| text::todos(input)).flatten()
 }
 
 fn kind(name: &str) -> ToolKind {
@@ -128,6 +123,7 @@ fn exit_code(output: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use towline_core::PlanEntry;
 
     use super::*;
 

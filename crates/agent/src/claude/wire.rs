@@ -11,56 +11,48 @@ use serde_json::value::RawValue;
 
 pub(super) use crate::json::{Text, owned, text};
 
-/// What every frame has: enough to know how to read the rest.
+/// All that is read of a `system` frame whose other fields are of another shape.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
-    #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
-    #[serde(borrow)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(super) struct Subtype<'a> {
     pub(super) subtype: Option<Text<'a>>,
 }
 
 /// `stream_event`: the raw API stream, wrapped.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct StreamLine<'a> {
-    #[serde(borrow)]
     pub(super) event: StreamEvent<'a>,
-    #[serde(borrow)]
     pub(super) parent_tool_use_id: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct StreamEvent<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    #[serde(borrow)]
     pub(super) message: Option<Message<'a>>,
     pub(super) usage: Option<Usage>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Delta<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) text: Option<Text<'a>>,
 }
 
 /// `assistant` and `user`.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct MessageLine<'a> {
-    #[serde(borrow)]
     pub(super) message: Message<'a>,
-    #[serde(borrow)]
     pub(super) parent_tool_use_id: Option<Text<'a>>,
     /// On messages that the CLI made up itself to show a failed request.
-    #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) tool_use_result: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) uuid: Option<Text<'a>>,
     /// On messages that the CLI shows again: what was said to it, and what its commands printed.
     #[serde(rename = "isReplay")]
@@ -68,13 +60,11 @@ pub(super) struct MessageLine<'a> {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) id: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) model: Option<Text<'a>>,
     /// A string, or a list of blocks.
-    #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
     pub(super) usage: Option<Usage>,
 }
@@ -96,23 +86,17 @@ pub(super) struct CacheCreation {
 
 /// A piece of a message's content, with the fields of all kinds of it that we read.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Block<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) text: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) thinking: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) id: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) name: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) input: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Option<Text<'a>>,
     /// A string, or a list of blocks.
-    #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
     pub(super) is_error: Option<bool>,
 }
@@ -142,44 +126,28 @@ pub(super) struct ToolUseResult {
 
 /// All `system` frames that are looked into, in one: their fields do not contradict each other.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct SystemLine<'a> {
-    #[serde(borrow)]
     pub(super) subtype: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) session_id: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) cwd: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) model: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) claude_code_version: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) mcp_servers: Option<&'a RawValue>,
     pub(super) attempt: Option<u32>,
     pub(super) retry_delay_ms: Option<f64>,
     pub(super) error_status: Option<u16>,
-    #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) status: Option<&'a RawValue>,
     pub(super) compact_metadata: Option<CompactMetadata>,
-    #[serde(borrow)]
     pub(super) compact_result: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) compact_error: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) task_id: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) description: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) patch: Option<TaskPatch<'a>>,
-    #[serde(borrow)]
     pub(super) tool_name: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) content: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) level: Option<Text<'a>>,
 }
 
@@ -190,33 +158,30 @@ pub(super) struct CompactMetadata {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct TaskPatch<'a> {
-    #[serde(borrow)]
     pub(super) status: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct McpStatus<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
 }
 
 /// `rate_limit_event`.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct RateLimitLine<'a> {
-    #[serde(borrow)]
     pub(super) rate_limit_info: RateLimitInfo<'a>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct RateLimitInfo<'a> {
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
     pub(super) resets_at: Option<f64>,
-    #[serde(borrow)]
     pub(super) rate_limit_type: Option<Text<'a>>,
     pub(super) utilization: Option<f64>,
     pub(super) is_using_overage: Option<bool>,
@@ -224,29 +189,25 @@ pub(super) struct RateLimitInfo<'a> {
 
 /// `control_request` from the CLI to us.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlLine<'a> {
-    #[serde(borrow)]
     pub(super) request_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) request: ControlRequest<'a>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlRequest<'a> {
-    #[serde(borrow)]
     pub(super) subtype: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_name: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) input: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Option<Text<'a>>,
 }
 
 /// `control_cancel_request`: the CLI does not wait for our answer any more.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct CancelLine<'a> {
-    #[serde(borrow)]
     pub(super) request_id: Text<'a>,
 }
 
@@ -274,53 +235,45 @@ pub(super) struct Choice {
 
 /// `control_response`: the CLI's answer to a request of ours.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlAnswerLine<'a> {
-    #[serde(borrow)]
     pub(super) response: ControlAnswer<'a>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlAnswer<'a> {
-    #[serde(borrow)]
     pub(super) subtype: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
 }
 
 /// `auth_status`.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct AuthStatusLine<'a> {
-    #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
 }
 
 /// `result`: the end of a turn. Usage stays raw, so that a change there cannot cost us the result.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ResultLine<'a> {
-    #[serde(borrow)]
     pub(super) subtype: Text<'a>,
     pub(super) is_error: Option<bool>,
     pub(super) api_error_status: Option<u16>,
-    #[serde(borrow)]
     pub(super) result: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) stop_reason: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) terminal_reason: Option<Text<'a>>,
     pub(super) num_turns: Option<u32>,
     pub(super) total_cost_usd: Option<f64>,
     /// The name of `total_cost_usd` in older versions.
     pub(super) cost_usd: Option<f64>,
-    #[serde(rename = "modelUsage", borrow)]
+    #[serde(rename = "modelUsage")]
     pub(super) model_usage: Option<&'a RawValue>,
     /// Only in newer versions.
-    #[serde(borrow)]
     pub(super) model_usage_since_last_result: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) structured_output: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) permission_denials: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) errors: Option<&'a RawValue>,
 }
 
@@ -340,9 +293,8 @@ pub(super) struct ModelUsed {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Denial<'a> {
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
 }

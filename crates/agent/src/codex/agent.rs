@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::plan;
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::{TestedVersions, Version};
@@ -18,10 +18,8 @@ const TESTED: TestedVersions = TestedVersions { oldest: [0, 166, 0], newest: [0,
 pub(crate) struct Codex;
 
 impl Agent for Codex {
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        let mut env = plan::env(settings, context.environment);
-        env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings), env, stdio: Stdio::Pipes }
+    fn argv(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Vec<String> {
+        plan::argv(settings)
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

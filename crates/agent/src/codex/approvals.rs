@@ -8,18 +8,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
 
-use super::protocol::{CodexProtocol, Reading, Unknown, decode};
+use super::protocol::CodexProtocol;
 use super::{shell, tools, wire};
 use crate::jsonrpc::{METHOD_NOT_FOUND, RpcRequest, answer, refusal};
-use crate::permission::{self, Ruling, Verdict};
+use crate::lines::{Reading, Unknown, decode};
+use crate::permission::{self, NO_ANSWER, Ruling, Verdict};
 use crate::protocol::Action;
 use crate::text;
-
-const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and your \
-                         reasons in your last message.";
-
-/// How many characters of one text of a question are shown.
-const SHOWN: usize = 16 * 1024;
 
 /// A request that waits for a person.
 #[derive(Debug)]
@@ -100,14 +95,14 @@ impl CodexProtocol {
         // Whoever asks must not wait for ever.
         Ok(read.unwrap_or_else(|Unknown(what)| {
             let words = format!("Towline does not answer {what}");
-            let refused = self.write(refusal(request.id, METHOD_NOT_FOUND, &words));
-            let told = self.unknown(what, request.params.get());
+            let refused = self.lines.write(refusal(request.id, METHOD_NOT_FOUND, &words));
+            let told = self.lines.unknown(what, request.params.get());
             refused.into_iter().chain(told).collect()
         }))
     }
 
     fn on_command_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
-        let wanted: wire::CommandApproval = decode(request.params, request.method)?;
+        let wanted: wire::CommandApproval = decode(request.params.get(), request.method)?;
         let shown = wanted.command.unwrap_or_default();
         let (tool, input) = match (&wanted.network_approval_context, wanted.kind.as_deref()) {
             (Some(network), _) => {
@@ -129,7 +124,7 @@ impl CodexProtocol {
     }
 
     fn on_file_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
-        let wanted: wire::FileApproval = decode(request.params, request.method)?;
+        let wanted: wire::FileApproval = decode(request.params.get(), request.method)?;
         let open = self.calls.get(&wanted.item_id);
         let changes = open.map(|open| open.changes.clone()).unwrap_or_default();
         let title = open.map_or_else(|| "a change of files".to_owned(), |open| open.tool.title.clone());
@@ -167,7 +162,7 @@ impl CodexProtocol {
     }
 
     fn on_permissions_approval(&mut self, request: &RpcRequest<'_>) -> Reading {
-        let wanted: wire::PermissionsApproval = decode(request.params, request.method)?;
+        let wanted: wire::PermissionsApproval = decode(request.params.get(), request.method)?;
         let tool = "Permissions".to_owned();
         let ruling = self.rules.ruling(&tool, &wanted.permissions, Some(&self.directory));
         let title = text::one_line(&wanted.permissions.to_string());
@@ -177,11 +172,11 @@ impl CodexProtocol {
     }
 
     fn on_elicitation(&mut self, request: &RpcRequest<'_>) -> Reading {
-        let wanted: wire::Elicitation = decode(request.params, request.method)?;
+        let wanted: wire::Elicitation = decode(request.params.get(), request.method)?;
         let server = wanted.server_name;
         let meta = wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
         let Some(meta) = meta else {
-            let refused = self.write(answer(request.id, Form::Elicitation.denying("")));
+            let refused = self.lines.write(answer(request.id, Form::Elicitation.denying("")));
             let told = self.notice(format!(
                 "the MCP server `{server}` asked for input that cannot be shown, and was refused: {}",
                 text::one_line(&wanted.message)
@@ -203,7 +198,7 @@ impl CodexProtocol {
     }
 
     fn on_questions(&mut self, request: &RpcRequest<'_>) -> Reading {
-        let wanted: wire::UserInputRequest = decode(request.params, request.method)?;
+        let wanted: wire::UserInputRequest = decode(request.params.get(), request.method)?;
         if wanted.questions.is_empty() {
             return Err(Unknown(request.method.to_owned()));
         }
@@ -218,12 +213,12 @@ impl CodexProtocol {
             Verdict::Allow => (wanted.form.allowing(), Outcome::Allow),
             Verdict::Deny => (wanted.form.denying(""), Outcome::Deny),
             Verdict::Ask => {
-                let call = permission::call(&wanted.tool, &wanted.input);
+                let call = permission::tool_call(&wanted.tool, &wanted.input);
                 let about = About::Permission { call, title: wanted.title, rule: ruling.rule };
                 return self.ask(id, wanted.thread, wanted.tool, wanted.form, about);
             }
         };
-        let written = self.write(answer(id, result));
+        let written = self.lines.write(answer(id, result));
         let by = ruling.by.to_owned();
         let decision = Decision { tool: wanted.tool, outcome, by, rule: Some(ruling.rule) };
         written.into_iter().chain([Action::emit(AgentEvent::Decided(decision))]).collect()
@@ -231,7 +226,7 @@ impl CodexProtocol {
 
     /// Leaves a request to a person. Where our answers cannot reach the agent any more, it waits for none.
     fn ask(&mut self, id: &RawValue, thread: String, tool: String, form: Form, about: About) -> Vec<Action> {
-        let request = self.listens().then(|| name(id));
+        let request = self.lines.listens().then(|| name(id));
         if let Some(request) = &request {
             let pending = Pending { id: id.to_owned(), thread, tool, form };
             self.pending.insert(request.clone(), pending);
@@ -250,7 +245,7 @@ impl CodexProtocol {
             Reply::Chosen { answers } => (pending.form.denying(""), answers.join("; ")),
             Reply::Denied { message } => (pending.form.denying(&message), message),
         };
-        let written = self.write(answer(&pending.id, result));
+        let written = self.lines.write(answer(&pending.id, result));
         // A refusal has no room for words: they are said beside it.
         let beside = if is_question || words.trim().is_empty() || !self.is_ours(&pending.thread) {
             None
@@ -274,13 +269,12 @@ fn name(id: &RawValue) -> String {
 }
 
 fn part(question: &wire::Question) -> Part {
-    let shown = |words: &str| text::head(words, SHOWN).to_owned();
     let option = |option: &wire::Choice| Choice {
-        label: shown(&option.label),
-        description: shown(&option.description),
+        label: text::shown(&option.label),
+        description: text::shown(&option.description),
     };
     Part {
-        text: shown(&question.question),
+        text: text::shown(&question.question),
         options: question.options.iter().flatten().map(option).collect(),
         many: false,
     }

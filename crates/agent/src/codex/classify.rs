@@ -10,6 +10,10 @@ use towline_core::{End, Refusal};
 use super::wire::TurnError;
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
+use crate::text;
+
+#[cfg(test)]
+mod tests;
 
 /// Why a conversation cannot be gone on with: all refusals have the same code.
 const NO_ROLLOUT: &str = "no rollout found for thread id";
@@ -178,7 +182,7 @@ pub(super) fn failed(evidence: &Evidence, result: &TurnResult) -> End {
         ) => End::ServerError { status, message },
         ("badRequest", _) | (_, Some(400 | 422)) => End::Refused { status, message },
         ("other", None) => by_words(message, until),
-        _ => End::Crashed { message: named(&name, &message) },
+        _ => End::Crashed { message: text::named(&name, &message) },
     }
 }
 
@@ -199,7 +203,7 @@ fn by_words(message: String, until: Option<Timestamp>) -> End {
     } else if message.starts_with(CUT_OFF) {
         End::ServerError { status: None, message }
     } else {
-        End::Crashed { message: named("other", &message) }
+        End::Crashed { message: text::named("other", &message) }
     }
 }
 
@@ -216,23 +220,10 @@ fn without_result(evidence: &Evidence) -> End {
 }
 
 fn how_it_ended(evidence: &Evidence) -> String {
-    let exit = &evidence.exit;
-    let how = exit.how();
-    let mut message = format!("{how} without a result");
-    if evidence.retries.count > 0 {
-        message.push_str(", while it retried a request that failed");
-        if let Some(status) = evidence.retries.status {
-            message.push_str(&format!(" with status {status}"));
-        }
-    }
-    let stderr = exit.last_words();
-    if !stderr.is_empty() {
-        message.push_str(": ");
-        message.push_str(stderr);
-    }
-    message
-}
-
-fn named(name: &str, words: &str) -> String {
-    if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
+    let status = evidence.retries.status.map(|status| format!(" with status {status}")).unwrap_or_default();
+    let retried = match evidence.retries.count {
+        0 => String::new(),
+        _ => format!(", while it retried a request that failed{status}"),
+    };
+    evidence.exit.without(&format!("a result{retried}"))
 }

@@ -63,7 +63,7 @@ impl CodexProtocol {
     /// Where no turn is at work, there is nothing to interrupt, and nothing to wait for either.
     pub(super) fn on_interrupt(&mut self) -> Option<Action> {
         let (Some(thread), Some(turn)) = (self.thread.clone(), self.turn.clone()) else {
-            return self.close_stdin();
+            return self.lines.close();
         };
         self.tells.interrupts += 1;
         let id = format!("interrupt-{}", self.tells.interrupts);

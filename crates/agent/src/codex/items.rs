@@ -3,9 +3,10 @@
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, Tokens, ToolStatus, ToolUse};
 
-use super::protocol::{CodexProtocol, Reading, Unknown};
+use super::protocol::CodexProtocol;
 use super::tools;
 use super::wire::{self, Item, ItemNews};
+use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
 /// A tool call at work.
@@ -106,7 +107,6 @@ pub(super) fn read<'a>(news: ItemNews<'a, &'a RawValue>) -> Result<ItemNews<'a, 
         return Err(Unknown("item".to_owned()));
     };
     let kind = head.r#type.as_str();
-    let item = Item::read(kind, &mut serde_json::Deserializer::from_str(news.item.get()))
-        .map_err(|_| Unknown(format!("item/{kind}")))?;
+    let item = Item::read(kind, news.item).ok_or_else(|| Unknown(format!("item/{kind}")))?;
     Ok(ItemNews { thread_id: news.thread_id, item })
 }

@@ -19,7 +19,4 @@ mod turn;
 mod usage;
 mod wire;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use agent::Codex;

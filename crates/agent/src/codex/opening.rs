@@ -3,16 +3,15 @@
 //! A summary is a turn of its own that counts as none. The prompt is sent when it is over, whether or not there is a
 //! summary then.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens};
 
 use super::classify::{TurnResult, failed, is_in_use};
-use super::protocol::{CodexProtocol, Reading};
+use super::protocol::CodexProtocol;
 use super::wire;
 use crate::jsonrpc::{RpcError, notification};
+use crate::lines::Reading;
 use crate::protocol::Action;
 
 /// How far the conversation is.
@@ -64,23 +63,6 @@ impl CodexProtocol {
         self.ask_of_agent("initialize", Purpose::Initialize, "initialize", json!({"clientInfo": client}))
     }
 
-    /// The large answers, where they come as usual: they are read in one go.
-    pub(super) fn on_usual_answer(&mut self, line: &str) -> Option<Reading> {
-        fn read<'a, T: Deserialize<'a>>(result: &'a str) -> Option<T> {
-            serde_json::from_str(result).ok()
-        }
-        let answer = self.peer.usual_answer(line)?;
-        let reading = match answer.purpose {
-            Purpose::Thread => self.on_thread(read(answer.result)?, Whose::Asked),
-            Purpose::Fork => self.on_thread(read(answer.result)?, Whose::Copy),
-            Purpose::Prompt => self.on_prompt_taken(read(answer.result)?),
-            Purpose::Initialize => read::<IgnoredAny>(answer.result).map(|_| self.send_opening())?,
-            Purpose::Compact | Purpose::Steer => return None,
-        };
-        self.peer.is_answered(answer.id);
-        Some(Ok(reading))
-    }
-
     pub(super) fn on_answer_to(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Reading {
         match (purpose, result) {
             (Purpose::Initialize, Ok(_)) => Ok(self.send_opening()),
@@ -107,11 +89,11 @@ impl CodexProtocol {
             Purpose::Compact | Purpose::Prompt | Purpose::Steer => "the prompt",
         };
         self.evidence.refused_request = Some((what, error.message));
-        self.close_stdin().into_iter().collect()
+        self.lines.close().into_iter().collect()
     }
 
     fn send_opening(&mut self) -> Vec<Action> {
-        let hello = self.write(notification("initialized", Value::Null));
+        let hello = self.lines.write(notification("initialized", Value::Null));
         let (method, params) = self.opening.clone();
         let thread = self.ask_of_agent("thread", Purpose::Thread, method, params);
         hello.into_iter().chain(thread).collect()
@@ -139,7 +121,7 @@ impl CodexProtocol {
             return self.on_thread(answer, whose);
         }
         let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
-        let told = self.unknown(format!("answer to {}", self.opening.0), answer.get());
+        let told = self.lines.unknown(format!("answer to {}", self.opening.0), answer.get());
         let closed = self.on_refused_request(Purpose::Thread, error);
         told.into_iter().chain(closed).collect()
     }
@@ -163,17 +145,13 @@ impl CodexProtocol {
             agent_version: answer.thread.cli_version,
         }))];
         let told = match asked {
-            Some(asked) if whose == Whose::Copy => Some(format!(
+            Some(asked) if whose == Whose::Copy => Some(Action::notice(format!(
                 "another process has session {asked} open: the agent goes on with a copy of it, session {id}"
-            )),
-            Some(asked) if !resumed => {
-                Some(format!("the agent did not resume session {asked}: it started session {id} instead"))
-            }
+            ))),
+            Some(asked) if !resumed => Some(Action::not_resumed(&asked, &id)),
             _ => None,
         };
-        if let Some(text) = told {
-            actions.extend(self.notice(text));
-        }
+        actions.extend(told);
         for text in std::mem::take(&mut self.unused) {
             actions.extend(self.notice(text));
         }

@@ -11,7 +11,7 @@ use towline_core::SessionPlan;
 use crate::environment::{Extra, environment};
 use crate::permission::{Rules, Verdict};
 use crate::protocol::LaunchContext;
-use crate::settings::{AgentSettings, McpServer, Permission};
+use crate::settings::{AgentSettings, McpServer};
 
 /// What a Codex sets for the processes below it. Towline may well be one of them, but the agents it starts are sessions
 /// of their own.
@@ -85,10 +85,7 @@ pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (
 
 /// Where anything may be forbidden, the agent asks about everything: it does not know our rules.
 fn approval_policy(settings: &AgentSettings) -> &'static str {
-    match settings.permission {
-        Permission::Bypass if settings.deny.is_empty() => "never",
-        Permission::Bypass | Permission::Ask | Permission::Deny => "untrusted",
-    }
+    if settings.must_ask() { "untrusted" } else { "never" }
 }
 
 fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
@@ -122,7 +119,7 @@ fn passed_on<'a>(settings: &'a AgentSettings, context: &'a LaunchContext<'_>) ->
 }
 
 fn mcp_server(server: &McpServer, variables: &[&str]) -> Value {
-    let (program, args) = server.command.split_first().map_or(("", [].as_slice()), |(p, a)| (p.as_str(), a));
+    let (program, args) = server.program();
     json!({"command": program, "args": args, "env_vars": variables})
 }
 

@@ -8,8 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, End, SessionPlan};
@@ -20,20 +18,12 @@ use super::input::Tells;
 use super::items::{self, Open};
 use super::opening::{Compaction, Purpose, Stage};
 use super::usage::UsageLedger;
-use super::wire::{Item, ItemNews};
 use super::{plan, wire};
-use crate::json;
-use crate::jsonrpc::{Incoming, Peer, params_of_news};
+use crate::jsonrpc::{Incoming, Peer};
+use crate::lines::{Conversation, Lines, Reading, Unknown, decode};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
 use crate::settings::AgentSettings;
-use crate::unrecognised::Unrecognised;
-
-/// A frame that this version does not understand, by the name to count it under.
-pub(super) struct Unknown(pub(super) String);
-
-/// What a frame asks for, unless it is not understood.
-pub(super) type Reading = Result<Vec<Action>, Unknown>;
 
 /// The state of one conversation.
 pub(super) struct CodexProtocol {
@@ -49,7 +39,6 @@ pub(super) struct CodexProtocol {
     pub(super) unused: Vec<String>,
     pub(super) peer: Peer<Purpose>,
     pub(super) stage: Stage,
-    stdin: Stdin,
     /// Our conversation; subagents have conversations of their own.
     pub(super) thread: Option<String>,
     pub(super) model: Option<String>,
@@ -72,15 +61,7 @@ pub(super) struct CodexProtocol {
     pub(super) last_limits: Option<(Option<wire::Window>, Option<wire::Window>)>,
     pub(super) last_message: String,
     pub(super) evidence: Evidence,
-    unrecognised: Unrecognised,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stdin {
-    Open,
-    /// To be closed when nobody is waited for any more.
-    Closing,
-    Closed,
+    pub(super) lines: Lines,
 }
 
 impl CodexProtocol {
@@ -98,7 +79,6 @@ impl CodexProtocol {
             unused: unused.map(str::to_owned).into_iter().collect(),
             peer: Peer::default(),
             stage: Stage::Opening,
-            stdin: Stdin::Open,
             thread: None,
             model: None,
             turn: None,
@@ -113,69 +93,43 @@ impl CodexProtocol {
             last_limits: None,
             last_message: String::new(),
             evidence: Evidence { asked_to_resume: resumes, ..Evidence::default() },
-            unrecognised: Unrecognised::default(),
+            lines: Lines::default(),
         }
     }
 
-    fn read(&mut self, line: &str) -> Reading {
-        // Nearly all lines are news: they are read in one go.
-        if let Some(method) = json::leading("method", line)
-            && let Ok(actions) = self.on_news(method, News::Line(line))
-        {
-            return Ok(actions);
-        }
-        if let Some(reading) = self.on_usual_answer(line) {
-            return reading;
-        }
-        match self.peer.read(line) {
-            Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
-            // Answers to what the operator wanted, when the conversation is read again.
-            Some(Incoming::StrayAnswer) => Ok(Vec::new()),
-            Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method, params }) => self.on_news(method, News::Params(params)),
-            None => {
-                let is_json = serde_json::from_str::<IgnoredAny>(line).is_ok();
-                Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()))
-            }
-        }
-    }
-
-    fn on_news(&mut self, method: &str, params: News<'_>) -> Reading {
+    fn on_news(&mut self, method: &str, params: &RawValue) -> Reading {
         match method {
-            "turn/started" => self.on_turn_started(decode_news(params, method)?),
-            "turn/completed" => match (decode_news(params, method), params) {
-                (Ok(news), _) => self.on_turn_completed(news),
+            "turn/started" => self.on_turn_started(decode(params.get(), method)?),
+            "turn/completed" => match decode(params.get(), method) {
+                Ok(news) => self.on_turn_completed(news),
                 // Whatever it says, a turn is over and the process may wait for us.
-                (Err(unknown), News::Params(params)) => self.on_odd_end(unknown, params.get()),
-                (Err(unknown), News::Line(_)) => Err(unknown),
+                Err(unknown) => self.on_odd_end(unknown, params.get()),
             },
-            "error" => self.on_error(decode_news(params, method)?),
-            "item/started" => self.on_item_started(decode_item(params, method)?),
-            "item/completed" => self.on_item_completed(decode_item(params, method)?),
-            "item/agentMessage/delta" => Ok(self.on_delta(decode_news(params, method)?)),
-            "turn/plan/updated" => Ok(on_plan(decode_news(params, method)?)),
-            "thread/tokenUsage/updated" => Ok(self.on_usage(&decode_news(params, method)?)),
-            "account/rateLimits/updated" => Ok(self.on_limits(&decode_news(params, method)?)),
-            "serverRequest/resolved" => Ok(self.on_resolved(&decode_news(params, method)?)),
+            "error" => self.on_error(decode(params.get(), method)?),
+            "item/started" => self.on_item_started(items::read(decode(params.get(), method)?)?),
+            "item/completed" => self.on_item_completed(items::read(decode(params.get(), method)?)?),
+            "item/agentMessage/delta" => Ok(self.on_delta(decode(params.get(), method)?)),
+            "turn/plan/updated" => Ok(on_plan(decode(params.get(), method)?)),
+            "thread/tokenUsage/updated" => Ok(self.on_usage(&decode(params.get(), method)?)),
+            "account/rateLimits/updated" => Ok(self.on_limits(&decode(params.get(), method)?)),
+            "serverRequest/resolved" => Ok(self.on_resolved(&decode(params.get(), method)?)),
             "warning" | "guardianWarning" => {
-                let warning: wire::Message = decode_news(params, method)?;
+                let warning: wire::Message = decode(params.get(), method)?;
                 Ok(self.notice(warning.message))
             }
             "configWarning" => {
-                let warning: wire::ConfigWarning = decode_news(params, method)?;
+                let warning: wire::ConfigWarning = decode(params.get(), method)?;
                 Ok(self.notice(warning.summary))
             }
-            "mcpServer/startupStatus/updated" => Ok(self.on_server_status(decode_news(params, method)?)),
+            "mcpServer/startupStatus/updated" => Ok(self.on_server_status(decode(params.get(), method)?)),
             "model/rerouted" => {
-                let news: wire::Rerouted = decode_news(params, method)?;
+                let news: wire::Rerouted = decode(params.get(), method)?;
                 Ok(self.notice(format!(
                     "the provider answers with model {} instead of {}",
                     news.to_model, news.from_model
                 )))
             }
-            _ if UNINTERESTING.binary_search(&method).is_ok() => {
-                decode_news::<IgnoredAny>(params, method).map(|_| Vec::new())
-            }
+            _ if UNINTERESTING.binary_search(&method).is_ok() => Ok(Vec::new()),
             unknown => Err(Unknown(unknown.to_owned())),
         }
     }
@@ -194,12 +148,7 @@ impl CodexProtocol {
             return Vec::new();
         }
         self.noticed.insert(text.clone());
-        vec![Action::emit(AgentEvent::Notice { text })]
-    }
-
-    /// Takes note of what is not understood.
-    pub(super) fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
-        self.unrecognised.note(what, raw).into_iter().collect()
+        vec![Action::notice(text)]
     }
 
     /// Whether this is our conversation, not a subagent's.
@@ -216,41 +165,14 @@ impl CodexProtocol {
         Action::Emit { event, parent }
     }
 
-    /// Closes the agent's input, once.
-    pub(super) fn close_stdin(&mut self) -> Option<Action> {
-        let was = std::mem::replace(&mut self.stdin, Stdin::Closed);
-        (was != Stdin::Closed).then_some(Action::CloseStdin)
-    }
-
-    /// Closes the agent's input, or sees to it that it is closed when nobody is waited for any more.
-    pub(super) fn close_stdin_in_time(&mut self) -> Option<Action> {
-        if self.listens() {
-            self.stdin = Stdin::Closing;
-        }
-        self.close_if_due()
+    /// Whether nobody is waited for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.subagents_at_work.is_empty()
     }
 
     /// Closes the agent's input when that was only put off.
     pub(super) fn close_if_due(&mut self) -> Option<Action> {
-        let is_idle = self.pending.is_empty() && self.subagents_at_work.is_empty();
-        (self.stdin == Stdin::Closing && is_idle).then(|| self.close_stdin()).flatten()
-    }
-
-    /// The agent has begun to work again: its input stays open.
-    pub(super) fn keep_stdin_open(&mut self) {
-        if self.listens() {
-            self.stdin = Stdin::Open;
-        }
-    }
-
-    /// Whether what we write reaches the agent.
-    pub(super) fn listens(&self) -> bool {
-        self.stdin != Stdin::Closed
-    }
-
-    /// Writes a line, as long as the agent listens.
-    pub(super) fn write(&self, line: Vec<u8>) -> Option<Action> {
-        self.listens().then_some(Action::Write(line))
+        self.lines.close_if_due(self.is_idle())
     }
 
     /// Asks something of the agent, as long as it listens.
@@ -261,8 +183,25 @@ impl CodexProtocol {
         method: &str,
         params: Value,
     ) -> Option<Action> {
-        let listens = self.listens();
+        let listens = self.lines.listens();
         listens.then(|| Action::Write(self.peer.request(id, purpose, method, params)))
+    }
+}
+
+impl Conversation for CodexProtocol {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn read(&mut self, line: &str) -> Reading {
+        match self.peer.read(line) {
+            Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
+            // Answers to what the operator wanted, when the conversation is read again.
+            Some(Incoming::StrayAnswer) => Ok(Vec::new()),
+            Some(Incoming::Request(request)) => self.on_request(&request),
+            Some(Incoming::Notification { method, params }) => self.on_news(method, params),
+            None => Err(Unknown::line(line)),
+        }
     }
 }
 
@@ -272,14 +211,7 @@ impl Protocol for CodexProtocol {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame.text() {
-            Ok(line) => line,
-            Err(raw) => return self.unknown("too long".to_owned(), &raw),
-        };
-        if line.is_empty() {
-            return Vec::new();
-        }
-        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
+        self.read_frame(frame)
     }
 
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
@@ -292,39 +224,9 @@ impl Protocol for CodexProtocol {
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
-        self.stdin = Stdin::Closed;
         let end = classify(&self.evidence);
-        let notice = exit.oddity_after(&end).map_or_else(Vec::new, |text| self.notice(text));
-        (self.unrecognised.rest().into_iter().chain(notice).collect(), end)
+        (self.lines.finish(exit, &end), end)
     }
-}
-
-/// The parameters of news, or the whole line that they are in.
-#[derive(Debug, Clone, Copy)]
-enum News<'a> {
-    Line(&'a str),
-    Params(&'a RawValue),
-}
-
-/// Reads news of a known method; that of an unknown shape is counted under it.
-fn decode_news<'a, T: Deserialize<'a>>(news: News<'a>, method: &str) -> Result<T, Unknown> {
-    match news {
-        News::Line(line) => params_of_news(line).ok_or_else(|| Unknown(method.to_owned())),
-        News::Params(params) => decode(params, method),
-    }
-}
-
-/// Reads news of an item.
-fn decode_item<'a>(news: News<'a>, method: &str) -> Result<ItemNews<'a, Item<'a>>, Unknown> {
-    match news {
-        News::Line(_) => decode_news(news, method),
-        News::Params(params) => items::read(decode(params, method)?),
-    }
-}
-
-/// Reads the parameters of a known method; those of an unknown shape are counted under it.
-pub(super) fn decode<'a, T: Deserialize<'a>>(params: &'a RawValue, method: &str) -> Result<T, Unknown> {
-    serde_json::from_str(params.get()).map_err(|_| Unknown(method.to_owned()))
 }
 
 fn on_plan(news: wire::PlanNews) -> Vec<Action> {

@@ -4,8 +4,9 @@ use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
 
 use super::classify::{ErrorName, Retries, TurnResult};
 use super::opening::Stage;
-use super::protocol::{CodexProtocol, Reading, Unknown};
+use super::protocol::CodexProtocol;
 use super::wire;
+use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 use crate::text;
 
@@ -16,14 +17,14 @@ impl CodexProtocol {
             return Ok(Vec::new());
         }
         // A turn that nobody waits for is cut off by the closed input.
-        if !self.listens() {
+        if !self.lines.listens() {
             return Ok(Vec::new());
         }
         self.turn = Some(news.turn.id);
         if self.stage != Stage::Prompted {
             return Ok(Vec::new());
         }
-        self.keep_stdin_open();
+        self.lines.keep_open();
         self.evidence.in_turn = true;
         let is_told = std::mem::replace(&mut self.turn_is_told, true);
         let told = (!is_told).then(|| Action::emit(AgentEvent::TurnStarted));
@@ -36,7 +37,7 @@ impl CodexProtocol {
             return Ok(self.close_if_due().into_iter().collect());
         }
         let is_other = self.turn.as_ref().is_some_and(|turn| *turn != news.turn.id);
-        if is_other || !self.listens() {
+        if is_other || !self.lines.listens() {
             return Ok(Vec::new());
         }
         let result = TurnResult { status: news.turn.status, error: news.turn.error };
@@ -49,8 +50,8 @@ impl CodexProtocol {
 
     /// The end of a turn that cannot be read.
     pub(super) fn on_odd_end(&mut self, unknown: Unknown, params: &str) -> Reading {
-        let told = self.unknown(unknown.0, params);
-        Ok(told.into_iter().chain(self.close_stdin_in_time()).collect())
+        let told = self.lines.unknown(unknown.0, params);
+        Ok(told.into_iter().chain(self.lines.close_in_time(self.is_idle())).collect())
     }
 
     /// The turn is over, and with it what nobody can wait for any more.
@@ -70,7 +71,11 @@ impl CodexProtocol {
         self.turn_is_told = false;
         self.evidence.in_turn = false;
         // A turn that failed leaves nobody behind who could use what is still at work.
-        actions.extend(if result.is_clean() { self.close_stdin_in_time() } else { self.close_stdin() });
+        actions.extend(if result.is_clean() {
+            self.lines.close_in_time(self.is_idle())
+        } else {
+            self.lines.close()
+        });
         self.evidence.result = Some(result);
         actions
     }

@@ -1,10 +1,6 @@
 //! What the app server writes, as far as we read it. Fields that we do not need to go on may be missing or null.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -33,9 +29,8 @@ pub(super) struct TurnAnswer {
 
 /// `turn/started` and `turn/completed`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct TurnNews<'a> {
-    #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
     pub(super) turn: Turn,
 }
@@ -49,9 +44,8 @@ pub(super) struct Turn {
 
 /// `error`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorNews<'a> {
-    #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
     pub(super) error: TurnError,
     pub(super) will_retry: bool,
@@ -66,18 +60,17 @@ pub(super) struct TurnError {
     pub(super) additional_details: Option<String>,
 }
 
-/// `item/started` and `item/completed`, with the item as it is written or read in one go.
+/// `item/started` and `item/completed`, with the item as it is written or as it was read.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a, I: Deserialize<'de>"))]
 pub(super) struct ItemNews<'a, I> {
-    #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
     pub(super) item: I,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ItemHead<'a> {
-    #[serde(borrow)]
     pub(super) r#type: Text<'a>,
 }
 
@@ -102,107 +95,76 @@ pub(super) enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Reads an item of this type, or what is left of it; an error when the type is not known, or it is of another shape.
-    pub(super) fn read<D: Deserializer<'a>>(kind: &str, json: D) -> Result<Self, D::Error> {
-        Ok(match kind {
-            "userMessage" => Self::UserMessage(Deserialize::deserialize(json)?),
-            "agentMessage" => Self::AgentMessage(Deserialize::deserialize(json)?),
-            "plan" => Self::Plan(Deserialize::deserialize(json)?),
-            "reasoning" => Self::Reasoning(Deserialize::deserialize(json)?),
-            "contextCompaction" => IgnoredAny::deserialize(json).map(|_| Self::ContextCompaction)?,
-            "commandExecution" => Self::CommandExecution(Deserialize::deserialize(json)?),
-            "fileChange" => Self::FileChange(Deserialize::deserialize(json)?),
-            "mcpToolCall" => Self::McpToolCall(Deserialize::deserialize(json)?),
-            "dynamicToolCall" => Self::DynamicToolCall(Deserialize::deserialize(json)?),
-            "collabAgentToolCall" => Self::CollabAgentToolCall(Deserialize::deserialize(json)?),
-            "webSearch" => Self::WebSearch(Deserialize::deserialize(json)?),
-            "imageView" => Self::ImageView(Deserialize::deserialize(json)?),
-            "imageGeneration" => Self::ImageGeneration(Deserialize::deserialize(json)?),
+    /// Reads an item of this type; none when the type is not known, or it is of another shape.
+    pub(super) fn read(kind: &str, json: &'a RawValue) -> Option<Self> {
+        fn part<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
+            serde_json::from_str(json.get()).ok()
+        }
+        Some(match kind {
+            "userMessage" => Self::UserMessage(part(json)?),
+            "agentMessage" => Self::AgentMessage(part(json)?),
+            "plan" => Self::Plan(part(json)?),
+            "reasoning" => Self::Reasoning(part(json)?),
+            "contextCompaction" => Self::ContextCompaction,
+            "commandExecution" => Self::CommandExecution(part(json)?),
+            "fileChange" => Self::FileChange(part(json)?),
+            "mcpToolCall" => Self::McpToolCall(part(json)?),
+            "dynamicToolCall" => Self::DynamicToolCall(part(json)?),
+            "collabAgentToolCall" => Self::CollabAgentToolCall(part(json)?),
+            "webSearch" => Self::WebSearch(part(json)?),
+            "imageView" => Self::ImageView(part(json)?),
+            "imageGeneration" => Self::ImageGeneration(part(json)?),
             "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "sleep" | "enteredReviewMode"
-            | "exitedReviewMode" | "uninteresting" => {
-                IgnoredAny::deserialize(json).map(|_| Self::Uninteresting)?
-            }
-            _ => return Err(D::Error::custom("an item of an unknown type")),
+            | "exitedReviewMode" | "uninteresting" => Self::Uninteresting,
+            _ => return None,
         })
     }
 }
 
-/// Only where the type comes first, as it usually does: then the rest is read as what it is at once.
-impl<'de: 'a, 'a> Deserialize<'de> for Item<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TypeFirst;
-
-        impl<'de> Visitor<'de> for TypeFirst {
-            type Value = Item<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an item with its type first")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Item<'de>, A::Error> {
-                match fields.next_entry::<Text<'de>, Text<'de>>()? {
-                    Some((name, kind)) if name.as_str() == "type" => {
-                        Item::read(&kind, MapAccessDeserializer::new(fields))
-                    }
-                    _ => Err(A::Error::custom("the type does not come first")),
-                }
-            }
-        }
-
-        deserializer.deserialize_map(TypeFirst)
-    }
-}
-
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct UserItem<'a> {
-    #[serde(borrow)]
     pub(super) client_id: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct TextItem<'a> {
-    #[serde(borrow)]
     pub(super) text: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ReasoningItem<'a> {
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub(super) summary: Vec<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub(super) content: Vec<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub(super) command_actions: Vec<CommandAction<'a>>,
-    #[serde(borrow)]
     pub(super) aggregated_output: Option<Text<'a>>,
     pub(super) exit_code: Option<i32>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandAction<'a> {
-    #[serde(borrow)]
     pub(super) r#type: Text<'a>,
-    #[serde(borrow)]
     pub(super) path: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct FileItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
     pub(super) changes: Vec<FileChange>,
 }
@@ -221,25 +183,21 @@ pub(super) struct ChangeKind {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct McpItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) server: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) arguments: &'a RawValue,
-    #[serde(borrow)]
     pub(super) result: Option<McpResult<'a>>,
     pub(super) error: Option<Message>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct McpResult<'a> {
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub(super) content: Vec<&'a RawValue>,
 }
 
@@ -251,56 +209,44 @@ lenient_objects! {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct DynamicItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) arguments: &'a RawValue,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct CollabItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) prompt: Option<Text<'a>>,
     #[serde(default)]
     pub(super) receiver_thread_ids: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct SearchItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) query: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ViewItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) path: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ImageItem<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) saved_path: Option<Text<'a>>,
 }
 
@@ -318,11 +264,9 @@ pub(super) struct ConfigWarning {
 
 /// `item/agentMessage/delta`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Delta<'a> {
-    #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) delta: Text<'a>,
 }
 
@@ -340,12 +284,10 @@ pub(super) struct PlanStep {
 
 /// `mcpServer/startupStatus/updated`.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ServerStatus<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
 }
 
@@ -359,11 +301,9 @@ pub(super) struct Rerouted {
 
 /// `thread/tokenUsage/updated`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct UsageNews<'a> {
-    #[serde(borrow)]
     pub(super) thread_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) turn_id: Text<'a>,
     pub(super) token_usage: TokenUsage,
 }
@@ -416,9 +356,8 @@ pub(super) struct Window {
 
 /// `serverRequest/resolved`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Resolved<'a> {
-    #[serde(borrow)]
     pub(super) request_id: &'a RawValue,
 }
 

@@ -1,12 +1,9 @@
 //! Programs that are no more than programs as one of the kinds of agents.
 
-use std::collections::BTreeMap;
-
 use towline_core::{LaunchProblem, SessionPlan};
 
 use super::protocol::CommandProtocol;
-use crate::environment::{Extra, environment};
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Resuming, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol, Resuming, Stdio};
 use crate::settings::{AgentSettings, PromptBy};
 
 /// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
@@ -16,11 +13,12 @@ const LONGEST_ARGUMENT: usize = 100 * 1024;
 pub(crate) struct Command;
 
 impl Agent for Command {
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        let mut env = self.environment(settings, context.environment);
-        env.extend(context.towline.clone());
-        let stdio = settings.cli.terminal.map_or(Stdio::Pipes, Stdio::Terminal);
-        LaunchPlan { argv: argv(settings, context), env, stdio }
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+        argv(settings, context)
+    }
+
+    fn stdio(&self, settings: &AgentSettings) -> Stdio {
+        settings.cli.terminal.map_or(Stdio::Pipes, Stdio::Terminal)
     }
 
     fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {
@@ -45,14 +43,6 @@ impl Agent for Command {
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
         let program = settings.command.first().map_or("the program", String::as_str);
         format!("sign in with `{program}` itself, or name the variable with its key in `pass_env`")
-    }
-
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
-        environment(settings, inherited, &Extra::default())
     }
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {

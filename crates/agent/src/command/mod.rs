@@ -7,7 +7,4 @@
 mod agent;
 mod patterns;
 mod protocol;
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use agent::Command;

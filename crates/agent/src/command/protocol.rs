@@ -4,7 +4,7 @@ use towline_core::{AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted
 
 use super::patterns::Patterns;
 use crate::plain_text::plain;
-use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::{AgentSettings, PromptBy};
 use crate::text;
 use crate::unrecognised::Unrecognised;
@@ -74,13 +74,6 @@ impl Protocol for CommandProtocol {
             }
         }
         actions
-    }
-
-    /// It does not listen once it has its prompt.
-    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
-        match steer {
-            Steer::Interrupt | Steer::Tell { .. } | Steer::Answer { .. } => Vec::new(),
-        }
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {

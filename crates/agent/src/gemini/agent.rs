@@ -8,8 +8,8 @@ use super::plan;
 use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::acp::Acp;
-use crate::protocol::{Agent, LaunchContext, LaunchPlan, Protocol, Stdio};
-use crate::settings::{AgentSettings, Permission};
+use crate::protocol::{Agent, LaunchContext, Protocol, Stdio};
+use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
 
@@ -18,17 +18,18 @@ use crate::version::{TestedVersions, Version};
 pub(crate) struct Gemini;
 
 impl Agent for Gemini {
-    /// Its standard output is a file: to a pipe, it loses what it has not yet written when it exits.
-    fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
-        let mut env = self.environment(settings, context.environment);
-        env.extend(context.towline.clone());
-        LaunchPlan { argv: plan::argv(settings, context), env, stdio: Stdio::OutputFile }
+    fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
+        plan::argv(settings, context)
+    }
+
+    /// To a pipe, it loses what it has not yet written when it exits.
+    fn stdio(&self, _settings: &AgentSettings) -> Stdio {
+        Stdio::OutputFile
     }
 
     /// The configuration refuses the same. Here it is what keeps rules that nobody would enforce from being ignored.
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
-        let may_all = settings.permission == Permission::Bypass && settings.deny.is_empty();
-        (!may_all).then(|| LaunchProblem::Other {
+        settings.must_ask().then(|| LaunchProblem::Other {
             message:
                 "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"

@@ -13,6 +13,9 @@ use crate::plain_text::plain;
 use crate::protocol::ProcessEnd;
 use crate::text;
 
+#[cfg(test)]
+mod tests;
+
 /// Exit codes of the CLI's own.
 mod exit {
     pub(super) const AUTH: i32 = 41;

@@ -13,7 +13,4 @@ mod speech;
 mod tools;
 mod wire;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use agent::Gemini;

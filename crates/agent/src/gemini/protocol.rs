@@ -6,16 +6,12 @@ use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::Speech;
 use super::tools::{self, Call};
 use super::wire::{self, Line};
-use crate::json;
-use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
+use crate::lines::{Conversation, Lines, Reading, frame_type};
+use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::AgentSettings;
-use crate::unrecognised::Unrecognised;
 
 /// The `error` that says so before a result without one: the CLI's own cap on turns was reached.
 const TURN_LIMIT: &str = "Maximum session turns exceeded";
-
-/// A frame that this version does not understand, by the name to count it under.
-struct Unknown(String);
 
 /// The state of one conversation.
 pub(super) struct GeminiProtocol {
@@ -29,7 +25,7 @@ pub(super) struct GeminiProtocol {
     /// Whether the last frame was the result of a tool: all that the model wanted at once come one after the other.
     in_results: bool,
     evidence: Evidence,
-    unrecognised: Unrecognised,
+    lines: Lines,
 }
 
 impl GeminiProtocol {
@@ -45,27 +41,8 @@ impl GeminiProtocol {
             calls: Vec::new(),
             in_results: false,
             evidence: Evidence { asked_to_resume, ..Evidence::default() },
-            unrecognised: Unrecognised::default(),
+            lines: Lines::default(),
         }
-    }
-
-    fn read(&mut self, line: &str) -> Result<Vec<Action>, Unknown> {
-        let line = decode(line)?;
-        let mut told = Vec::new();
-        self.calls_over(matches!(line, Line::ToolResult(_)), &mut told);
-        match line {
-            Line::Init(line) => self.on_init(line, &mut told),
-            Line::Message(line) => self.on_message(&line, &mut told),
-            Line::ToolUse(line) => self.on_tool_use(line, &mut told),
-            Line::ToolResult(line) => self.on_tool_result(&line, &mut told),
-            Line::Error(line) => self.on_error(line, &mut told),
-            Line::Result(line) => self.on_result(line, &mut told),
-        }
-        Ok(told)
-    }
-
-    fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
-        self.unrecognised.note(what, raw).into_iter().collect()
     }
 
     /// After the results of tools, calls without one will never have any.
@@ -125,7 +102,7 @@ impl GeminiProtocol {
             self.evidence.last_error = Some(text.clone());
         }
         self.speech.over(told);
-        told.push(Action::emit(AgentEvent::Notice { text }));
+        told.push(Action::notice(text));
     }
 
     fn on_result(&mut self, line: wire::ResultLine<'_>, told: &mut Vec<Action>) {
@@ -145,6 +122,28 @@ impl GeminiProtocol {
     }
 }
 
+impl Conversation for GeminiProtocol {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn read(&mut self, line: &str) -> Reading {
+        let kind = frame_type(line)?;
+        let line = Line::read(&kind, line)?;
+        let mut told = Vec::new();
+        self.calls_over(matches!(line, Line::ToolResult(_)), &mut told);
+        match line {
+            Line::Init(line) => self.on_init(line, &mut told),
+            Line::Message(line) => self.on_message(&line, &mut told),
+            Line::ToolUse(line) => self.on_tool_use(line, &mut told),
+            Line::ToolResult(line) => self.on_tool_result(&line, &mut told),
+            Line::Error(line) => self.on_error(line, &mut told),
+            Line::Result(line) => self.on_result(line, &mut told),
+        }
+        Ok(told)
+    }
+}
+
 impl Protocol for GeminiProtocol {
     fn start(&mut self) -> Vec<Action> {
         let mut prompt = std::mem::take(&mut self.prompt);
@@ -157,44 +156,18 @@ impl Protocol for GeminiProtocol {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
-        let line = match frame.text() {
-            Ok(line) => line,
-            Err(raw) => return self.unknown("too long".to_owned(), &raw),
-        };
-        if line.is_empty() {
-            return Vec::new();
-        }
-        self.read(&line).unwrap_or_else(|Unknown(what)| self.unknown(what, &line))
-    }
-
-    /// It does not listen once it has its prompt.
-    fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
-        match steer {
-            Steer::Interrupt | Steer::Tell { .. } | Steer::Answer { .. } => Vec::new(),
-        }
+        self.read_frame(frame)
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
         let end = classify(&self.evidence);
-        let mut told = self.unrecognised.rest();
+        let mut told = self.lines.rest();
         self.speech.over(&mut told);
         let notice = exit.oddity_after(&end).or_else(|| refused_words(&end, exit));
-        told.extend(notice.map(|text| Action::emit(AgentEvent::Notice { text })));
+        told.extend(notice.map(Action::notice));
         (told, end)
     }
-}
-
-/// Reads a line; one of an unknown shape is counted under its type.
-fn decode(line: &str) -> Result<Line<'_>, Unknown> {
-    if let Some(read) = json::leading("type", line).and_then(|kind| Line::read(kind, line)) {
-        return Ok(read);
-    }
-    let Ok(envelope) = serde_json::from_str::<wire::Envelope<'_>>(line) else {
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
-        return Err(Unknown(if is_json { "JSON of another shape" } else { "not JSON" }.to_owned()));
-    };
-    Line::read(&envelope.kind, line).ok_or_else(|| Unknown(envelope.kind.into()))
 }
 
 fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentEvent> {

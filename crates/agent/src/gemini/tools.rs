@@ -4,7 +4,7 @@
 //! command, not how it exited.
 
 use serde_json::Value;
-use towline_core::{AgentEvent, PlanEntry, ToolKind, ToolStatus, ToolUse};
+use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 
 use super::wire;
 use crate::text;
@@ -68,13 +68,7 @@ impl Call {
 
 /// The agent's to-do list, when this call writes it.
 pub(super) fn plan(line: &wire::ToolUse<'_>) -> Option<AgentEvent> {
-    let todos =
-        line.parameters.get("todos").filter(|_| line.tool_name.as_str() == "write_todos")?.as_array()?;
-    let entry = |todo: &Value| {
-        let text = todo.get("description")?.as_str()?.to_owned();
-        Some(PlanEntry { text, done: todo.get("status").and_then(Value::as_str) == Some("completed") })
-    };
-    Some(AgentEvent::Plan { entries: todos.iter().filter_map(entry).collect() })
+    (line.tool_name.as_str() == "write_todos").then(|| text::todos(&line.parameters)).flatten()
 }
 
 fn kind(name: &str) -> ToolKind {

@@ -8,13 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(super) use crate::json::{Text, owned};
-
-/// What every line has.
-#[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
-    #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
-}
+use crate::lines::{Unknown, decode};
 
 /// A line.
 #[derive(Debug)]
@@ -28,40 +22,34 @@ pub(super) enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line of this type; none when the type is not known, or it is of another shape.
-    pub(super) fn read(kind: &str, line: &'a str) -> Option<Self> {
-        fn part<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
-            serde_json::from_str(line).ok()
-        }
+    /// Reads a line of this type.
+    pub(super) fn read(kind: &str, line: &'a str) -> Result<Self, Unknown> {
         match kind {
-            "init" => part(line).map(Self::Init),
-            "message" => part(line).map(Self::Message),
-            "tool_use" => part(line).map(Self::ToolUse),
-            "tool_result" => part(line).map(Self::ToolResult),
-            "error" => part(line).map(Self::Error),
-            "result" => part(line).map(Self::Result),
-            _ => None,
+            "init" => decode(line, kind).map(Self::Init),
+            "message" => decode(line, kind).map(Self::Message),
+            "tool_use" => decode(line, kind).map(Self::ToolUse),
+            "tool_result" => decode(line, kind).map(Self::ToolResult),
+            "error" => decode(line, kind).map(Self::Error),
+            "result" => decode(line, kind).map(Self::Result),
+            _ => Err(Unknown::frame(line, kind)),
         }
     }
 }
 
 /// `init`: the conversation exists.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Init<'a> {
-    #[serde(borrow)]
     pub(super) session_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Option<Text<'a>>,
 }
 
 /// `message`: something was said.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) timestamp: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Text<'a>,
     /// Whether it is a piece of a message.
     #[serde(default)]
@@ -77,10 +65,9 @@ impl Message<'_> {
 
 /// `tool_use`: the model wants a tool to be used.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolUse<'a> {
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_id: Text<'a>,
     #[serde(default)]
     pub(super) parameters: Value,
@@ -88,12 +75,10 @@ pub(super) struct ToolUse<'a> {
 
 /// `tool_result`: what came of it.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolResult<'a> {
-    #[serde(borrow)]
     pub(super) tool_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) output: Option<Text<'a>>,
     pub(super) error: Option<Failure>,
 }
@@ -110,24 +95,24 @@ pub(super) struct Failure {
 
 /// `error`: something went wrong, and the turn may go on.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorLine<'a> {
-    #[serde(borrow)]
     pub(super) severity: Option<Text<'a>>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
 }
 
 /// `result`: the turn is over.
 #[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ResultLine<'a> {
     pub(super) status: String,
     pub(super) error: Option<Failure>,
-    #[serde(borrow)]
     pub(super) stats: Option<Stats<'a>>,
 }
 
 /// What the process has used: in all, and by model.
 #[derive(Debug, Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Stats<'a> {
     #[serde(default)]
     total_tokens: u64,
@@ -137,7 +122,7 @@ pub(super) struct Stats<'a> {
     output_tokens: u64,
     #[serde(default)]
     cached: u64,
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub(super) models: BTreeMap<Text<'a>, Counts>,
 }
 

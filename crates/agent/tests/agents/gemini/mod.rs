@@ -1,0 +1,9 @@
+//! What must hold of the conversation with Gemini CLI.
+
+mod conversation;
+mod damage;
+mod plan;
+mod recordings;
+mod support;
+
+pub(crate) use support::RECORDED;
