@@ -1,7 +1,7 @@
 //! The engine's socket: how a second terminal reaches a goal that is driven in the first.
 //!
-//! Newline-delimited JSON. A request is one line; the answer is one line, or, for `follow`, one for each time the
-//! log has grown. Events themselves are read from the store: the socket only says that there are some.
+//! Newline-delimited JSON. A request is one line; the answer is one line, or, for `follow`, one for each append and for each step
+//! of the message that the agent is writing.
 //!
 //! Everybody may follow a goal. Only the operator may steer it; an agent proves with its token that it speaks for its own
 //! goal.
@@ -19,17 +19,20 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use towline_core::{AgentEvent, Ask, Envelope, GoalId, Seq};
-use towline_store::{GoalRecord, Lease, Store, StoreError, WorkerName};
+use towline_store::{GoalRecord, Lease, Store, WorkerName};
 
 use crate::authority;
 use crate::driver::Order;
 use crate::engine::{Driven, Shared};
-use crate::handle::{Events, Steerer};
+use crate::feed::{Appends, FeedSource};
+use crate::handle::Steerer;
 use crate::home::Home;
+use crate::live::LiveMessage;
 use crate::presence::{is_dead, socket_name};
 use crate::reading::without_escapes_in;
 use crate::wish::Wish;
@@ -67,7 +70,7 @@ pub enum Request {
         /// What it says.
         word: AgentWord,
     },
-    /// Say when a goal's log has grown.
+    /// Pass on what is added to a goal's log, and the message that its agent is writing.
     Follow {
         /// Which one.
         goal: GoalId,
@@ -117,7 +120,7 @@ impl From<AgentWord> for AgentEvent {
 }
 
 /// What an engine answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
     /// It has happened.
@@ -135,6 +138,14 @@ pub enum Reply {
     Grown {
         /// Up to here.
         to: Seq,
+        /// What was added; nothing where it has to be read from the store.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        events: Vec<Envelope>,
+    },
+    /// The agent is writing.
+    Live {
+        /// The message as far as it is written.
+        message: LiveMessage,
     },
 }
 
@@ -231,7 +242,8 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
             let _ = send(&mut writing, &reply).await;
         }
         (Request::Follow { goal }, _) => match shared.driven(goal) {
-            Some(driven) => follow_log(&mut writing, driven.last_seq).await,
+            // A follower that is gone needs nothing more.
+            Some(driven) => drop(pass_on(&mut writing, &*shared.store, goal, &driven.feed).await),
             None => {
                 let _ = send(&mut writing, &Reply::NotDriven).await;
             }
@@ -244,7 +256,7 @@ async fn request_line(reading: &mut (impl AsyncBufRead + Unpin), patience: Durat
 }
 
 /// The next line; none at the end.
-async fn read_line(reading: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+pub(crate) async fn read_line(reading: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let mut line = String::new();
     let length = reading.take(LONGEST_LINE).read_line(&mut line).await?;
     Ok((length > 0).then_some(line))
@@ -260,20 +272,56 @@ async fn hear(driven: &Driven, token: String, word: AgentWord) -> Reply {
     }
 }
 
-/// Says where the log ends now, and again each time it has grown, until its driver has ended.
-async fn follow_log(writing: &mut (impl AsyncWriteExt + Unpin), mut last_seq: watch::Receiver<Seq>) {
+/// Reports where the log ends now, and then what is added to it and written live, until the goal's driver has ended.
+async fn pass_on(
+    writing: &mut (impl AsyncWriteExt + Unpin),
+    store: &dyn Store,
+    goal: GoalId,
+    feed: &FeedSource,
+) -> io::Result<()> {
+    let (Some(mut appends), mut live) = (feed.appends(), feed.live()) else { return Ok(()) };
+    // The log is looked at after the subscription, so that the follower knows of everything that no append will bring.
+    let mut next = Ok(Appends::default());
     loop {
-        let to = *last_seq.borrow_and_update();
-        if send(writing, &Reply::Grown { to }).await.is_err() || last_seq.changed().await.is_err() {
-            return;
+        match next {
+            Ok(events) if !events.is_empty() => writing.write_all(&grown(&events)?).await?,
+            Ok(_) | Err(RecvError::Lagged(_)) => {
+                let to = store.load(goal).await.map_err(io::Error::other)?.last_seq;
+                send(writing, &Reply::Grown { to, events: Vec::new() }).await?;
+            }
+            Err(RecvError::Closed) => return Ok(()),
         }
+        next = loop {
+            tokio::select! {
+                appended = appends.recv() => break appended,
+                Some(message) = live.next() => send(writing, &Reply::Live { message }).await?,
+            }
+        };
     }
 }
 
-async fn send(writing: &mut (impl AsyncWriteExt + Unpin), message: &impl Serialize) -> io::Result<()> {
+/// What was added to a log, as a line. What is too long for one has to be read from the store.
+fn grown(events: &[Envelope]) -> io::Result<Vec<u8>> {
+    let to = events.last().map_or(Seq(0), |event| event.seq);
+    let line = line(&Reply::Grown { to, events: events.to_vec() })?;
+    if line.len() as u64 <= LONGEST_LINE {
+        Ok(line)
+    } else {
+        self::line(&Reply::Grown { to, events: Vec::new() })
+    }
+}
+
+fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    writing.write_all(&line).await
+    Ok(line)
+}
+
+pub(crate) async fn send(
+    writing: &mut (impl AsyncWriteExt + Unpin),
+    message: &impl Serialize,
+) -> io::Result<()> {
+    writing.write_all(&line(message)?).await
 }
 
 /// Says something for the agent of an attempt to whichever of the engines in `directory` drives its goal; no answer when
@@ -338,7 +386,7 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Optio
 }
 
 /// Whether the engine ended while it was spoken with.
-fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
 }
@@ -348,51 +396,8 @@ pub fn is_driven(home: &Home, lease: Option<&Lease>) -> bool {
     lease.is_some_and(|lease| !is_dead(&home.engines(), &lease.worker))
 }
 
-/// A goal's log as it grows in another process, until nobody drives it any more.
-pub struct Following {
-    events: Events,
-    /// Listens to the other process; ends with this.
-    _listener: JoinSet<()>,
-}
-
-impl Following {
-    /// The next event; none once nobody drives the goal and everything was given.
-    pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
-        self.events.next().await
-    }
-}
-
-/// Follows a goal's log after `after`. A goal that nobody drives gives what it has and then ends.
-pub async fn follow(
-    home: &Home,
-    store: Arc<dyn Store>,
-    record: &GoalRecord,
-    after: Seq,
-) -> io::Result<Following> {
-    let (sender, receiver) = watch::channel(record.last_seq);
-    let mut listener = JoinSet::new();
-    if let Some(mut stream) = reach(home, record).await? {
-        match send(&mut stream, &Request::Follow { goal: record.goal.id }).await {
-            Ok(()) => drop(listener.spawn(listen(stream, sender))),
-            Err(error) if is_gone(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Following { events: Events::new(record.goal.id, store, receiver, after), _listener: listener })
-}
-
-/// Passes on how far the log has grown, until the other process says no more.
-async fn listen(stream: UnixStream, grown: watch::Sender<Seq>) {
-    let mut reading = BufReader::new(stream);
-    while let Ok(Some(line)) = read_line(&mut reading).await {
-        if let Ok(Reply::Grown { to }) = serde_json::from_str(&line) {
-            grown.send_replace(to);
-        }
-    }
-}
-
 /// A connection to the engine that holds the goal's lease, if it is alive.
-async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream>> {
+pub(crate) async fn reach(home: &Home, record: &GoalRecord) -> io::Result<Option<UnixStream>> {
     let Some(lease) = &record.lease else { return Ok(None) };
     let directory = home.engines();
     if is_dead(&directory, &lease.worker) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{Commit, Event, Goal, GoalId, Reuse, Verdict};
@@ -17,6 +17,7 @@ use towline_workspace::{Candidate, Repository};
 use crate::driver::Driver;
 use crate::engine::{Engine, LEASE, Shared};
 use crate::error::EngineError;
+use crate::feed::Feed;
 use crate::home::Home;
 use crate::link::{self, Trail};
 use crate::removal::is_alive;
@@ -63,8 +64,7 @@ impl Engine {
         let mut renewal = JoinSet::new();
         renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
         let (_, inbox) = mpsc::channel(1);
-        let (last_seq, _) = watch::channel(record.last_seq);
-        let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, last_seq);
+        let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, Feed::new());
         let mut custody = Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal };
         if was_left && let Err(error) = custody.publish_left_work().await {
             custody.give_back().await;

@@ -29,6 +29,7 @@ pub use self::storing::StoreTrouble;
 use self::transition::Transition;
 use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
+use crate::feed::Feed;
 use crate::news::{Batch, StopLevel, own};
 use crate::secrecy::hide_in;
 use crate::watch::{Certainty, GoalWatch, Observed};
@@ -109,13 +110,14 @@ pub(crate) struct Driver {
     /// When the lease expires, as far as nobody sets the clock.
     lease_ends: watch::Sender<Instant>,
     clock: ClockWatch,
-    last_seq: watch::Sender<Seq>,
+    /// For whoever follows the goal.
+    feed: Feed,
     /// The models that the configuration sets for the goal's agents.
     models: BTreeMap<AgentName, String>,
     /// What the configuration names now and has named since the goal was claimed.
     secrets: Secrets,
     /// Hides them in everything that is recorded.
-    mask: Mask,
+    mask: Arc<Mask>,
 }
 
 impl Driver {
@@ -124,7 +126,7 @@ impl Driver {
         record: GoalRecord,
         lease: Lease,
         orders: mpsc::Receiver<Order>,
-        last_seq: watch::Sender<Seq>,
+        feed: Feed,
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
         let lease_ends = watch::Sender::new(Instant::now() + LEASE);
@@ -159,10 +161,10 @@ impl Driver {
             stop: watch::Sender::new(StopLevel::Run),
             lease_ends,
             clock,
-            last_seq,
+            feed,
             models: BTreeMap::new(),
             secrets: Secrets::default(),
-            mask: Mask::default(),
+            mask: Arc::default(),
         };
         driver.models = known.models(&driver.goal);
         driver.hide_secrets_of(&known);
@@ -413,6 +415,7 @@ impl Driver {
 
     /// Works one thing that happened into a transition. Stale news leaves no trace.
     fn apply(&self, transition: Transition, incoming: Incoming) -> (Transition, Option<Illegal>) {
+        self.feed.saw(&incoming, &self.mask);
         if matches!(incoming.event, Event::Agent { event: AgentEvent::MessageDelta { .. } }) {
             return (transition, None);
         }
@@ -442,12 +445,13 @@ impl Driver {
         } else {
             self.look(Certainty::Once)?;
         }
-        self.seq = self.append(&transition).await?;
+        let appended = self.append(&transition).await?;
+        self.seq = appended.last_seq;
         self.state = transition.state;
         if let Some(replaced) = &self.state.replaced_checks {
             self.goal.checks.clone_from(&replaced.checks);
         }
-        self.last_seq.send_replace(self.seq);
+        self.feed.appended(appended.events);
         Ok(transition.effects)
     }
 

@@ -18,6 +18,7 @@ use crate::control::Control;
 use crate::driver::{Driver, Order, StoreTrouble};
 use crate::error::EngineError;
 use crate::executors::{Executors, Real};
+use crate::feed::{Feed, FeedSource};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
@@ -77,7 +78,7 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub(crate) struct Driven {
     pub(crate) orders: mpsc::Sender<Order>,
-    pub(crate) last_seq: watch::Receiver<towline_core::Seq>,
+    pub(crate) feed: FeedSource,
 }
 
 impl Shared {
@@ -192,8 +193,7 @@ impl Engine {
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
-        let (last_seq, _) = watch::channel(record.last_seq);
-        Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq).leave_word(wish).await
+        Driver::new(Arc::clone(&self.shared), record, lease, inbox, Feed::new()).leave_word(wish).await
     }
 
     /// Whether the store fails for now. The log cannot report it then.
@@ -238,10 +238,11 @@ impl Engine {
         }
         let goal = record.goal.id;
         let (orders, inbox) = mpsc::channel(16);
-        let (last_seq, watching) = watch::channel(record.last_seq);
+        let feed = Feed::new();
+        let source = feed.source();
         // Known before its first event, so that whoever sees the goal can reach its driver.
-        self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), last_seq: watching.clone() }));
-        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, last_seq);
+        self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), feed: source.clone() }));
+        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, feed);
         let driver = match driver.begin(wishes).await {
             Ok(driver) => driver,
             Err(error) => {
@@ -255,7 +256,7 @@ impl Engine {
             shared.set_driven(goal, None);
             result
         });
-        Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, watching, task))
+        Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, source, task))
     }
 
     /// Takes the lease of a goal whose engine could not be reached any more: it may take a moment until it is known to be

@@ -1,16 +1,16 @@
 //! What whoever started a goal holds in their hands.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use towline_core::{Envelope, Event, GoalId, Illegal, PauseReason, Seq};
-use towline_store::{GoalRecord, Store, StoreError};
+use towline_core::{Event, GoalId, Illegal, PauseReason, Seq};
+use towline_store::{GoalRecord, Store};
 
 use crate::driver::Order;
 use crate::error::EngineError;
+use crate::feed::{Events, FeedSource};
+use crate::live::Live;
 
 /// A goal that is being driven.
 pub struct Handle {
@@ -18,7 +18,7 @@ pub struct Handle {
     pub id: GoalId,
     store: Arc<dyn Store>,
     orders: mpsc::Sender<Order>,
-    last_seq: watch::Receiver<Seq>,
+    feed: FeedSource,
     task: JoinHandle<Result<GoalRecord, EngineError>>,
 }
 
@@ -27,16 +27,21 @@ impl Handle {
         id: GoalId,
         store: Arc<dyn Store>,
         orders: mpsc::Sender<Order>,
-        last_seq: watch::Receiver<Seq>,
+        feed: FeedSource,
         task: JoinHandle<Result<GoalRecord, EngineError>>,
     ) -> Self {
-        Self { id, store, orders, last_seq, task }
+        Self { id, store, orders, feed, task }
     }
 
-    /// The goal's log after `after`, and then what is added to it, until the goal is settled. Nothing is ever
-    /// missed: this reads the log, and is only woken by the driver.
+    /// The goal's log after `after`, and then what is added to it, until the goal is settled. Nothing is missed, and
+    /// nothing is given twice.
     pub fn events(&self, after: Seq) -> Events {
-        Events::new(self.id, Arc::clone(&self.store), self.last_seq.clone(), after)
+        self.feed.events(self.id, Arc::clone(&self.store), after)
+    }
+
+    /// The message that the agent is writing now.
+    pub fn live(&self) -> Live {
+        self.feed.live()
     }
 
     /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
@@ -116,61 +121,5 @@ impl Stopper {
     pub async fn kill(&self) {
         // A driver that is gone has nothing left to end.
         let _ = self.orders.send(Order::Kill).await;
-    }
-}
-
-/// A goal's log as it grows.
-pub struct Events {
-    goal: GoalId,
-    store: Arc<dyn Store>,
-    last_seq: watch::Receiver<Seq>,
-    cursor: Seq,
-    page: VecDeque<Envelope>,
-}
-
-/// How many events are read at once.
-const PAGE: usize = 500;
-/// How long to wait before a store that fails for now is read again.
-const STORE_PAUSE: Duration = Duration::from_millis(200);
-
-impl Events {
-    pub(crate) const fn new(
-        goal: GoalId,
-        store: Arc<dyn Store>,
-        last_seq: watch::Receiver<Seq>,
-        cursor: Seq,
-    ) -> Self {
-        Self { goal, store, last_seq, cursor, page: VecDeque::new() }
-    }
-
-    /// The next event; none once the goal's driver has ended and everything was given. Safe to drop while
-    /// waiting.
-    pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
-        loop {
-            if let Some(event) = self.page.pop_front() {
-                self.cursor = event.seq;
-                return Ok(Some(event));
-            }
-            let driver_gone = self.last_seq.has_changed().is_err();
-            let known = *self.last_seq.borrow_and_update();
-            if known > self.cursor || driver_gone {
-                // The last word of a driver that is gone may not have reached us: the log has it.
-                self.page = match self.store.events(self.goal, self.cursor, PAGE).await {
-                    Ok(page) => page.into(),
-                    // The driver waits for the store, too.
-                    Err(error) if error.is_passing() && !driver_gone => {
-                        tokio::time::sleep(STORE_PAUSE).await;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                };
-                if self.page.is_empty() && driver_gone {
-                    return Ok(None);
-                }
-            } else {
-                // An error means that the driver has gone, which the next round sees.
-                let _ = self.last_seq.changed().await;
-            }
-        }
     }
 }

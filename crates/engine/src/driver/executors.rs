@@ -103,7 +103,7 @@ impl Driver {
         for attempt in &self.state.attempts {
             add_token(&mut self.secrets, &self.shared.secret, attempt.id);
         }
-        self.mask = Mask::new(&self.secrets);
+        self.mask = Arc::new(Mask::new(&self.secrets));
     }
 
     /// Publishes the work of a goal that has ended.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jiff::{Timestamp, Unit};
 use tokio::time::Instant;
-use towline_core::{Event, Seq, show_duration};
-use towline_store::{Append, StoreError};
+use towline_core::{Event, show_duration};
+use towline_store::{Append, Appended, StoreError};
 
 use super::transition::Transition;
 use super::{Driver, Order};
@@ -37,8 +37,8 @@ pub(super) struct Outage {
 }
 
 impl Driver {
-    /// Records a transition, however often that has to be tried. Gives the last event's place.
-    pub(super) async fn append(&mut self, transition: &Transition) -> Result<Seq, EngineError> {
+    /// Records a transition, however often that has to be tried.
+    pub(super) async fn append(&mut self, transition: &Transition) -> Result<Appended, EngineError> {
         let mut is_retry = false;
         loop {
             let append = Append {
@@ -51,11 +51,11 @@ impl Driver {
                 settled: transition.settled.clone(),
                 at: self.shared.clock.now(),
             };
-            let recorded_to = match self.shared.store.append(append).await {
-                Ok(appended) => appended.last_seq,
+            let appended = match self.shared.store.append(append).await {
+                Ok(appended) => appended,
                 // A commit that reported an error may have reached the disk all the same.
                 Err(StoreError::Conflict { found, .. }) if is_retry && self.is_recorded(transition).await => {
-                    found
+                    Appended { events: Vec::new(), last_seq: found }
                 }
                 Err(error) if error.is_passing() => {
                     self.wait_for_store(error).await?;
@@ -65,7 +65,7 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             };
             self.end_outage();
-            return Ok(recorded_to);
+            return Ok(appended);
         }
     }
 

@@ -6,6 +6,7 @@ mod baselines;
 mod budgets;
 mod driving;
 mod faulty_store;
+mod following;
 mod harness;
 mod interrupted;
 mod last_words;

@@ -1,0 +1,69 @@
+//! Follows a goal that another process drives, through the socket of its engine.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+use towline_core::{Envelope, Seq};
+use towline_store::{GoalRecord, Store, StoreError};
+
+use crate::control::{Reply, Request, is_gone, reach, read_line, send};
+use crate::feed::{Events, Feed, FeedSource};
+use crate::home::Home;
+use crate::live::Live;
+
+/// A goal's log as it grows in another process, until nobody drives it any more.
+pub struct Following {
+    events: Events,
+    source: FeedSource,
+    /// Listens to the other process; ends with this.
+    _listener: JoinSet<()>,
+}
+
+impl Following {
+    /// The next event; none once nobody drives the goal and everything was given.
+    pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
+        self.events.next().await
+    }
+
+    /// The message that the agent is writing now.
+    pub fn live(&self) -> Live {
+        self.source.live()
+    }
+}
+
+/// Follows a goal's log after `after`. A goal that nobody drives gives what it has and then ends.
+pub async fn follow(
+    home: &Home,
+    store: Arc<dyn Store>,
+    record: &GoalRecord,
+    after: Seq,
+) -> io::Result<Following> {
+    let feed = Feed::new();
+    let source = feed.source();
+    // Before the connection, so that nothing that comes from there is missed.
+    let events = source.events(record.goal.id, store, after);
+    let mut listener = JoinSet::new();
+    if let Some(mut stream) = reach(home, record).await? {
+        match send(&mut stream, &Request::Follow { goal: record.goal.id }).await {
+            Ok(()) => drop(listener.spawn(listen(stream, feed))),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Following { events, source, _listener: listener })
+}
+
+/// Passes on what the other process reports, until it has no more to report.
+async fn listen(stream: UnixStream, feed: Feed) {
+    let mut reading = BufReader::new(stream);
+    while let Ok(Some(line)) = read_line(&mut reading).await {
+        match serde_json::from_str(&line) {
+            Ok(Reply::Grown { events, .. }) => feed.appended(events),
+            Ok(Reply::Live { message }) => feed.pass_on(message),
+            _ => {}
+        }
+    }
+}
