@@ -1,11 +1,16 @@
 //! The command line, as `--help` teaches it.
 
+mod acp;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use towline_builtin::acp::Prices;
-use towline_core::BudgetChange;
+use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser, Subcommand};
+use towline_core::{BudgetChange, Phase};
+
+pub(crate) use acp::{Acp, OpenaiApi, Provider};
 
 pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;
@@ -44,6 +49,24 @@ pub(crate) fn visible() -> clap::Command {
         .subcommands(shown)
 }
 
+/// Names the commands for words that people use for them elsewhere.
+pub(crate) fn with_suggestions(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let commands: &[&str] = match word.as_str() {
+        "stop" | "kill" | "abort" | "quit" => &["cancel", "pause"],
+        "list" | "status" | "ps" => &["ls", "show"],
+        "continue" | "start" => &["resume", "run"],
+        "delete" | "remove" => &["rm"],
+        "apply" | "accept" => &["merge"],
+        "follow" | "tail" => &["attach", "logs"],
+        "message" | "say" | "send" => &["tell"],
+        _ => return error,
+    };
+    let commands = commands.iter().map(|command| (*command).to_owned()).collect();
+    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(commands));
+    error
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -69,10 +92,17 @@ pub(crate) enum Command {
     ///
     /// Starts no agent but to ask for its version: it costs nothing and needs no network.
     Agents(Agents),
-    /// List goals, the newest first
+    /// List the goals of this repository, the newest first
+    ///
+    /// Outside of a repository, the goals of all repositories are listed.
     Ls(Ls),
     /// Show everything about a goal
     Show(Show),
+    /// Show the live view of a goal that another process runs
+    ///
+    /// What you type there answers questions. Ctrl-C leaves the view; the goal keeps running.
+    #[command(visible_alias = "watch")]
+    Attach(Attach),
     /// Show what happened to a goal
     Logs(Logs),
     /// Show what a goal changed
@@ -242,7 +272,7 @@ pub(crate) struct Demo {
 /// Show everything about a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The goal's id, or any prefix of it that no other goal shares
+    /// The goal's id, any prefix of it that no other goal shares, or `@` for the newest goal
     pub(crate) id: String,
     /// Print JSON
     #[arg(long)]
@@ -252,6 +282,12 @@ pub(crate) struct Show {
 /// List goals.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
+    /// List the goals of all repositories
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// List only goals in this phase, such as `running` or `failed`; may be given several times
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::NAMES), hide_possible_values = true)]
+    pub(crate) phase: Vec<String>,
     /// List the N newest goals; without it, all of them
     #[arg(short = 'n', value_name = "N")]
     pub(crate) limit: Option<NonZeroUsize>,
@@ -295,10 +331,19 @@ pub(crate) enum AgentsCommand {
     },
 }
 
+/// Show the live view of a goal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Attach {
+    /// The goal's id, a prefix of it, or `@`
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) format: RunFormat,
+}
+
 /// Show what happened to a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
     /// Go on while the goal does
     #[arg(short, long)]
@@ -317,7 +362,7 @@ pub(crate) struct Logs {
 /// Show what a goal changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
     /// Only the files and how many lines changed
     #[arg(long)]
@@ -346,7 +391,7 @@ Examples:
   towline answer 1a2b3c4d -- --release     an answer that begins with a dash
   towline answer 1a2b3c4d - < answer.txt")]
 pub(crate) struct Answer {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
     /// The answer, or `-` to read it from standard input; where several things are asked, one for each, separated by `;`
     #[arg(required = true)]
@@ -359,7 +404,7 @@ pub(crate) struct Answer {
 /// Say something to the agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tell {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
     /// The words; `-` reads them from standard input
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -369,115 +414,24 @@ pub(crate) struct Tell {
 /// End a goal and everything that runs for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cancel {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
 }
 
 /// Interrupt a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pause {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
 }
 
 /// Resume a paused goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Resume {
-    /// The goal's id, or a prefix of it [default: the only paused goal of this repository]
+    /// The goal's id, a prefix of it, or `@` [default: the only paused goal of this repository]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) format: RunFormat,
-}
-
-/// The built-in agent.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-The key is read from the environment, never from the command line. A server of your own (--base-url) may do without.
-
-Examples:
-  towline acp --provider anthropic --model claude-sonnet-4-5
-  towline acp --provider openai --model gpt-5 --price input=1.25,output=10,cache_read=0.125
-  towline acp --provider openai --base-url http://127.0.0.1:11434/v1 --model qwen3-coder --context-window 32768
-
-In an editor that speaks ACP, add it as an agent by its command; in Zed's settings.json:
-  \"agent_servers\": {\"Towline\": {
-    \"command\": \"towline\",
-    \"args\": [\"acp\", \"--provider\", \"gemini\", \"--model\", \"gemini-2.5-pro\"],
-    \"env\": {\"GEMINI_API_KEY\": \"…\"}
-  }}")]
-pub(crate) struct Acp {
-    /// Whose API it is
-    #[arg(long)]
-    pub(crate) provider: Provider,
-    /// Which of OpenAI's APIs [default: responses; chat when --base-url is not OpenAI's own]
-    #[arg(long)]
-    pub(crate) api: Option<OpenaiApi>,
-    /// Where the API is, with its version, such as http://127.0.0.1:8080/v1 [default: the provider's own address]
-    #[arg(long, value_name = "URL", value_parser = base_url)]
-    pub(crate) base_url: Option<String>,
-    /// The model to ask
-    #[arg(long, value_name = "M", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub(crate) model: String,
-    /// The environment variable that holds the key [default: OPENAI_API_KEY, GEMINI_API_KEY or ANTHROPIC_API_KEY]
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub(crate) key_env: Option<String>,
-    /// How many tokens the model can read; a conversation that comes near is replaced by a summary
-    #[arg(long, value_name = "TOKENS", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1000..))]
-    pub(crate) context_window: u64,
-    /// The longest answer, in tokens [default: the provider's own]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_output: Option<u64>,
-    /// How often the model is asked within one turn at most [default: as often as it wants]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
-    /// What a million tokens cost: input=USD,output=USD, and if it differs cache_read=USD,cache_write=USD
-    ///
-    /// Without it no cost is told. Tokens of a cache cost as much as input unless it says so.
-    #[arg(long, value_name = "PRICES")]
-    pub(crate) price: Option<Prices>,
-    /// Let the model fetch pages of the web
-    #[arg(long)]
-    pub(crate) fetch: bool,
-    /// A further directory that it may read; may be given several times
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Vec<PathBuf>,
-    /// Where sessions are kept [default: sessions in the state directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) sessions: Option<PathBuf>,
-    /// How many seconds the API may be silent before the connection counts as broken
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) silence: u64,
-}
-
-/// Whose API a model is behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Provider {
-    /// OpenAI, and every server that speaks like it
-    Openai,
-    /// Gemini
-    Gemini,
-    /// Anthropic
-    Anthropic,
-}
-
-/// Which of OpenAI's APIs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OpenaiApi {
-    /// The newer one, which OpenAI itself wants
-    Responses,
-    /// The older one, which most other servers speak
-    Chat,
-}
-
-fn base_url(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    match rest.and_then(|rest| rest.split('/').next()) {
-        Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(text.to_owned()),
-        _ => Err(
-            "a URL begins with http:// or https:// and the name of a host, such as http://127.0.0.1:8080/v1"
-                .to_owned(),
-        ),
-    }
 }
 
 /// The scripted agent.

@@ -3,6 +3,7 @@
 pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod answer;
+pub(crate) mod attach;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod demo;
@@ -26,12 +27,14 @@ pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod rm;
 pub(crate) mod run;
+mod screen;
 pub(crate) mod script;
 pub(crate) mod show;
 pub(crate) mod steer;
 pub(crate) mod tell;
 mod typing;
 pub(crate) mod verify;
+mod watching;
 
 /// The code of a process that a person stopped.
 const STOPPED: u8 = 130;

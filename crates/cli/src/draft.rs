@@ -175,8 +175,8 @@ fn origin(context: &Context, own: GoalOrigin) -> Origin {
     }
 }
 
-/// The agents in the order they are to be used. Only the first is sure to be needed, so only that one must be
-/// there.
+/// The agents in the order they are to be used. Default agents that are not installed are skipped. Of agents that the
+/// goal names, only the first is sure to be needed, so only that one must be installed.
 fn agents(
     context: &Context,
     config: &Config,
@@ -190,6 +190,10 @@ fn agents(
     };
     let layer = run.file.clone().map_or(LayerName::StoredGoal, LayerName::Goal);
     let agents = settings_of(context, &context.directory, config, &names, &file.agent_settings, layer)?;
+    let agents = match (run.agent.as_slice(), &file.agents) {
+        ([], None) => installed(context, agents),
+        _ => agents,
+    };
     let Some((name, first)) = agents.first() else {
         return Err(
             Failure::usage("no agent is configured").hint("add one to `defaults.agents` in towline.toml")
@@ -197,6 +201,20 @@ fn agents(
     };
     must_be_installed(context, name, first)?;
     Ok(agents)
+}
+
+/// The default agents without those that are not installed, each of which is named; all of them if none is.
+fn installed(context: &Context, agents: Vec<(AgentName, AgentSettings)>) -> Vec<(AgentName, AgentSettings)> {
+    let is_there = |settings: &AgentSettings| find::agent_program(context, settings).is_some();
+    if !agents.iter().any(|(_, settings)| is_there(settings)) {
+        return agents;
+    }
+    let (installed, missing): (Vec<_>, Vec<_>) =
+        agents.into_iter().partition(|(_, settings)| is_there(settings));
+    for (name, _) in missing {
+        output::say(format_args!("note: agent `{name}` is not installed, so it is skipped"));
+    }
+    installed
 }
 
 /// The settings of these agents, as the goal wants them.

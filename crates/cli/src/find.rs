@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use towline_agent::{AgentSettings, agent};
 use towline_core::{AttemptNo, GoalId};
 use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
-use towline_store::{GoalRecord, Listed};
+use towline_store::{GoalRecord, Listed, Listing};
 use towline_workspace::{Repository, WorkspaceError};
 
 use crate::context::{Context, State};
 use crate::failure::Failure;
 use crate::output;
+
+/// Names the newest goal.
+const NEWEST: &str = "@";
 
 /// How many goals are named where one was meant.
 const NAMED: usize = 10;
@@ -33,18 +36,41 @@ pub(crate) async fn goal(context: &Context, given: &str) -> Result<Found, Failur
 /// A goal by its id.
 pub(crate) async fn load(context: &Context, state: State, id: GoalId) -> Result<Found, Failure> {
     let record = state.store.load(id).await?;
-    context.know_secrets_of(Path::new(&record.goal.workspace.repository));
-    output::know(&attempt_tokens(&state.home, &record.state));
-    output::know(&copied_secrets(&record.goal).secrets);
+    know_secrets_of(context, &state.home, &record);
     Ok(Found { state, record })
+}
+
+/// Masks the secrets of a goal from now on.
+pub(crate) fn know_secrets_of(context: &Context, home: &Home, record: &GoalRecord) {
+    context.know_secrets_of(Path::new(&record.goal.workspace.repository));
+    output::know(&attempt_tokens(home, &record.state));
+    output::know(&copied_secrets(&record.goal).secrets);
+}
+
+/// The repository that this process is in, as goals name it.
+pub(crate) fn repository_here(context: &Context) -> Option<String> {
+    Some(Repository::discover(&context.directory).ok()?.root().display().to_string())
+}
+
+/// The newest goal of this repository, or of all where this process is in none.
+async fn newest(context: &Context, state: &State) -> Result<Vec<Listed>, Failure> {
+    let listing = Listing { repository: repository_here(context), ..Listing::first(1) };
+    Ok(state.store.list(&listing).await?)
 }
 
 /// The id of the one goal that `given` names, also when nothing else of it can be read.
 pub(crate) async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), Failure> {
-    let missing =
-        || Failure::not_found(format!("there is no goal `{given}`")).hint("`towline ls` lists them");
+    let missing = || match given {
+        NEWEST => {
+            Failure::not_found("this repository has no goals").hint("`towline ls --all` lists all goals")
+        }
+        _ => Failure::not_found(format!("there is no goal `{given}`")).hint("`towline ls --all` lists them"),
+    };
     let state = context.existing_state()?.ok_or_else(missing)?;
-    let matching = state.store.find(given, NAMED + 1).await?;
+    let matching = match given {
+        NEWEST => newest(context, &state).await?,
+        _ => state.store.find(given, NAMED + 1).await?,
+    };
     match matching.as_slice() {
         [] => Err(missing()),
         [only] => {

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(output::say_panic));
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&args::with_suggestions(error)),
     };
     match run(args) {
         Ok(code) => code,
@@ -95,6 +95,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Ls(ls) => commands::ls::run(&context, ls).await,
             Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
             Command::Agents(agents) => commands::agents::run(&context, agents).await,
+            Command::Attach(attach) => commands::attach::run(&context, attach).await,
             Command::Logs(logs) => commands::logs::run(&context, logs).await,
             Command::Replay(replay) => commands::replay::run(&context, replay).await,
             Command::Diff(diff) => commands::diff::run(&context, diff).await,

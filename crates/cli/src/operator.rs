@@ -33,6 +33,7 @@ fn changing(command: &Command) -> Option<&'static str> {
     match command {
         Command::Run(_) => Some("run"),
         Command::Demo(_) => Some("demo"),
+        Command::Attach(_) => Some("attach"),
         Command::Answer(_) => Some("answer"),
         Command::Tell(_) => Some("tell"),
         Command::Cancel(_) => Some("cancel"),

@@ -17,7 +17,7 @@ use serde::Serialize;
 use towline_mask::{Mask, Secrets};
 use towline_process::is_in_foreground;
 
-use crate::view::{Letters, columns, start_of, wrapped};
+use crate::view::{Letters, columns, start_of, use_local_time, wrapped};
 
 /// How many characters of somebody else's text are shown in one line.
 const LONGEST: usize = 400;
@@ -34,6 +34,7 @@ static PERSON: OnceLock<(String, Letters)> = OnceLock::new();
 
 /// Takes note of the person at the terminal: their home is `~` there, and signs that it may not have are not used.
 pub(crate) fn know_person(home: &str, letters: Letters) {
+    use_local_time();
     let _ = PERSON.set((home.trim_end_matches('/').to_owned(), letters));
 }
 

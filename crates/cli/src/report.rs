@@ -23,6 +23,8 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 pub(crate) struct GoalReport {
     id: String,
     title: String,
+    prompt: String,
+    repository: String,
     phase: &'static str,
     reason: Option<String>,
     until: Option<Timestamp>,
@@ -58,6 +60,8 @@ pub(crate) struct GoalReport {
 pub(crate) struct GoalLine {
     id: String,
     title: String,
+    prompt: Option<String>,
+    repository: Option<String>,
     phase: &'static str,
     reason: Option<String>,
     until: Option<Timestamp>,
@@ -235,6 +239,8 @@ impl GoalReport {
         Self {
             id: goal.id.to_string(),
             title: goal.title.clone(),
+            prompt: goal.prompt.clone(),
+            repository: goal.workspace.repository.clone(),
             phase: state.phase.name(),
             reason: state.phase.reason(),
             until: state.phase.until(),
@@ -310,7 +316,7 @@ impl QuestionReport {
         };
         let options = match parts {
             [only] => only.options.iter().map(|option| option.label.clone()).collect(),
-            [] => vec!["yes".to_owned(), "no".to_owned()],
+            [] => ["yes", "no", "always"].map(str::to_owned).to_vec(),
             _ => Vec::new(),
         };
         Self {
@@ -338,18 +344,20 @@ impl PartReport {
 }
 
 impl GoalLine {
-    /// A goal in short.
-    pub(crate) fn of(listed: &Listed) -> Self {
+    /// A goal in short, with its prompt where that can be read.
+    pub(crate) fn of(listed: &Listed, prompt: Option<String>) -> Self {
         match listed {
-            Listed::Goal(goal) => Self::of_summary(goal),
+            Listed::Goal(goal) => Self::of_summary(goal, prompt),
             Listed::Unreadable(goal) => Self::of_unreadable(goal),
         }
     }
 
-    fn of_summary(goal: &GoalSummary) -> Self {
+    fn of_summary(goal: &GoalSummary, prompt: Option<String>) -> Self {
         Self {
             id: goal.id.to_string(),
             title: goal.title.clone(),
+            prompt,
+            repository: Some(goal.repository.clone()),
             phase: goal.phase.name(),
             reason: goal.phase.reason(),
             until: goal.phase.until(),
@@ -366,6 +374,8 @@ impl GoalLine {
         Self {
             id: goal.id.to_string(),
             title: String::new(),
+            prompt: None,
+            repository: None,
             phase: UNREADABLE,
             reason: Some(goal.why.clone()),
             until: None,
@@ -468,6 +478,7 @@ fn budget(state: &GoalState, now: Timestamp) -> Map<String, Value> {
     let (limits, usage) = (&state.budget, state.usage());
     let count =
         |limit: Option<u64>, used: u64| limit.map(|limit| (json!(limit), json!(limit.saturating_sub(used))));
+    let now = state.settled_at.unwrap_or(now);
     let wall = limits.wall.map(|wall| {
         let left = state
             .wall_ends()

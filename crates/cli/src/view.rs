@@ -10,9 +10,10 @@ mod live;
 mod paint;
 mod question;
 mod story;
+mod time;
 mod tools;
 
-pub(crate) use board::{clock_time, spent_of_limits};
+pub(crate) use board::spent_of_limits;
 pub(crate) use ending::{ending, next_steps, spent};
 pub(crate) use letters::Letters;
 pub(crate) use line::{columns, start_of, wrapped};
@@ -20,3 +21,4 @@ pub(crate) use live::{LastLine, Live, TICK};
 pub(crate) use paint::Paint;
 pub(crate) use question::{how_to_answer, question_lines};
 pub(crate) use story::{PASSED_ONLY_WARM, Story, Telling, in_words, speaks_to_towline};
+pub(crate) use time::{age, clock_time, use_local_time};

@@ -143,7 +143,7 @@ fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer()
     let wanted = [
         format!("goal {id}  make it"),
         "  ? may it use Bash: make 1".to_owned(),
-        "      yes · no · always: add \"Bash(make *)\" to `allow` of the agent".to_owned(),
+        "      yes · no · always: allow \"Bash(make *)\" for this goal".to_owned(),
         format!("  {HINT} {id} …"),
         "no".to_owned(),
         "  answered question 1: no".to_owned(),

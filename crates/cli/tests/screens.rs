@@ -168,8 +168,10 @@ fn steady(lines: &[String]) -> String {
         (r"\b[0-9a-f]{8}\b", "1a2b3c4d"),
         (r"\b\d+ settings\b", "50 settings"),
         // With its date, where that is tomorrow's.
-        (r"\b(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC", "12:34:56 UTC"),
+        (r"\b(\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d)", "12:34:56"),
         (r"\b\d+\.\d+\.\d+\b", "1.2.3"),
+        // The age in a column.
+        (r"\b\d\ds  ", "1s   "),
         (r"\b(\d+m )?\d+(\.\d)?s\b", "1s"),
     ] {
         text = Regex::new(what).expect("a pattern").replace_all(&text, instead).into_owned();

@@ -60,12 +60,12 @@ fn an_abandoned_goal_can_be_cancelled_and_nothing_is_left() {
     assert!(!processes_with(&desk.home.marker()).is_empty(), "the agent went down with towline");
     let short = &goal[goal.len() - 8..];
     let listed = desk.towline(["ls"]).stdout;
-    let left = format!("nobody drives {short}; go on: towline run --goal {short}");
+    let left = format!("no engine is running {short}; resume it with: towline run --goal {short}");
     assert_eq!(listed.lines().last(), Some(&*left), "{listed}");
     let cancelled = desk.towline(["cancel", &goal]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     assert_nothing_is_left(&desk);
-    assert!(!desk.towline(["ls"]).stdout.contains("nobody drives"));
+    assert!(!desk.towline(["ls"]).stdout.contains("no engine is running"));
     let report = desk.show(&goal);
     assert_eq!(
         (&report["phase"], of_attempts(&report, "end")),

@@ -73,6 +73,27 @@ fn a_missing_agent_program_is_refused_with_the_way_to_install_it() {
 }
 
 #[test]
+fn a_default_agent_that_is_not_installed_is_skipped_with_a_note() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let agents = "[agents.missing]\nkind = \"claude\"\ncommand = [\"no-such-agent\"]\n";
+    desk.agent_settings(&format!("{agents}[defaults]\nagents = [\"missing\", \"claude\"]"));
+    refused(&desk, &["run", "x", "--agent", "missing"], &["`no-such-agent` was not found"]);
+    let ran = desk.towline(["run", "x", "--check", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("agent `missing` is not installed, so it is skipped"), "{}", ran.stderr);
+}
+
+#[test]
+fn words_of_other_programs_name_the_command_that_is_meant() {
+    let desk = Desk::new();
+    for (word, commands) in [("stop", ["cancel", "pause"]), ("status", ["ls", "show"])] {
+        let ran = desk.towline([word, "1a2b"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(commands.iter().all(|command| ran.stderr.contains(command)), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_folder_that_is_no_repository_is_refused_with_the_fix() {
     let desk = Desk::with_script(hostile::well_behaved);
     let ran = desk.command(["run", "x"]).current_dir(desk.home.path()).output().expect("towline runs");

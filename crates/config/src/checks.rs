@@ -139,26 +139,40 @@ fn check_from_entry(entry: &Settings, kind: CheckKind, given: &[String], earlier
     Check { name, kind, timeout }
 }
 
-/// The first words of a command, up to where they stop saying what it is.
+/// Words of a shell that may stand before the command that matters.
+const BEFORE: [&str; 14] =
+    ["do", "then", "else", "if", "elif", "while", "until", "!", "{", "(", "time", "env", "exec", "nice"];
+
+/// Commands that prepare or end something, and check nothing.
+const PREPARING: [&str; 14] = [
+    "for", "case", "cd", "pushd", "set", "export", "source", ".", "true", ":", "sleep", "done", "fi", "esac",
+];
+
+/// The first words of the first command that checks something, up to where they stop saying what it is.
 fn name_from_command(command: &str, taken: &[String]) -> String {
-    let is_assignment = |word: &&str| word.contains('=') && !word.starts_with(['-', '=']);
-    let ends_name = |word: &str| word.contains(['"', '\'', '$', '`', '(', '|', '&', '<', '>', '#']);
-    let mut words = Vec::new();
-    for word in command.split_whitespace().skip_while(is_assignment).take(NAME_WORDS) {
-        if ends_name(word) {
-            break;
-        }
-        words.push(word.trim_end_matches(';'));
-        if word.ends_with(';') {
-            break;
-        }
+    let mut names = command.split([';', '\n', '|', '&']).map(words_of).filter(|words| !words.is_empty());
+    let first = names.clone().next().unwrap_or_default();
+    let words = names.find(|words| !PREPARING.contains(&words[0])).unwrap_or(first);
+    let name = words.join(" ");
+    free_name(if name.is_empty() { "check" } else { &name }, taken)
+}
+
+/// The words that name a command.
+fn words_of(command: &str) -> Vec<&str> {
+    let is_assignment = |word: &str| word.contains('=') && !word.starts_with(['-', '=']);
+    let ends_name = |word: &&str| word.contains(['"', '\'', '$', '`', '(', '<', '>', '#']);
+    let command = command.split_whitespace().map(|word| word.trim_start_matches('(').trim_end_matches(')'));
+    let mut command =
+        command.skip_while(|word| word.is_empty() || BEFORE.contains(word) || is_assignment(word)).peekable();
+    if command.next_if_eq(&"timeout").is_some() {
+        while command.next_if(|word| word.starts_with(|c: char| c == '-' || c.is_ascii_digit())).is_some() {}
     }
+    let mut words: Vec<&str> = command.take(NAME_WORDS).take_while(|word| !ends_name(word)).collect();
     // An option at the end has lost its value, or says how and not what.
     while words.last().is_some_and(|word| word.starts_with('-') || word.is_empty()) {
         words.pop();
     }
-    let name = words.join(" ");
-    free_name(if name.is_empty() { "check" } else { &name }, taken)
+    words
 }
 
 /// The beginning of a name; numbered when taken.
@@ -185,6 +199,14 @@ mod tests {
             ("make && make install", "make"),
             ("sh -c 'exit 1'", "sh"),
             ("test -f done.txt", "test -f done.txt"),
+            ("for i in 1 2 3; do cargo test; done", "cargo test"),
+            ("cd web && npm test", "npm test"),
+            ("(cd web; npm test)", "npm test"),
+            ("set -e\ncargo build\ncargo test", "cargo build"),
+            ("timeout -k 5 60 cargo test", "cargo test"),
+            ("if ! grep -q please greeting; then exit 1; fi", "grep -q please"),
+            ("true", "true"),
+            ("cd web", "cd web"),
             ("$CHECK", "check"),
             ("", "check"),
         ] {

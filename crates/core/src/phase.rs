@@ -288,6 +288,24 @@ impl Phase {
         name_of(self)
     }
 
+    /// The name of every phase.
+    pub const NAMES: [&'static str; 14] = [
+        "queued",
+        "preparing",
+        "running",
+        "stopping",
+        "checking",
+        "sleeping",
+        "limited",
+        "blocked",
+        "paused",
+        "escalated",
+        "done",
+        "unproven",
+        "failed",
+        "cancelled",
+    ];
+
     /// Why it stands there, where there is more to say than the name.
     pub fn reason(&self) -> Option<String> {
         match self {

@@ -303,6 +303,9 @@ fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
         (About::Permission { call, title, .. }, Some(Reply::Allowed)) => {
             format!("- You may use {} for this once: {title}", call.tool)
         }
+        (About::Permission { call, title, .. }, Some(Reply::Always)) => {
+            format!("- You may use {} for this, now and later: {title}", call.tool)
+        }
         (About::Permission { call, title, .. }, Some(Reply::Denied { message })) => {
             let instead = if message.is_empty() { "Go on without it." } else { message };
             format!("- You may not use {} for this: {title}\n  {instead}", call.tool)

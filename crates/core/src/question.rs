@@ -146,6 +146,8 @@ pub enum Reply {
     },
     /// The tool may be used, this once.
     Allowed,
+    /// The tool may be used, and so may every call that the same rule would allow, as long as the goal lasts.
+    Always,
     /// The tool may not be used.
     Denied {
         /// What the person says to it; may be empty.
@@ -161,6 +163,8 @@ pub enum Answerer {
     Person,
     /// Nobody in time: the question's own default.
     Default,
+    /// Nobody: a person has answered `always` to the same rule before.
+    Rule,
 }
 
 /// How far something that is meant for an agent has come.
@@ -222,10 +226,30 @@ impl Question {
         }
     }
 
+    /// The rule of a permission that is asked for, or that was given for as long as the goal lasts.
+    fn rule_if(&self, wanted: bool) -> Option<&str> {
+        match &self.ask.about {
+            About::Permission { rule, .. } if wanted => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The rule that a person has allowed for as long as the goal lasts.
+    pub fn always_allowed(&self) -> Option<&str> {
+        self.rule_if(matches!(self.answer(), Some((Reply::Always, _))))
+    }
+
+    /// The rule that would allow what is asked now.
+    pub fn open_rule(&self) -> Option<&str> {
+        self.rule_if(self.is_open())
+    }
+
     /// The call that a person has permitted, when the agent does not know yet and can still make use of it.
     pub fn permitted(&self) -> Option<&ToolCall> {
         match (&self.ask.about, self.answer()) {
-            (About::Permission { call, .. }, Some((Reply::Allowed, Telling::Waiting))) => Some(call),
+            (About::Permission { call, .. }, Some((Reply::Allowed | Reply::Always, Telling::Waiting))) => {
+                Some(call)
+            }
             _ => None,
         }
     }
@@ -235,7 +259,7 @@ impl Reply {
     /// What a permission request came to.
     pub const fn outcome(&self) -> Option<Outcome> {
         match self {
-            Self::Allowed => Some(Outcome::Allow),
+            Self::Allowed | Self::Always => Some(Outcome::Allow),
             Self::Denied { .. } => Some(Outcome::Deny),
             Self::Chosen { .. } => None,
         }
@@ -246,6 +270,7 @@ impl Reply {
         match self {
             Self::Chosen { answers } => answers.join(" / "),
             Self::Allowed => "yes".to_owned(),
+            Self::Always => "always".to_owned(),
             Self::Denied { message } if message.is_empty() => "no".to_owned(),
             Self::Denied { message } => format!("no: {message}"),
         }

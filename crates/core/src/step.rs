@@ -338,7 +338,9 @@ impl Stepper<'_> {
         let reopens = !hopeless
             && matches!(
                 self.before,
-                Phase::Sleeping { .. }
+                // What an operator told an escalated goal has queued it already.
+                Phase::Queued
+                    | Phase::Sleeping { .. }
                     | Phase::Limited { .. }
                     | Phase::Escalated { .. }
                     | Phase::Failed { .. }

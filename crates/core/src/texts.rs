@@ -152,7 +152,7 @@ fn of_reply(reply: &mut Reply, each: Each<'_>) {
     match reply {
         Reply::Chosen { answers } => answers.iter_mut().for_each(each),
         Reply::Denied { message } => each(message),
-        Reply::Allowed => {}
+        Reply::Allowed | Reply::Always => {}
     }
 }
 

@@ -192,7 +192,7 @@ impl AcpProtocol {
     pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(id) else { return Vec::new() };
         let result = match (pending.what, reply) {
-            (Waiting::Permission { allowing, .. }, Reply::Allowed) => allowing,
+            (Waiting::Permission { allowing, .. }, Reply::Allowed | Reply::Always) => allowing,
             // Words permit nothing, and the protocol has no place for them.
             (Waiting::Permission { call, denying, .. }, Reply::Denied { .. } | Reply::Chosen { .. }) => {
                 self.denied.insert(call);
@@ -201,7 +201,9 @@ impl AcpProtocol {
             (Waiting::Form(form), Reply::Chosen { answers }) => {
                 json!({"action": "accept", "content": form.filled_in(&answers)})
             }
-            (Waiting::Form(_), Reply::Allowed | Reply::Denied { .. }) => json!({"action": "decline"}),
+            (Waiting::Form(_), Reply::Allowed | Reply::Always | Reply::Denied { .. }) => {
+                json!({"action": "decline"})
+            }
         };
         self.lines.write(jsonrpc::answer(&pending.id, result)).into_iter().collect()
     }

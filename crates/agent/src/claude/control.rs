@@ -200,7 +200,7 @@ impl ClaudeProtocol {
         let Some(pending) = self.pending.remove(id) else { return Vec::new() };
         let answered;
         let response = match reply {
-            Reply::Allowed => Inner::Allow { input: &pending.input },
+            Reply::Allowed | Reply::Always => Inner::Allow { input: &pending.input },
             Reply::Denied { message } => Inner::Deny { message: pending.refusal(&message) },
             // Words permit nothing.
             Reply::Chosen { answers } if pending.questions.is_empty() => {

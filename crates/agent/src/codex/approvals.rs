@@ -239,7 +239,7 @@ impl CodexProtocol {
         let Some(pending) = self.pending.remove(request) else { return Vec::new() };
         let is_question = matches!(pending.form, Form::Questions(_));
         let (result, words) = match reply {
-            Reply::Allowed => (pending.form.allowing(), String::new()),
+            Reply::Allowed | Reply::Always => (pending.form.allowing(), String::new()),
             Reply::Chosen { answers } if is_question => (pending.form.answering(&answers), String::new()),
             // Words permit nothing.
             Reply::Chosen { answers } => (pending.form.denying(""), answers.join("; ")),

@@ -8,24 +8,23 @@ use std::time::Duration;
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, Envelope, Event, Goal, GoalId, PauseReason, Phase, Seq};
+use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::args::RunFormat;
-use crate::commands::typing::Typing;
+use crate::commands::screen::Screen;
+use crate::commands::typing::Steering;
+use crate::commands::watching::Watching;
 use crate::context::{Context, State};
 use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
 use crate::notify::Notifier;
 use crate::output::{self, Layout};
 use crate::report::GoalReport;
-use crate::view::{LastLine, Live, Paint, TICK, clock_time, ending, how_to_answer, next_steps};
-
-/// How many events of a goal that is taken up are looked at for what is still at work.
-const RECALLED: usize = 1_000;
+use crate::view::{Paint, clock_time, ending, next_steps};
 
 /// The time that an agent or a check has to end after SIGTERM before it is killed. A machine or a container that shuts down waits
 /// about ten seconds.
@@ -72,7 +71,7 @@ impl Foreground<'_> {
     pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
-        let mut notifier = Notifier::of(self.context, &beginning.goal().workspace.repository);
+        let notifier = Notifier::of(self.context, &beginning.goal().workspace.repository);
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let (engine, handle, before) = match beginning {
@@ -87,28 +86,22 @@ impl Foreground<'_> {
                 (engine, handle, Some(record))
             }
         };
-        let mut screen = Screen::new(self.context, self.format);
-        let mut typing = Typing::new(handle.id, Arc::clone(&store), handle.steerer());
-        let mut after = Seq(0);
-        if let Some(before) = before {
-            after = before.last_seq;
-            typing.follow(&before.state.phase).await;
-            screen.look(&typing);
-            screen.go_on(&before);
-            screen.recall(&before, &store).await;
-        }
-        screen.know(handle.id, &store).await;
+        let steering = Steering::Own(handle.steerer());
+        let screen = Screen::new(self.context, self.format);
+        let mut watching = Watching::new(screen, handle.id, Arc::clone(&store), steering, Some(notifier));
+        let after = before.as_ref().map_or(Seq(0), |before| before.last_seq);
+        watching.begin(before.as_deref()).await;
         let trouble = engine.store_trouble();
-        let mut watching = Watching { screen: &mut screen, typing, notifier: &mut notifier, trouble };
-        let shown = follow(&handle, after, &mut interrupts, &mut watching, &store).await;
+        let shown = follow(&handle, after, &mut interrupts, &mut watching, trouble).await;
         if shown.is_err() {
             // Nobody can see any more what happens, so nothing more is to happen.
             handle.cancel().await;
         }
         let record = finish(handle, &mut interrupts).await;
         engine.close().await;
-        screen.finish();
-        notifier.finish(interrupts.end_of_patience()).await;
+        if let Some(notifier) = watching.finish() {
+            notifier.finish(interrupts.end_of_patience()).await;
+        }
         shown?;
         let record = record?;
         conclude(self.context, &home, self.format, &record, first.as_ref());
@@ -133,68 +126,38 @@ async fn start(
     started
 }
 
-/// The ways to reach the person who watches the goal.
-struct Watching<'a> {
-    screen: &'a mut Screen,
-    typing: Typing,
-    notifier: &'a mut Notifier,
-    trouble: watch::Receiver<Option<StoreTrouble>>,
-}
-
 /// Shows events and passes on what the person wants, until nothing happens any more.
 async fn follow(
     handle: &Handle,
     after: Seq,
     interrupts: &mut Interrupts,
-    watching: &mut Watching<'_>,
-    store: &Arc<dyn Store>,
+    watching: &mut Watching,
+    mut trouble: watch::Receiver<Option<StoreTrouble>>,
 ) -> Result<(), Failure> {
-    let Watching { screen, typing, notifier, trouble } = watching;
     let mut events = handle.events(after);
-    let mut looks = tokio::time::interval(TICK);
-    let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut kill_at = None;
     loop {
         tokio::select! {
             event = events.next() => match event? {
-                Some(event) => {
-                    if let Event::PhaseChanged { phase } = &event.event {
-                        // Before it is shown: what is typed from then on is an answer.
-                        typing.follow(phase).await;
-                        screen.know(handle.id, store).await;
-                        notify(notifier, handle.id, phase, store).await;
-                    }
-                    screen.look(typing);
-                    screen.show(&event);
-                }
+                Some(event) => watching.take(&event).await,
                 None => return Ok(()),
             },
             Ok(()) = trouble.changed() => {
                 // Its end is in the log.
                 let trouble = trouble.borrow_and_update().clone();
                 if let Some(StoreTrouble { error, until }) = trouble {
-                    let until = clock_time(until);
-                    screen.print(&format!("warning: {error}; trying again until {until}, the agent keeps running"));
+                    let until = clock_time(until, SystemClock.now());
+                    watching.screen.print(&format!("warning: {error}; trying again until {until}, the agent keeps running"));
                 }
             },
-            _ = looks.tick(), if is_watched => {
-                if screen.look(typing) == Change::BackInFront {
-                    screen.ask_again(handle.id);
-                }
-                if let Some(line) = typing.line()
-                    && let Err(wrong) = typing.answer(&line).await
-                {
-                    screen.print(&output::brief(&wrong));
-                }
-            },
+            () = watching.tick() => watching.look().await,
             () = tokio::time::sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
                 kill_at = None;
                 handle.kill().await;
             },
             wish = interrupts.next() => match wish {
                 Wish::Stop => {
-                    screen.print(&format!(
+                    watching.screen.print(&format!(
                         "stopping; press Ctrl-C again to end everything at once (another time, to pause: towline pause {})",
                         handle.id.short()
                     ));
@@ -205,17 +168,9 @@ async fn follow(
                     handle.pause(PauseReason::Shutdown).await;
                 }
                 Wish::Kill => handle.kill().await,
-                Wish::Suspend => screen.suspend(),
+                Wish::Suspend => watching.screen.suspend(),
             },
         }
-    }
-}
-
-async fn notify(notifier: &mut Notifier, goal: GoalId, phase: &Phase, store: &Arc<dyn Store>) {
-    if notifier.is_wanted()
-        && let Ok(record) = store.load(goal).await
-    {
-        notifier.entered(phase, &record.goal, &record.state);
     }
 }
 
@@ -236,7 +191,7 @@ async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecor
 }
 
 /// Prints what has become of the goal, and what can be done now.
-fn conclude(
+pub(super) fn conclude(
     context: &Context,
     home: &Home,
     format: RunFormat,
@@ -257,118 +212,6 @@ fn conclude(
     lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
     lines.extend(note_unprotected(&record.goal).map(str::to_owned));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);
-}
-
-/// Where the events go.
-enum Screen {
-    Story(Box<Live>),
-    Events,
-    Silent,
-}
-
-impl Screen {
-    fn new(context: &Context, format: RunFormat) -> Self {
-        match format {
-            RunFormat { events: true, .. } => Self::Events,
-            RunFormat { json: true, .. } => Self::Silent,
-            _ => Self::Story(Box::new(Live::new(context))),
-        }
-    }
-
-    /// Shows where a goal stands that existed before.
-    fn go_on(&mut self, record: &GoalRecord) {
-        match self {
-            Self::Story(live) => {
-                let (id, title) = (record.goal.id.short(), output::brief(&record.goal.title));
-                live.print(&format!("goal {id}  {title}"));
-                live.go_on(record);
-            }
-            Self::Events | Self::Silent => say_what_it_waits_for(record.goal.id, &record.state.phase),
-        }
-    }
-
-    /// Takes note of the newest of what happened before. What cannot be read is not shown.
-    async fn recall(&mut self, record: &GoalRecord, store: &Arc<dyn Store>) {
-        if let Self::Story(live) = self {
-            let after = Seq(record.last_seq.0.saturating_sub(RECALLED as u64));
-            live.recall(&store.events(record.goal.id, after, RECALLED).await.unwrap_or_default());
-        }
-    }
-
-    /// Takes over what is stored about the goal, where that is shown. What cannot be read is not shown.
-    async fn know(&mut self, goal: GoalId, store: &Arc<dyn Store>) {
-        if let Self::Story(live) = self
-            && live.has_block()
-            && let Ok(record) = store.load(goal).await
-        {
-            live.know(&record);
-        }
-    }
-
-    fn show(&mut self, event: &Envelope) {
-        match self {
-            Self::Story(live) => return live.show(event),
-            Self::Events => output::print_json(Layout::Line, event),
-            Self::Silent => {}
-        }
-        if let Event::PhaseChanged { phase } = &event.event {
-            say_what_it_waits_for(event.goal, phase);
-        }
-    }
-
-    /// Takes note of whose the screen is.
-    fn look(&mut self, typing: &Typing) -> Change {
-        let Self::Story(live) = self else { return Change::None };
-        let now = typing.last_line();
-        match (live.look(now), now) {
-            (LastLine::Foreign, LastLine::Lives | LastLine::Typed) => Change::BackInFront,
-            _ => Change::None,
-        }
-    }
-
-    fn ask_again(&mut self, goal: GoalId) {
-        if let Self::Story(live) = self {
-            live.ask_again(goal);
-        }
-    }
-
-    /// Leaves the screen to the shell until it lets us go on.
-    fn suspend(&mut self) {
-        if let Self::Story(live) = self {
-            live.step_aside();
-        }
-        suspend();
-    }
-
-    fn print(&mut self, text: &str) {
-        match self {
-            Self::Story(live) => live.print(text),
-            Self::Events | Self::Silent => output::say(format_args!("{text}")),
-        }
-    }
-
-    fn finish(self) {
-        if let Self::Story(live) = self {
-            live.finish();
-        }
-    }
-}
-
-/// Whoever waits for the end of a run should know what it waits for.
-fn say_what_it_waits_for(goal: GoalId, phase: &Phase) {
-    if let Phase::Blocked { .. } = phase {
-        let command = how_to_answer(goal, None);
-        output::say(format_args!("waiting for an answer; see `towline questions`, then: {command}"));
-    }
-}
-
-/// What has become of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// Nothing that matters.
-    None,
-    /// It is ours again, with who knows what on it.
-    BackInFront,
 }
 
 /// What a person wants of a run.

@@ -7,7 +7,8 @@ use towline_core::{Envelope, Seq};
 use towline_engine::follow;
 use towline_process::{LogReader, Stream};
 
-use crate::args::Logs;
+use crate::args::{Logs, RunFormat};
+use crate::commands::attach::{From, attach, runs_elsewhere};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
@@ -19,6 +20,10 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     if args.raw {
         return raw(&found, &args).await;
+    }
+    let is_whole = args.attempt.is_none() && !args.json;
+    if args.follow && is_whole && output::is_terminal() && runs_elsewhere(&found) {
+        return attach(context, found, RunFormat::default(), From::TheBeginning).await;
     }
     let only = args.attempt.map(|number| find::attempt(&found.record, number)).transpose()?;
     let mut story = Story::new(Paint::for_stdout(context), Telling::Whole);
@@ -33,8 +38,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
         }
         lines.iter().for_each(output::tell);
     };
-    let whole = only.is_none() && !args.json;
-    if whole {
+    if is_whole {
         let goal = &found.record.goal;
         output::tell(format_args!("goal {}  {}", goal.id.short(), output::brief(&goal.title)));
     }
@@ -53,7 +57,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
         }
     }
     let record = found.state.store.load(found.record.goal.id).await?;
-    if whole && record.state.phase.is_settled() {
+    if is_whole && record.state.phase.is_settled() {
         fitted(&ending(Paint::for_stdout(context), &record)).iter().for_each(output::tell);
     }
     Ok(ExitCode::SUCCESS)

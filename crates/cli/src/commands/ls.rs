@@ -1,20 +1,26 @@
 //! `towline ls`: goals, the newest first.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use towline_core::{MicroUsd, Spent};
-use towline_engine::is_driven;
+use jiff::Timestamp;
+use towline_core::{MicroUsd, Phase, Spent};
+use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::{GoalSummary, Listed, Listing, list_all};
 
 use crate::args::Ls;
 use crate::context::{Context, State};
 use crate::failure::Failure;
-use crate::find::how_to_mend;
+use crate::find::{self, how_to_mend};
 use crate::output::{self, Layout};
 use crate::report::{GoalLine, UNREADABLE};
+use crate::view::{age, clock_time, columns, start_of};
 
 /// Instead of a value that there is not.
 const NOTHING: &str = "–";
+
+/// How many columns the phase and its reason may take.
+const PHASE: usize = 40;
 
 /// Lists goals.
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
@@ -22,24 +28,49 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
         print(&args, None, &[]);
         return Ok(ExitCode::SUCCESS);
     };
+    let listing = listing(context, &args);
     let listed = match args.limit {
-        Some(limit) => state.store.list(&Listing::first(limit.get())).await?,
-        None => list_all(state.store.as_ref(), Listing::all()).await?,
+        Some(limit) => state.store.list(&Listing { limit: limit.get(), ..listing }).await?,
+        None => list_all(state.store.as_ref(), listing).await?,
     };
-    print(&args, Some(&state), &listed);
+    if args.json {
+        let mut lines = Vec::new();
+        for listed in &listed {
+            lines.push(GoalLine::of(listed, prompt(context, &state, listed).await));
+        }
+        output::tell_json(Layout::Pretty, &lines);
+    } else {
+        print(&args, Some(&state), &listed);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn listing(context: &Context, args: &Ls) -> Listing {
+    let phases = Phase::NAMES.into_iter().filter(|name| args.phase.iter().any(|wanted| wanted == name));
+    let repository = if args.all { None } else { find::repository_here(context) };
+    Listing { repository, phases: phases.collect(), ..Listing::all() }
+}
+
+async fn prompt(context: &Context, state: &State, listed: &Listed) -> Option<String> {
+    let record = state.store.load(listed.id()).await.ok()?;
+    find::know_secrets_of(context, &state.home, &record);
+    Some(record.goal.prompt)
 }
 
 fn print(args: &Ls, state: Option<&State>, listed: &[Listed]) {
     if args.json {
-        output::tell_json(Layout::Pretty, &listed.iter().map(GoalLine::of).collect::<Vec<_>>());
-    } else if listed.is_empty() {
-        output::say(format_args!(
-            "no goals yet; begin with: towline run \"what is to be done\" --check \"a command\""
-        ));
-    } else {
-        table(listed).iter().for_each(output::tell);
+        output::tell_json(Layout::Pretty, &Vec::<GoalLine>::new());
+    } else if !listed.is_empty() {
+        table(listed, SystemClock.now()).iter().for_each(output::tell);
         listed.iter().filter_map(|listed| next_step(state?, listed)).for_each(output::tell);
+    } else if !args.phase.is_empty() {
+        output::say(format_args!("no goal is {}", args.phase.join(" or ")));
+    } else if state.is_some() && !args.all {
+        output::say(format_args!("this repository has no goals; `towline ls --all` lists all goals"));
+    } else {
+        output::say(format_args!(
+            "no goals yet; start one with: towline run \"what is to be done\" --check \"a command\""
+        ));
     }
 }
 
@@ -50,30 +81,32 @@ fn next_step(state: &State, listed: &Listed) -> Option<String> {
         Listed::Unreadable(goal) => Some(format!("{id} cannot be read; {}", how_to_mend(goal.id))),
         Listed::Goal(goal) => {
             let is_left = !goal.phase.is_settled() && !is_driven(&state.home, goal.lease.as_ref());
-            is_left.then(|| format!("nobody drives {id}; go on: towline run --goal {id}"))
+            is_left.then(|| format!("no engine is running {id}; resume it with: towline run --goal {id}"))
         }
     }
 }
 
-fn table(listed: &[Listed]) -> Vec<String> {
-    let mut rows = vec![["ID", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"].map(str::to_owned).to_vec()];
+fn table(listed: &[Listed], now: Timestamp) -> Vec<String> {
+    let heads = ["ID", "AGE", "PROJECT", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows.extend(listed.iter().map(|listed| match listed {
-        Listed::Goal(goal) => cells(goal),
+        Listed::Goal(goal) => cells(goal, now),
         Listed::Unreadable(goal) => {
-            let [nothing, attempts, cost] = [NOTHING; 3].map(str::to_owned);
-            vec![goal.id.short(), UNREADABLE.to_owned(), nothing, attempts, cost, output::brief(&goal.why)]
+            let [project, agent, attempts, cost] = [NOTHING; 4].map(str::to_owned);
+            let (age, why) = (age(goal.created_at, now), output::brief(&goal.why));
+            vec![goal.id.short(), age, project, UNREADABLE.to_owned(), agent, attempts, cost, why]
         }
     }));
-    output::table(&rows, &["ATTEMPTS", "AGENT"])
+    output::table(&rows, &["ATTEMPTS", "AGENT", "PROJECT"])
 }
 
-fn cells(goal: &GoalSummary) -> Vec<String> {
+fn cells(goal: &GoalSummary, now: Timestamp) -> Vec<String> {
+    let project = Path::new(&goal.repository).file_name().unwrap_or_default();
     vec![
         goal.id.short(),
-        match &goal.merged {
-            Some(_) => format!("{}, merged", goal.phase.name()),
-            None => goal.phase.name().to_owned(),
-        },
+        age(goal.created_at, now),
+        output::brief(&project.to_string_lossy()),
+        phase(goal, now),
         goal.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
         goal.attempts.to_string(),
         match goal.usage.spent() {
@@ -82,4 +115,21 @@ fn cells(goal: &GoalSummary) -> Vec<String> {
         },
         output::brief(&goal.title),
     ]
+}
+
+/// The phase with its reason, as far as there is room.
+fn phase(goal: &GoalSummary, now: Timestamp) -> String {
+    let name = goal.phase.name();
+    let text = match (&goal.phase, &goal.merged) {
+        (_, Some(_)) => format!("{name}, merged"),
+        (Phase::Blocked { .. }, None) => format!("{name}: needs an answer"),
+        (Phase::Limited { until, .. } | Phase::Sleeping { until, .. }, None) => {
+            format!("{name} until {}", clock_time(*until, now))
+        }
+        (phase, None) => match phase.reason().and_then(|reason| reason.lines().next().map(output::brief)) {
+            Some(reason) => format!("{name}: {reason}"),
+            None => name.to_owned(),
+        },
+    };
+    if columns(&text) <= PHASE { text } else { format!("{}…", start_of(&text, PHASE - 1)) }
 }

@@ -378,25 +378,28 @@ fn tell(
     }
     let paint = Paint::for_stdout(context);
     let (into, candidate) = (&plan.into, work.candidate.short());
+    let root = output::homely(&work.repository.root().display().to_string());
     let files = match plan.changed.len() {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
     let how = match plan.way {
         MergeWay::AlreadyThere => {
-            return output::tell(format_args!("`{into}` has the work already (candidate {candidate})"));
+            return output::tell(format_args!(
+                "`{into}` of {root} has the work already (candidate {candidate})"
+            ));
         }
-        MergeWay::FastForward => format!("{candidate} into `{into}` (fast-forward, {files})"),
+        MergeWay::FastForward => format!("{candidate} into `{into}` of {root} (fast-forward, {files})"),
         MergeWay::MergeCommit if args.dry_run => {
-            format!("{candidate} into `{into}` by a merge commit without conflicts ({files})")
+            format!("{candidate} into `{into}` of {root} by a merge commit without conflicts ({files})")
         }
         MergeWay::Squash | MergeWay::Reworded if args.dry_run => {
-            format!("{candidate} into `{into}` as one new commit ({files})")
+            format!("{candidate} into `{into}` of {root} as one new commit ({files})")
         }
         made => {
             let commit = plan.after.as_ref().map(Commit::short).unwrap_or_default();
             let kind = if made == MergeWay::MergeCommit { "by the merge commit" } else { "as the commit" };
-            format!("{candidate} into `{into}` {kind} {commit} ({files})")
+            format!("{candidate} into `{into}` of {root} {kind} {commit} ({files})")
         }
     };
     if !args.dry_run {

@@ -7,6 +7,7 @@ use towline_engine::{Clock, SystemClock, copied_secrets};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
+use crate::commands::attach::{From, attach, runs_elsewhere};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::replaced;
 use crate::context::Context;
@@ -16,11 +17,10 @@ use crate::{candour, find, output};
 
 /// Makes a goal and drives it, or goes on with one.
 pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
-    let (_, code) = match &args.goal {
-        Some(id) => go_on(context, id, &args).await?,
-        None => start(context, &args).await?,
-    };
-    Ok(code)
+    match &args.goal {
+        Some(id) => go_on(context, id, &args).await,
+        None => Ok(start(context, &args).await?.1),
+    }
 }
 
 /// Makes a goal and drives it to its end.
@@ -49,8 +49,11 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }
 
-async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
+async fn go_on(context: &Context, id: &str, args: &Run) -> Result<ExitCode, Failure> {
     let found = find::goal(context, id).await?;
+    if args.check.is_empty() && runs_elsewhere(&found) {
+        return attach(context, found, args.format, From::Now).await;
+    }
     let agents = agents_of(context, &found.record.goal)?;
     let checks = commands_as_checks(&args.check)?;
     // New checks for a goal that has ended are a request to judge it again.
@@ -63,5 +66,6 @@ async fn go_on(context: &Context, id: &str, args: &Run) -> Result<(GoalRecord, E
     };
     let foreground = Foreground { context, state: found.state, agents, format: args.format };
     let wishes = replaced(checks).into_iter().chain(wish).collect();
-    foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await
+    let (_, code) = foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await?;
+    Ok(code)
 }

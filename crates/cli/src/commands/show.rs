@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_core::{Attempt, Baseline, Checkout, Goal, GoalState, Origin, show_duration};
+use towline_core::{Attempt, Baseline, CheckResult, Checkout, Goal, GoalState, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 
 use crate::args::Show;
@@ -11,12 +11,16 @@ use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
 use crate::report::{GoalReport, TRUST_LEVEL, WARM, confirmed_by};
 use crate::view::{
-    PASSED_ONLY_WARM, Paint, ending, in_words, next_steps, speaks_to_towline, spent, spent_of_limits,
+    PASSED_ONLY_WARM, Paint, clock_time, ending, in_words, next_steps, speaks_to_towline, spent,
+    spent_of_limits,
 };
 use crate::{
     find,
     output::{self, Layout},
 };
+
+/// How many lines of a failed check's output are shown.
+const EVIDENCE: usize = 12;
 
 /// Shows a goal.
 pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failure> {
@@ -30,8 +34,11 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let tell = |line: &str| output::fitted(line).iter().for_each(output::tell);
     tell(&paint.bold(&output::brief(&record.goal.title)));
     ending(paint, record).iter().for_each(|line| tell(line));
-    let mut facts =
-        vec![("id", record.goal.id.to_string()), ("base", record.goal.workspace.base.to_string())];
+    let mut facts = vec![
+        ("id", record.goal.id.to_string()),
+        ("repository", record.goal.workspace.repository.clone()),
+        ("base", record.goal.workspace.base.to_string()),
+    ];
     if let Some(workspace) = &record.state.workspace {
         facts.extend(record.state.branch.clone().map(|branch| ("branch", branch)));
         let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
@@ -54,7 +61,8 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         tell(&format!("  {name:<10} {}", output::brief(&value)));
     }
     for attempt in &record.state.attempts {
-        attempt_lines(paint, attempt).iter().for_each(|line| tell(line));
+        let is_last = record.state.last_attempt().is_some_and(|last| last.n == attempt.n);
+        attempt_lines(paint, attempt, is_last).iter().for_each(|line| tell(line));
     }
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
@@ -69,7 +77,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
 fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(replaced) = &state.replaced_checks {
-        let since = replaced.since.strftime("%F %T UTC");
+        let since = clock_time(replaced.since, SystemClock.now());
         facts.push((
             "replaced",
             format!("checks replaced at {since}; earlier verdicts are about other checks"),
@@ -110,7 +118,20 @@ fn about(goal: &Goal) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
+/// Why a check failed: its problem or exit code, and the last lines of its output.
+fn evidence(check: &CheckResult) -> Vec<String> {
+    let code = check.exit_code.map(|code| format!("exit code {code}"));
+    let mut lines: Vec<String> = check.problem.clone().or(code).into_iter().collect();
+    let output: Vec<&str> = check.evidence.lines().filter(|line| !line.trim().is_empty()).collect();
+    let left_out = output.len().saturating_sub(EVIDENCE);
+    if left_out > 0 {
+        lines.push(format!("… {left_out} lines before these"));
+    }
+    lines.extend(output.iter().skip(left_out).map(|line| (*line).to_owned()));
+    lines
+}
+
+fn attempt_lines(paint: Paint, attempt: &Attempt, is_last: bool) -> Vec<String> {
     let end = attempt.end.as_ref().map_or_else(|| "running".to_owned(), in_words);
     let resumed = if attempt.resumed { ", resumed" } else { "" };
     let model = attempt.model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
@@ -128,7 +149,16 @@ fn attempt_lines(paint: Paint, attempt: &Attempt) -> Vec<String> {
             output::brief(&check.name),
             paint.dim(&show_duration(check.took))
         ));
+        if is_last && !check.met {
+            lines.extend(
+                evidence(check).iter().map(|line| paint.dim(&format!("      {}", output::brief(line)))),
+            );
+        }
     }
+    let restored = attempt.verdict.iter().flat_map(|verdict| &verdict.restored);
+    lines.extend(
+        restored.map(|path| paint.warn(&format!("  restored as in the base: {}", output::brief(path)))),
+    );
     let checkout = attempt.verdict.as_ref().and_then(|verdict| match verdict.checkout {
         _ if verdict.passed_only_warm() => Some(paint.bad(PASSED_ONLY_WARM)),
         Checkout::Clean => None,

@@ -27,7 +27,9 @@ pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failu
     match steer(context, found, Wish::Tell { text }).await? {
         Taken::ByDriver => output::tell(format_args!("told: the agent hears it {when}")),
         Taken::Recorded => {
-            output::tell(format_args!("kept: nobody drives the goal; go on with: towline run --goal {goal}"));
+            output::tell(format_args!(
+                "stored: no engine is running this goal; resume it with: towline run --goal {goal}"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)

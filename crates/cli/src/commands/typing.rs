@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use rustix::termios::{QueueSelector, tcflush};
-use towline_core::{Answerer, Ask, Event, GoalId, Phase, QuestionNo};
-use towline_engine::Steerer;
+use towline_core::{Ask, GoalId, Phase, QuestionNo};
+use towline_engine::{Home, Reply, Request, Steerer, Wish, ask};
 use towline_process::is_in_foreground;
 use towline_store::Store;
 
@@ -22,7 +22,7 @@ use crate::view::LastLine;
 pub(crate) struct Typing {
     goal: GoalId,
     store: Arc<dyn Store>,
-    steerer: Steerer,
+    steering: Steering,
     /// What they are asked now.
     asked: Option<(QuestionNo, Ask)>,
     /// Opened with the first question.
@@ -31,8 +31,8 @@ pub(crate) struct Typing {
 
 impl Typing {
     /// Nobody is asked yet.
-    pub(crate) const fn new(goal: GoalId, store: Arc<dyn Store>, steerer: Steerer) -> Self {
-        Self { goal, store, steerer, asked: None, keyboard: None }
+    pub(crate) const fn new(goal: GoalId, store: Arc<dyn Store>, steering: Steering) -> Self {
+        Self { goal, store, steering, asked: None, keyboard: None }
     }
 
     /// Takes note of the phase: whether a person is asked, and what.
@@ -90,11 +90,39 @@ impl Typing {
             return Ok(());
         }
         let reply = ask.read_answer(line).map_err(|bad| bad.to_string())?;
-        let event = Event::Answered { question: *question, reply, by: Answerer::Person };
-        match self.steerer.wish(event).await {
-            Some(Err(illegal)) => Err(illegal.to_string()),
-            // A goal that has ended meanwhile needs no answer.
-            Some(Ok(())) | None => Ok(()),
+        self.steering.send(self.goal, Wish::Answer { question: *question, reply }).await
+    }
+}
+
+/// How what is typed reaches the engine that runs the goal.
+pub(crate) enum Steering {
+    /// It is in this process.
+    Own(Steerer),
+    /// It is in another process.
+    Other {
+        /// The state directory.
+        home: Home,
+        /// Where the goal is stored.
+        store: Arc<dyn Store>,
+    },
+}
+
+impl Steering {
+    /// Sends a request; gives back why it was refused. A goal that has ended meanwhile needs none.
+    async fn send(&self, goal: GoalId, wish: Wish) -> Result<(), String> {
+        match self {
+            Self::Own(steerer) => match steerer.wish(wish.into()).await {
+                Some(Err(illegal)) => Err(illegal.to_string()),
+                Some(Ok(())) | None => Ok(()),
+            },
+            Self::Other { home, store } => {
+                let record = store.load(goal).await.map_err(|error| error.to_string())?;
+                let asked = ask(home, &record, &Request::Wish { goal, wish }).await;
+                match asked.map_err(|error| error.to_string())? {
+                    Some(Reply::Refused { why }) => Err(why),
+                    _ => Ok(()),
+                }
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use towline_core::{
 use towline_store::GoalRecord;
 
 pub(crate) use budget::{short, spent_of_limits};
-pub(crate) use lines::{Canvas, clock_time};
+pub(crate) use lines::Canvas;
 
 /// What a goal is doing now.
 pub(crate) struct Board {

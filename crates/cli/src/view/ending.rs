@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, agent};
 use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Spent, Usage, show_duration};
+use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use super::board::short;
-use super::{Paint, how_to_answer, question_lines};
+use super::{Paint, clock_time, how_to_answer, question_lines};
 use crate::output::brief;
 use crate::report::{WARM, confirmed_by};
 
@@ -28,6 +29,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
         Phase::Blocked { .. } => paint.warn(&format!("? waits for an answer: {}", asked(record))),
         Phase::Failed { .. } => paint.bad(&format!("✗ failed{reason}")),
+        Phase::Limited { until, .. } | Phase::Sleeping { until, .. } => {
+            format!("{} until {}{reason}", state.phase.name(), clock_time(*until, SystemClock.now()))
+        }
         phase => format!("{}{reason}", phase.name()),
     };
     let mut facts = Vec::new();
@@ -47,7 +51,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         1 => "1 attempt".to_owned(),
         count => format!("{count} attempts"),
     });
-    facts.push(show_duration(elapsed(record.goal.created_at, record.updated_at)));
+    // What happens to a settled goal later, such as a merge, does not make its work longer.
+    let worked_until = state.settled_at.unwrap_or(record.updated_at);
+    facts.push(show_duration(elapsed(state.taken_up_at.unwrap_or(record.goal.created_at), worked_until)));
     let usage = state.usage();
     if !usage.is_empty() {
         facts.push(spent(&usage));
@@ -140,7 +146,7 @@ pub(crate) fn next_steps(
             steps.push(("no process runs it; resume it".to_owned(), format!("towline resume {id}")));
         }
         phase if !phase.is_settled() => {
-            steps.push(("nobody drives it; go on".to_owned(), format!("towline run --goal {id}")));
+            steps.push(("no engine is running it; resume it".to_owned(), format!("towline run --goal {id}")));
         }
         Phase::Failed { reason: FailureReason::GreenBefore } => {
             let again = format!("towline retry {id} --check \"…\"");
@@ -173,8 +179,6 @@ pub(crate) fn next_steps(
             }
             let go_on = match reason {
                 EscalationReason::Unanswered { .. } if open > 0 => format!("towline run --goal {id}"),
-                // What is said opens the goal again.
-                EscalationReason::NoProgress { .. } => format!("towline run --goal {id}"),
                 _ => format!("towline retry {id}"),
             };
             steps.push(("then go on".to_owned(), go_on));

@@ -15,7 +15,7 @@ pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<Strin
         About::Choice { parts } => parts.iter().flat_map(|part| part_lines(part, &sign)).collect(),
         About::Permission { call, title, rule } => {
             let mut lines = cut_lines(title, &format!("  {sign} may it use {}: ", brief(&call.tool)));
-            lines.push(format!("      yes · no · always: add {:?} to `allow` of the agent", brief(rule)));
+            lines.push(format!("      yes · no · always: allow {:?} for this goal", brief(rule)));
             lines
         }
     };

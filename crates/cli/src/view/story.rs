@@ -9,11 +9,11 @@ use towline_core::{
     LastWords, Limit, LimitStatus, Outcome, Phase, Policy, QuestionNo, Reply, Role, SessionStarted, Usage,
     Verdict, show_duration,
 };
+use towline_engine::{Clock, SystemClock};
 
 use super::asking::{AnswerBy, Asking};
-use super::board::clock_time;
 use super::tools::Tools;
-use super::{Paint, spent};
+use super::{Paint, clock_time, spent};
 use crate::output::{brief, printable};
 
 /// How many lines of a message or of evidence are shown in short.
@@ -187,6 +187,7 @@ impl Story {
     fn answered(&self, question: QuestionNo, reply: &Reply, by: Answerer) -> String {
         let what = match by {
             Answerer::Person => format!("answered question {question}:"),
+            Answerer::Rule => format!("question {question} is allowed for this goal:"),
             Answerer::Default => {
                 format!("nobody answered question {question} in time, so its default is taken:")
             }
@@ -419,9 +420,7 @@ fn why_again(status: Option<u16>, error: &str) -> String {
 /// A moment to come, as seen from another: by the clock, and how far off it is.
 fn moment(at: Timestamp, from: Timestamp) -> String {
     let rest = std::time::Duration::try_from(at.duration_since(from)).unwrap_or_default();
-    let day = |at: Timestamp| at.strftime("%F").to_string();
-    let date = if day(at) == day(from) { String::new() } else { format!("{} ", day(at)) };
-    format!("at {date}{} (in {})", clock_time(at), show_duration(rest))
+    format!("at {} (in {})", clock_time(at, from), show_duration(rest))
 }
 
 /// What is worth knowing about a quota.
@@ -447,7 +446,7 @@ const fn of_the_shell(code: i32) -> &'static str {
 
 /// A line that begins a part of the story.
 fn section(paint: Paint, name: &str, at: Timestamp) -> String {
-    format!("{} {}", paint.bold(name), paint.dim(&format!("· {}", clock_time(at))))
+    format!("{} {}", paint.bold(name), paint.dim(&format!("· {}", clock_time(at, SystemClock.now()))))
 }
 
 /// What is said about a verdict whose confirmation failed.

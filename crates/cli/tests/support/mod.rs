@@ -139,7 +139,7 @@ impl Desk {
     /// The only goal, once there is one.
     pub(crate) fn only_goal(&self) -> String {
         wait_for_some(LIMIT, "a goal", || {
-            let list = self.towline(["ls", "--json"]).json();
+            let list = self.towline(["ls", "--all", "--json"]).json();
             list[0]["id"].as_str().map(str::to_owned)
         })
     }

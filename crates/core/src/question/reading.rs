@@ -20,10 +20,20 @@ pub enum BadAnswer {
     #[error("the answer is empty; say something, or cancel the goal")]
     Empty,
     /// Neither yes nor no.
-    #[error("`{given}` is neither yes nor no; answer `yes`, or `no` with what the agent should do instead")]
+    #[error(
+        "`{given}` is neither yes nor no; answer `yes`, `always`, or `no` with what the agent should do instead"
+    )]
     NeitherYesNorNo {
         /// What was said.
         given: String,
+    },
+    /// A number that no option has.
+    #[error("there is no option {given}; choose a number from 1 to {options}, or answer in words")]
+    NoSuchOption {
+        /// The number.
+        given: usize,
+        /// How many options there are.
+        options: usize,
     },
     /// Not one answer for each part.
     #[error(
@@ -140,6 +150,7 @@ fn permission(text: &str) -> Result<Reply, BadAnswer> {
     let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ",:;.".contains(c));
     match first.to_ascii_lowercase().as_str() {
         "yes" | "y" | "allow" | "ok" | "1" if rest.is_empty() => Ok(Reply::Allowed),
+        "always" | "a" if rest.is_empty() => Ok(Reply::Always),
         "no" | "n" | "deny" | "2" => Ok(Reply::Denied { message: rest.to_owned() }),
         _ => Err(BadAnswer::NeitherYesNorNo { given: text.to_owned() }),
     }
@@ -147,25 +158,32 @@ fn permission(text: &str) -> Result<Reply, BadAnswer> {
 
 fn choice(parts: &[Part], text: &str) -> Result<Reply, BadAnswer> {
     if let [only] = parts {
-        return Ok(Reply::Chosen { answers: vec![only.read(text)] });
+        return Ok(Reply::Chosen { answers: vec![only.read(text)?] });
     }
     let separator = if text.contains('\n') { '\n' } else { ';' };
     let given: Vec<&str> = text.split(separator).map(str::trim).filter(|answer| !answer.is_empty()).collect();
     if given.len() != parts.len() {
         return Err(BadAnswer::WrongNumber { wanted: parts.len(), given: given.len() });
     }
-    Ok(Reply::Chosen { answers: parts.iter().zip(given).map(|(part, answer)| part.read(answer)).collect() })
+    let answers: Result<_, _> = parts.iter().zip(given).map(|(part, answer)| part.read(answer)).collect();
+    Ok(Reply::Chosen { answers: answers? })
 }
 
 impl Part {
-    /// A number stands for the option in that place, a label in any case for itself; anything else is an answer of
+    /// A number stands for the option in that place, a label in any case for itself; other words are an answer of
     /// the person's own. Where several may be chosen, commas separate them.
-    fn read(&self, text: &str) -> String {
-        if self.many {
-            let chosen: Option<Vec<&str>> = text.split(',').map(|one| self.option(one.trim())).collect();
-            return chosen.map_or_else(|| text.to_owned(), |chosen| chosen.join(", "));
+    fn read(&self, text: &str) -> Result<String, BadAnswer> {
+        let given: Vec<&str> = if self.many { text.split(',').map(str::trim).collect() } else { vec![text] };
+        let chosen: Option<Vec<&str>> = given.iter().map(|one| self.option(one)).collect();
+        if let Some(chosen) = chosen {
+            return Ok(chosen.join(", "));
         }
-        self.option(text).unwrap_or(text).to_owned()
+        let options = self.options.len();
+        let unknown = given.iter().filter(|one| self.option(one).is_none());
+        match unknown.filter_map(|one| one.parse().ok()).next() {
+            Some(given) if options > 0 => Err(BadAnswer::NoSuchOption { given, options }),
+            _ => Ok(text.to_owned()),
+        }
     }
 
     fn option(&self, text: &str) -> Option<&str> {
@@ -219,7 +237,8 @@ mod tests {
     #[test]
     fn an_option_is_chosen_by_number_or_label_and_other_words_are_kept() {
         let one = ask(vec![part(&["Red", "Blue"], false)]);
-        for (given, wanted) in [("2", "Blue"), ("blue", "Blue"), ("3", "3"), ("a dark green", "a dark green")]
+        for (given, wanted) in
+            [("2", "Blue"), ("blue", "Blue"), ("3 of them", "3 of them"), ("green", "green")]
         {
             assert_eq!(one.read_answer(given), chosen(&[wanted]), "{given}");
         }
@@ -227,6 +246,21 @@ mod tests {
         assert_eq!(many.read_answer("2, red"), chosen(&["Blue, Red"]));
         assert_eq!(many.read_answer("red, and green"), chosen(&["red, and green"]));
         assert_eq!(one.read_answer("  "), Err(BadAnswer::Empty));
+        assert_eq!(ask(vec![part(&[], false)]).read_answer("3"), chosen(&["3"]));
+        assert_eq!(ask(vec![part(&["4", "8"], false)]).read_answer("8"), chosen(&["8"]));
+    }
+
+    #[test]
+    fn an_option_number_that_does_not_exist_is_refused() {
+        for many in [false, true] {
+            let ask = ask(vec![part(&["Red", "Blue"], many)]);
+            for given in [0, 3] {
+                let refused = Err(BadAnswer::NoSuchOption { given, options: 2 });
+                assert_eq!(ask.read_answer(&given.to_string()), refused, "{many}");
+            }
+        }
+        let many = ask(vec![part(&["Red", "Blue"], true)]);
+        assert_eq!(many.read_answer("1, 7"), Err(BadAnswer::NoSuchOption { given: 7, options: 2 }));
     }
 
     #[test]
@@ -245,10 +279,11 @@ mod tests {
         for yes in ["yes", "Y", "allow", "1"] {
             assert_eq!(ask.read_answer(yes), Ok(Reply::Allowed), "{yes}");
         }
+        assert_eq!(ask.read_answer("Always"), Ok(Reply::Always));
         let denied = |message: &str| Ok(Reply::Denied { message: message.to_owned() });
         assert_eq!(ask.read_answer("no"), denied(""));
         assert_eq!(ask.read_answer("No, use git clean"), denied("use git clean"));
-        for unclear in ["yes, but only once", "perhaps", "nothing"] {
+        for unclear in ["yes, but only once", "always, I think", "perhaps", "nothing"] {
             let given = unclear.to_owned();
             assert_eq!(ask.read_answer(unclear), Err(BadAnswer::NeitherYesNorNo { given }));
         }

@@ -24,6 +24,22 @@ impl Stepper<'_> {
             deadline,
             closed: None,
         });
+        self.follow_rules();
+    }
+
+    /// Allows what is asked for where a person has allowed its rule for as long as the goal lasts.
+    fn follow_rules(&mut self) {
+        let questions = &self.state.questions;
+        let allowed: Vec<&str> = questions.iter().filter_map(Question::always_allowed).collect();
+        let is_allowed =
+            |question: &&Question| question.open_rule().is_some_and(|rule| allowed.contains(&rule));
+        let granted: Vec<QuestionNo> =
+            questions.iter().filter(is_allowed).map(|question| question.n).collect();
+        for question in granted {
+            self.close(question, &Reply::Allowed, Answerer::Rule);
+            let (reply, by) = (Reply::Allowed, Answerer::Rule);
+            self.moved.events.push(Event::Answered { question, reply, by });
+        }
     }
 
     /// The agent does not wait any more.
@@ -74,7 +90,10 @@ impl Stepper<'_> {
         self.state.errors_in_row = 0;
         let last = self.state.last_attempt().map(|attempt| attempt.n);
         let of_persons = self.state.questions.iter().any(|question| {
-            let by_person = matches!(question.closed, Some(Closed::Answered { by: Answerer::Person, .. }));
+            let by_person = matches!(
+                question.closed,
+                Some(Closed::Answered { by: Answerer::Person | Answerer::Rule, .. })
+            );
             Some(question.attempt) == last && (question.is_open() || by_person)
         });
         if of_persons {
@@ -103,7 +122,7 @@ impl Stepper<'_> {
         let question = question.ok_or(Illegal::NotAsked { question: n })?;
         let fits = match (&question.ask.about, reply) {
             (About::Choice { parts }, Reply::Chosen { answers }) => parts.len() == answers.len(),
-            (About::Permission { .. }, Reply::Allowed | Reply::Denied { .. }) => true,
+            (About::Permission { .. }, Reply::Allowed | Reply::Always | Reply::Denied { .. }) => true,
             _ => false,
         };
         if !fits {
@@ -114,6 +133,7 @@ impl Stepper<'_> {
             self.reopen(&[])?;
         }
         self.close(n, reply, by);
+        self.follow_rules();
         match self.before {
             Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. } => {
                 self.wait_or_run(attempt);
@@ -348,6 +368,8 @@ impl Stepper<'_> {
 
 /// How decisions name a person.
 const BY_PERSON: &str = "person";
+/// How decisions name a rule.
+const BY_RULE: &str = "rule";
 /// How decisions name a deadline that nobody met.
 const BY_DEFAULT: &str = "timeout";
 
@@ -356,6 +378,7 @@ fn decision(question: &Question, reply: &Reply, by: Answerer) -> Option<Decision
     let by = match by {
         Answerer::Person => BY_PERSON,
         Answerer::Default => BY_DEFAULT,
+        Answerer::Rule => BY_RULE,
     };
     let outcome = reply.outcome()?;
     Some(Decision { tool: call.tool.clone(), outcome, by: by.to_owned(), rule: Some(rule.clone()) })

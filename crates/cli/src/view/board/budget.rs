@@ -117,7 +117,8 @@ impl Board {
     fn wall(&self, now: Timestamp) -> Option<Gauge> {
         let wall = self.state.budget.wall?;
         // The time in which the goal waits for the operator is not its own.
-        let now = if self.phase.waits_for_operator() { self.since } else { now };
+        let settled_at = self.state.settled_at.unwrap_or(self.since);
+        let now = if self.phase.waits_for_operator() { settled_at } else { now };
         let begun = self.state.taken_up_at.unwrap_or(now);
         let used = Duration::try_from(now.duration_since(begun)).unwrap_or_default().as_secs();
         let words = format!("{} of {}", ticking(begun, now), round(wall));

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use towline_core::{AttemptNo, Phase, StopWhy, Stopping, ToolKind};
 
 use super::Board;
-use crate::view::how_to_answer;
 use crate::view::letters::Letters;
 use crate::view::line::{Line, Tone};
+use crate::view::{clock_time, how_to_answer};
 
 /// A screen with fewer columns gets one line.
 const NARROW: usize = 40;
@@ -291,14 +291,9 @@ fn why_stopping(stopping: &Stopping) -> String {
 /// When it goes on by itself, counted down.
 fn goes_on(at: Option<Timestamp>, now: Timestamp) -> String {
     match at {
-        Some(at) if at > now => format!("goes on in {}, at {}", ticking(now, at), clock_time(at)),
+        Some(at) if at > now => format!("goes on in {}, at {}", ticking(now, at), clock_time(at, now)),
         _ => "goes on now".to_owned(),
     }
-}
-
-/// A time of the day.
-pub(crate) fn clock_time(at: Timestamp) -> String {
-    at.strftime("%H:%M:%S UTC").to_string()
 }
 
 /// The time between two moments in whole seconds, by its two largest units. All that is shown changes with the second

@@ -168,3 +168,14 @@ fn no_progress_is_counted_anew_after_a_reopening() {
     story.tell(red_verdict("t1"));
     assert_eq!((story.state.phase.name(), story.state.same_failure_in_row), ("running", 1));
 }
+
+#[test]
+fn a_goal_that_needs_a_person_goes_on_after_a_message_and_a_retry() {
+    let mut story = Story::checking().after(&[Event::ChecksFailed { error: "no space".into() }]);
+    assert_eq!(story.state.phase.name(), "escalated");
+    assert_eq!(story.tell(told("look at the disk")), moved_to(Phase::Queued, &[]));
+    story.tell(retry(&["attempts=+3"]));
+    assert_eq!(story.state.phase, Phase::Queued);
+    let prompt = story.go_on().prompt;
+    assert!(prompt.contains("look at the disk"), "{prompt}");
+}

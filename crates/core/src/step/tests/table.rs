@@ -39,7 +39,7 @@ resume_requested-     -     -     -     -     -     -     -     queue queue -   
 answered        -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
 told            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
 answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
-retry_requested -     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
+retry_requested .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
 checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
 merged          -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
 published       -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .

@@ -243,6 +243,36 @@ fn a_permission_of_a_person_is_a_decision_of_the_attempt() {
 }
 
 #[test]
+fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
+    let ask = |request: &str, rule: &str| {
+        let call = ToolCall { tool: "Bash".into(), input: request.to_owned() };
+        let about = About::Permission { call, title: "make".into(), rule: rule.to_owned() };
+        asked(Ask { request: Some(request.to_owned()), about, default: None, patience: None })
+    };
+    let mut story = Story::working(goal());
+    for (request, rule) in [("r1", "Bash(make *)"), ("r2", "Bash(rm *)"), ("r3", "Bash(make *)")] {
+        story.tell(ask(request, rule));
+    }
+    let allowed = |question| Event::Answered {
+        question: QuestionNo(question),
+        reply: Reply::Allowed,
+        by: Answerer::Rule,
+    };
+    let always = Event::Answered { question: QuestionNo(1), reply: Reply::Always, by: Answerer::Person };
+    let moved = story.tell(always);
+    assert_eq!(moved.events, [allowed(3), now_in(blocked_on(2, Some(1)))]);
+    assert_eq!(moved.effects.len(), 2, "both answers are delivered: {moved:?}");
+    story.tell(Event::Answered { question: QuestionNo(2), reply: Reply::Allowed, by: Answerer::Person });
+    let moved = story.tell(ask("r4", "Bash(make *)"));
+    assert_eq!((moved.events, moved.effects.len()), (vec![allowed(4)], 1));
+    story.tell(ask("r5", "Bash(rm *)"));
+    assert_eq!(story.state.phase, blocked_on(5, Some(1)));
+    let decided: Vec<&str> =
+        story.state.attempts[0].decisions.iter().map(|decision| decision.by.as_str()).collect();
+    assert_eq!(decided, ["person", "rule", "person", "rule"]);
+}
+
+#[test]
 fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission()), ended(crashed())]);
     story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });

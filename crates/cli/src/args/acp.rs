@@ -1,0 +1,97 @@
+//! The arguments of the built-in agent.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use towline_builtin::acp::Prices;
+
+/// The built-in agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The key is read from the environment, never from the command line. A server of your own (--base-url) may do without.
+
+Examples:
+  towline acp --provider anthropic --model claude-sonnet-4-5
+  towline acp --provider openai --model gpt-5 --price input=1.25,output=10,cache_read=0.125
+  towline acp --provider openai --base-url http://127.0.0.1:11434/v1 --model qwen3-coder --context-window 32768
+
+In an editor that speaks ACP, add it as an agent by its command; in Zed's settings.json:
+  \"agent_servers\": {\"Towline\": {
+    \"command\": \"towline\",
+    \"args\": [\"acp\", \"--provider\", \"gemini\", \"--model\", \"gemini-2.5-pro\"],
+    \"env\": {\"GEMINI_API_KEY\": \"…\"}
+  }}")]
+pub(crate) struct Acp {
+    /// Whose API it is
+    #[arg(long)]
+    pub(crate) provider: Provider,
+    /// Which of OpenAI's APIs [default: responses; chat when --base-url is not OpenAI's own]
+    #[arg(long)]
+    pub(crate) api: Option<OpenaiApi>,
+    /// Where the API is, with its version, such as http://127.0.0.1:8080/v1 [default: the provider's own address]
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    pub(crate) base_url: Option<String>,
+    /// The model to ask
+    #[arg(long, value_name = "M", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) model: String,
+    /// The environment variable that holds the key [default: OPENAI_API_KEY, GEMINI_API_KEY or ANTHROPIC_API_KEY]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) key_env: Option<String>,
+    /// How many tokens the model can read; a conversation that comes near is replaced by a summary
+    #[arg(long, value_name = "TOKENS", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    pub(crate) context_window: u64,
+    /// The longest answer, in tokens [default: the provider's own]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_output: Option<u64>,
+    /// How often the model is asked within one turn at most [default: as often as it wants]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// What a million tokens cost: input=USD,output=USD, and if it differs cache_read=USD,cache_write=USD
+    ///
+    /// Without it no cost is told. Tokens of a cache cost as much as input unless it says so.
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) price: Option<Prices>,
+    /// Let the model fetch pages of the web
+    #[arg(long)]
+    pub(crate) fetch: bool,
+    /// A further directory that it may read; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Vec<PathBuf>,
+    /// Where sessions are kept [default: sessions in the state directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sessions: Option<PathBuf>,
+    /// How many seconds the API may be silent before the connection counts as broken
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) silence: u64,
+}
+
+/// Whose API a model is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Provider {
+    /// OpenAI, and every server that speaks like it
+    Openai,
+    /// Gemini
+    Gemini,
+    /// Anthropic
+    Anthropic,
+}
+
+/// Which of OpenAI's APIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OpenaiApi {
+    /// The newer one, which OpenAI itself wants
+    Responses,
+    /// The older one, which most other servers speak
+    Chat,
+}
+
+fn base_url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match rest.and_then(|rest| rest.split('/').next()) {
+        Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(text.to_owned()),
+        _ => Err(
+            "a URL begins with http:// or https:// and the name of a host, such as http://127.0.0.1:8080/v1"
+                .to_owned(),
+        ),
+    }
+}

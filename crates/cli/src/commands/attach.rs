@@ -1,0 +1,91 @@
+//! `towline attach`: the live view of a goal that another process runs.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use towline_core::Seq;
+use towline_engine::{Home, follow, is_driven};
+use towline_store::Store;
+
+use crate::args::{Attach, RunFormat};
+use crate::commands::foreground::{Interrupts, Wish, conclude};
+use crate::commands::screen::Screen;
+use crate::commands::steer::unreachable;
+use crate::commands::typing::Steering;
+use crate::commands::watching::Watching;
+use crate::context::Context;
+use crate::failure::{Failure, exit_code_of};
+use crate::find::{self, Found};
+use crate::output;
+
+/// What is shown first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// Where the goal stands.
+    Now,
+    /// Its whole story.
+    TheBeginning,
+}
+
+/// Attaches to the goal.
+pub(crate) async fn run(context: &Context, args: Attach) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    attach(context, found, args.format, From::Now).await
+}
+
+/// Whether another process runs the goal.
+pub(super) fn runs_elsewhere(found: &Found) -> bool {
+    is_driven(&found.state.home, found.record.lease.as_ref())
+}
+
+/// Shows the goal until it is settled or no engine runs it any more. Ctrl-C leaves the view and nothing else.
+pub(super) async fn attach(
+    context: &Context,
+    found: Found,
+    format: RunFormat,
+    from: From,
+) -> Result<ExitCode, Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let (home, store, record) = (found.state.home, found.state.store, found.record);
+    let goal = record.goal.id;
+    let after = if from == From::Now { record.last_seq } else { Seq(0) };
+    let mut following = follow(&home, Arc::clone(&store), &record, after).await.map_err(unreachable)?;
+    let steering = Steering::Other { home: home.clone(), store: Arc::clone(&store) };
+    let screen = Screen::new(context, format);
+    let mut watching = Watching::new(screen, goal, Arc::clone(&store), steering, None);
+    if from == From::TheBeginning {
+        watching.screen.print(&format!("goal {}  {}", goal.short(), output::brief(&record.goal.title)));
+    }
+    watching.begin(Some(&record).filter(|_| from == From::Now)).await;
+    loop {
+        tokio::select! {
+            event = following.next() => match event? {
+                Some(event) => watching.take(&event).await,
+                None => break,
+            },
+            () = watching.tick() => watching.look().await,
+            wish = interrupts.next() => match wish {
+                Wish::Suspend => watching.screen.suspend(),
+                Wish::Stop | Wish::Pause | Wish::Kill => {
+                    watching.finish();
+                    return leave(&home, &store, goal).await;
+                }
+            },
+        }
+    }
+    watching.finish();
+    let record = store.load(goal).await?;
+    conclude(context, &home, format, &record, None);
+    Ok(exit_code_of(&record.state.phase))
+}
+
+async fn leave(home: &Home, store: &Arc<dyn Store>, goal: towline_core::GoalId) -> Result<ExitCode, Failure> {
+    let record = store.load(goal).await?;
+    if is_driven(home, record.lease.as_ref()) && !record.state.phase.is_settled() {
+        let id = goal.short();
+        output::say(format_args!(
+            "goal {id} keeps running; return to it with: towline attach {id} (to end it: towline cancel {id})"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
