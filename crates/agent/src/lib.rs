@@ -14,6 +14,7 @@ mod environment;
 mod gemini;
 mod json;
 mod jsonrpc;
+mod kind;
 mod lines;
 mod permission;
 mod plain_text;
@@ -29,13 +30,14 @@ mod version;
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
+pub use kind::{Kind, agent};
 pub use permission::tool_call;
 pub use plain_text::without_escapes;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{
-    Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, Resuming, Stdio, Steer,
-    WindowSize, agent,
+    Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, RefusedSettings, Restriction,
+    Resuming, Stdio, Steer, WindowSize,
 };
-pub use settings::{AgentSettings, CliSettings, Kind, McpServer, Permission, PromptBy};
+pub use settings::{AgentSettings, CliSettings, McpServer, Permission, PromptBy};
 pub use sign_in::{SignIn, SignInClue};
 pub use version::{Tested, TestedVersions, Version};

@@ -12,7 +12,7 @@ use towline_core::{
 
 use crate::abilities::Abilities;
 use crate::environment::{Extra, environment};
-use crate::settings::{AgentSettings, Kind};
+use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::text;
 use crate::version::{TestedVersions, Version};
@@ -115,10 +115,55 @@ pub trait Agent: Send + Sync {
         false
     }
 
+    /// Whether it is started by a command that the settings name; otherwise it is part of Towline.
+    fn needs_command(&self) -> bool {
+        true
+    }
+
+    /// Settings that only agents of this kind have.
+    fn own_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Settings that agents of this kind cannot be held to: to accept them would be a promise that nobody keeps.
+    fn refused_settings(&self) -> &'static [RefusedSettings] {
+        &[]
+    }
+
+    /// How a person can keep it from doing all that they may do themselves.
+    fn restriction(&self) -> Restriction {
+        Restriction::BySettings
+    }
+
+    /// Whether it reports by itself that the price of its model is unknown.
+    fn reports_unknown_price(&self) -> bool {
+        false
+    }
+
     /// Why it cannot be started with this prompt.
     fn refuses(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
         None
     }
+}
+
+/// Settings that a kind refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedSettings {
+    /// Their keys.
+    pub keys: &'static [&'static str],
+    /// The way out.
+    pub fix: &'static str,
+}
+
+/// How an agent is kept from doing all that its user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restriction {
+    /// By `permission`, `allow` and `deny`.
+    BySettings,
+    /// Not by Towline; the words say what can be done instead.
+    Otherwise(&'static str),
+    /// It does nothing that its user did not write down.
+    NotNeeded,
 }
 
 /// Whether conversations outlive the agent's process.
@@ -128,18 +173,6 @@ pub enum Resuming {
     Possible,
     /// Each process begins anew.
     Never,
-}
-
-/// The agent of this kind.
-pub fn agent(kind: Kind) -> &'static dyn Agent {
-    match kind {
-        Kind::Claude => &crate::claude::Claude,
-        Kind::Codex => &crate::codex::Codex,
-        Kind::Acp | Kind::Builtin => &crate::acp::Acp,
-        Kind::Gemini => &crate::gemini::Gemini,
-        Kind::Command => &crate::command::Command,
-        Kind::Script => &crate::script::Script,
-    }
 }
 
 /// What one attempt needs beyond the agent's settings.

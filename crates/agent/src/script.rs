@@ -7,7 +7,7 @@ use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
 use crate::lines::{Conversation, Lines, Reading, Unknown, line};
-use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol};
+use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Restriction};
 use crate::settings::AgentSettings;
 
 /// The scripted agent.
@@ -33,6 +33,10 @@ impl Agent for Script {
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
         "the scripted agent needs no sign-in".to_owned()
+    }
+
+    fn restriction(&self) -> Restriction {
+        Restriction::NotNeeded
     }
 }
 

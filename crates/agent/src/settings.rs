@@ -1,62 +1,14 @@
 //! What a person can set for an agent: `[agents.NAME]`, already read and checked.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{ClockLimits, Price, SessionLimits};
 
-use crate::protocol::WindowSize;
-
 use crate::api_settings::ApiSettings;
-
-/// The kinds of agents this version can drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Claude Code.
-    Claude,
-    /// Codex, by its app server.
-    Codex,
-    /// Any agent that speaks the Agent Client Protocol.
-    Acp,
-    /// Gemini CLI, by its stream of JSON.
-    Gemini,
-    /// Any program that takes a prompt, prints text and exits.
-    Command,
-    /// The agent over model APIs inside the binary.
-    Builtin,
-    /// The scripted agent inside the binary.
-    Script,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::Acp, Self::Builtin, Self::Gemini, Self::Command, Self::Script];
-
-    /// The name used in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Acp => "acp",
-            Self::Builtin => "builtin",
-            Self::Gemini => "gemini",
-            Self::Command => "command",
-            Self::Script => "script",
-        }
-    }
-}
-
-impl FromStr for Kind {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(())
-    }
-}
+use crate::kind::Kind;
+use crate::protocol::WindowSize;
 
 /// What happens when the agent asks to use a tool that no rule speaks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +70,11 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
+    /// The variable that holds the key of the model API that it talks to itself.
+    pub fn key_variable(&self) -> Option<&str> {
+        (self.kind == Kind::Builtin).then(|| self.api.key_variable())
+    }
+
     /// Whether it has to ask before it uses its tools: because a person decides, or because something is forbidden.
     pub fn must_ask(&self) -> bool {
         self.permission != Permission::Bypass || !self.deny.is_empty()

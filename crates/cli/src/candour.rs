@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use towline_agent::{AgentSettings, Kind, Permission};
+use towline_agent::{AgentSettings, Permission, Restriction, agent};
 use towline_core::{AgentName, Goal, WorkspaceMode};
 use towline_engine::Home;
 use uuid::Uuid;
@@ -27,13 +27,13 @@ pub(crate) fn about(home: &Home, goal: &Goal, agents: &BTreeMap<AgentName, Agent
     let Some((name, settings)) = goal.agents.first().and_then(|name| agents.get_key_value(name)) else {
         return;
     };
-    // The scripted agent does what its script says and nothing else.
-    if settings.permission != Permission::Bypass || settings.kind == Kind::Script {
+    let restriction = agent(settings.kind).restriction();
+    if settings.permission != Permission::Bypass || restriction == Restriction::NotNeeded {
         return;
     }
     // Where it cannot be remembered it is better said twice than not at all.
     if remember(home, Path::new(&goal.workspace.repository)).unwrap_or(Told::Now) == Told::Now {
-        output::say(format_args!("{}", words(name.as_str(), settings.kind, goal.workspace.mode)));
+        output::say(format_args!("{}", words(name.as_str(), restriction, goal.workspace.mode)));
     }
 }
 
@@ -50,23 +50,15 @@ fn remember(home: &Home, project: &Path) -> io::Result<Told> {
     }
 }
 
-fn words(name: &str, kind: Kind, mode: WorkspaceMode) -> String {
+fn words(name: &str, restriction: Restriction, mode: WorkspaceMode) -> String {
     let place = if mode.is_in_place() {
         "It works in your own folder, and nothing holds it there."
     } else {
         "Its private clone keeps the work apart; it is no jail."
     };
-    let restrict = match kind {
-        Kind::Command => {
-            "      Towline cannot restrict a program of this kind: run it as a user, or in a\n      \
-                   container, with fewer rights."
-                .to_owned()
-        }
-        Kind::Gemini => {
-            "      It cannot be restricted in this mode: the agent `gemini`, which speaks ACP, can."
-                .to_owned()
-        }
-        _ => format!(
+    let restrict = match restriction {
+        Restriction::Otherwise(words) => format!("      {words}"),
+        Restriction::BySettings | Restriction::NotNeeded => format!(
             "      To restrict it, in towline.toml:\n        \
                [agents.{name}]\n        \
                permission = \"ask\"  # or \"deny\": what `allow` does not name is refused\n        \

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use towline_agent::{AgentSettings, Kind, McpServer, Permission};
+use towline_agent::{AgentSettings, Kind, McpServer, Permission, agent};
 use towline_core::{AgentName, ClockLimits, SessionLimits};
 
 use crate::builtin_agents;
 use crate::command_agents;
 use crate::convert::Config;
 use crate::error::{ConfigError, Warning, did_you_mean};
-use crate::gemini_agents;
+use crate::kind_keys;
 use crate::layer::Place;
 use crate::prices;
 use crate::schema::KeyPath;
@@ -113,15 +113,15 @@ fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
 
 fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> Option<AgentSettings> {
     let command = settings.get::<Vec<String>>(&["agents", name, "command"]);
-    // The built-in agent is this program itself, wherever that is.
-    let Some(command) = command.or_else(|| (kind == Kind::Builtin).then(Vec::new)) else {
+    // An agent without a command is this program itself, wherever that is.
+    let Some(command) = command.or_else(|| (!agent(kind).needs_command()).then(Vec::new)) else {
         let fix = format!("add the program to start, such as `command = [\"{}\"]`", kind.name());
         settings.report(format!("`agents.{name}` has no `command`"), place, fix);
         return None;
     };
+    kind_keys::check(settings, name, kind)?;
     let cli = command_agents::read(settings, name, kind, &command)?;
     let api = builtin_agents::read(settings, name, kind)?;
-    gemini_agents::check(settings, name, kind)?;
     let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
         Some("bypass") => Permission::Bypass,
         Some("ask") => Permission::Ask,

@@ -5,16 +5,12 @@ use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Provider};
 use crate::schema::KeyPath;
 use crate::settings::Settings;
 
-/// What only an agent that talks to a model API itself needs to be told about.
-const OWN: [&str; 7] = ["provider", "api", "base_url", "key_env", "context_window", "max_output", "fetch"];
-
 /// Reads them. Problems are reported to `settings`; none is the answer when there are any.
 pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<ApiSettings> {
-    let problems = settings.problems.len();
     if kind != Kind::Builtin {
-        refuse_own_keys(settings, name, kind);
-        return (settings.problems.len() == problems).then(ApiSettings::default);
+        return Some(ApiSettings::default());
     }
+    let problems = settings.problems.len();
     let word = |key| settings.get::<String>(&["agents", name, key]);
     let provider =
         Provider::ALL.into_iter().find(|provider| Some(provider.name()) == word("provider").as_deref());
@@ -36,13 +32,6 @@ pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<Ap
     };
     check(settings, name, provider, &api);
     (settings.problems.len() == problems).then_some(api)
-}
-
-fn refuse_own_keys(settings: &mut Settings, name: &str, kind: Kind) {
-    let what = format!("does not go with the kind `{}`", kind.name());
-    for key in OWN {
-        report(settings, name, key, &what, "it is for agents of the kind `builtin`");
-    }
 }
 
 fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: &str) {

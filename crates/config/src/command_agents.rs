@@ -1,4 +1,4 @@
-//! The keys that only agents of the kind `command` have, and those that mean nothing to them.
+//! The keys that only agents of the kind `command` have.
 
 use regex::Regex;
 use towline_agent::{AgentSettings, CliSettings, Kind, PromptBy, WindowSize};
@@ -7,13 +7,6 @@ use crate::error::{Warning, WarningKind};
 use crate::schema::KeyPath;
 use crate::settings::Settings;
 
-/// What only a plain program needs to be told about.
-const OWN: [&str; 8] =
-    ["prompt", "resume", "session_pattern", "cost_pattern", "limit_pattern", "terminal", "columns", "rows"];
-/// What a plain program cannot be held to: it would be a promise that nobody keeps.
-const FOREIGN: [&str; 8] =
-    ["permission", "allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
-
 /// Reads them. Problems are reported to `settings`; none is the answer when there are any.
 pub(crate) fn read(
     settings: &mut Settings,
@@ -21,11 +14,10 @@ pub(crate) fn read(
     kind: Kind,
     command: &[String],
 ) -> Option<CliSettings> {
-    let problems = settings.problems.len();
-    refuse_keys_of_others(settings, name, kind);
     if kind != Kind::Command {
-        return (settings.problems.len() == problems).then(CliSettings::default);
+        return Some(CliSettings::default());
     }
+    let problems = settings.problems.len();
     let prompt = match settings.get::<String>(&["agents", name, "prompt"]).as_deref() {
         Some("file") => PromptBy::File,
         Some("argument") => PromptBy::Argument,
@@ -78,33 +70,6 @@ fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: Strin
     let path = ["agents", name, key];
     if let Some(place) = settings.place(&path).cloned() {
         settings.report(format!("`{}` {what}", KeyPath::of(&path)), place, fix);
-    }
-}
-
-fn refuse_keys_of_others(settings: &mut Settings, name: &str, kind: Kind) {
-    let what = format!("does not go with the kind `{}`", kind.name());
-    if kind != Kind::Command {
-        for key in OWN {
-            report(settings, name, key, &what, "it is for agents of the kind `command`".to_owned());
-        }
-        return;
-    }
-    let is_set = |key: &&str| {
-        let place = settings.place(&["agents", name, key]);
-        place.is_some_and(|place| place.layer != crate::layer::LayerName::Defaults)
-    };
-    let asked_for: Vec<&str> = FOREIGN.into_iter().filter(is_set).collect();
-    for key in asked_for {
-        if settings.get::<String>(&["agents", name, key]).as_deref() == Some("bypass") {
-            continue;
-        }
-        let fix = "Towline cannot make a plain program keep to it: \
-                   say it in `command` or `args`, in the program's own words";
-        report(settings, name, key, &what, fix.to_owned());
-    }
-    if let Some((_, place)) = settings.names_below(&["agents", name, "mcp"]).into_iter().next() {
-        let fix = "configure the program itself".to_owned();
-        settings.report(format!("`{}` {what}", KeyPath::of(&["agents", name, "mcp"])), place, fix);
     }
 }
 

@@ -23,8 +23,8 @@ fn a_command_is_all_that_must_be_said() {
 #[test]
 fn what_it_could_not_be_held_to_is_refused_with_the_way_out() {
     for (lines, wanted) in [
-        ("permission = \"ask\"", "`agents.mine.permission` cannot be \"ask\""),
-        ("permission = \"deny\"", "`agents.mine.permission` cannot be \"deny\""),
+        ("permission = \"ask\"", "`agents.mine.permission` does not go"),
+        ("permission = \"deny\"", "`agents.mine.permission` does not go"),
         ("deny = [\"WebFetch\"]", "`agents.mine.deny` does not go"),
         ("mcp = { x = { command = [\"x\"] } }", "`agents.mine.mcp` does not go"),
     ] {

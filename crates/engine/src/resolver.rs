@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_agent::{AgentSettings, Kind, is_agents_variable};
+use towline_agent::{AgentSettings, is_agents_variable};
 use towline_check::Environment;
 use towline_core::{AgentName, Goal};
 use towline_mask::Secrets;
@@ -45,9 +45,7 @@ impl Resolved {
 
     /// What the setup and the checks of this goal get of the environment.
     pub(crate) fn check_environment(&self, goal: &Goal) -> Environment {
-        let is_key = |name: &str| {
-            self.agents.values().any(|agent| agent.kind == Kind::Builtin && agent.api.key_variable() == name)
-        };
+        let is_key = |name: &str| self.agents.values().any(|agent| agent.key_variable() == Some(name));
         Environment::new(&self.environment, &goal.workspace.pass_env, |name| {
             is_agents_variable(name) || is_key(name)
         })

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_agent::{AgentSettings, Kind};
+use towline_agent::AgentSettings;
 use towline_core::{AttemptId, Event, GoalState, Incoming};
 use towline_mask::{Mask, Secrets};
 
@@ -28,9 +28,8 @@ pub fn known_secrets<'a>(
                 secrets.handed_on(name, value);
             }
         }
-        let key = settings.api.key_variable();
-        if let (Kind::Builtin, Some(value)) =
-            (settings.kind, settings.env.get(key).or_else(|| environment.get(key)))
+        if let Some(key) = settings.key_variable()
+            && let Some(value) = settings.env.get(key).or_else(|| environment.get(key))
         {
             secrets.add(key, value);
         }

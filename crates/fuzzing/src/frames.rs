@@ -3,12 +3,11 @@
 //!
 //! The first two bytes of the input say how the conversation is set up and how it ends; the rest is the agent's output.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde_json::Value;
 use towline_agent::{
     Action, AgentSettings, ApiSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd,
     Protocol, Steer, agent,
@@ -245,79 +244,19 @@ fn assert_no_false_success(kind: Kind, lines: &[&[u8]], exit: &ProcessEnd, end: 
 
 /// Whether a line is the end of a turn without an error. Said as loosely as a reader of it may be.
 fn is_clean_end(kind: Kind, line: &str) -> bool {
+    let frame: Value = serde_json::from_str(line).unwrap_or_default();
     match kind {
-        Kind::Claude => read::<ClaudeEnd<'_>>(line).is_some_and(|end| {
-            end.frame.as_deref() == Some("result")
-                && end.subtype.as_deref() == Some("success")
-                && end.is_error == Some(false)
-        }),
-        Kind::Codex => read::<CodexEnd<'_>>(line).is_some_and(|end| {
-            let status = end.params.and_then(|params| params.turn).and_then(|turn| turn.status);
-            end.method.as_deref() == Some("turn/completed") && status.as_deref() == Some("completed")
-        }),
-        Kind::Acp | Kind::Builtin => read::<AcpEnd<'_>>(line).is_some_and(|end| {
-            end.result.and_then(|result| result.stop_reason).as_deref() == Some("end_turn")
-        }),
-        Kind::Gemini => read::<GeminiEnd<'_>>(line).is_some_and(|end| {
-            end.frame.as_deref() == Some("result") && end.status.as_deref() == Some("success")
-        }),
-        Kind::Script => line.contains("turn_ended"),
+        Kind::Claude => {
+            frame["type"] == "result" && frame["subtype"] == "success" && frame["is_error"] == false
+        }
+        Kind::Codex => {
+            frame["method"] == "turn/completed" && frame["params"]["turn"]["status"] == "completed"
+        }
+        Kind::Acp | Kind::Builtin => frame["result"]["stopReason"] == "end_turn",
+        Kind::Gemini => frame["type"] == "result" && frame["status"] == "success",
+        Kind::Script => frame["kind"] == "turn_ended",
         Kind::Command => false,
     }
-}
-
-fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Option<T> {
-    serde_json::from_str(line).ok()
-}
-
-#[derive(Deserialize)]
-struct ClaudeEnd<'a> {
-    #[serde(borrow, rename = "type")]
-    frame: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    subtype: Option<Cow<'a, str>>,
-    is_error: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct CodexEnd<'a> {
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    params: Option<CodexParams<'a>>,
-}
-
-#[derive(Deserialize)]
-struct CodexParams<'a> {
-    #[serde(borrow)]
-    turn: Option<CodexTurn<'a>>,
-}
-
-#[derive(Deserialize)]
-struct CodexTurn<'a> {
-    #[serde(borrow)]
-    status: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct AcpEnd<'a> {
-    #[serde(borrow)]
-    result: Option<AcpResult<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AcpResult<'a> {
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct GeminiEnd<'a> {
-    #[serde(borrow, rename = "type")]
-    frame: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    status: Option<Cow<'a, str>>,
 }
 
 #[cfg(test)]
@@ -330,15 +269,15 @@ mod tests {
     /// Otherwise nothing that is damaged could be taken for a success, and all this would prove nothing.
     #[test]
     fn undamaged_seeds_are_understood() {
-        let all = [
-            (Kind::Claude, seeds::claude(), 15),
-            (Kind::Codex, seeds::codex(), 15),
-            (Kind::Acp, seeds::acp(), 15),
-            (Kind::Gemini, seeds::gemini(), 8),
-            (Kind::Command, seeds::command(), 1),
-            (Kind::Script, seeds::script(), 1),
-        ];
-        for (kind, seeds, completed) in all {
+        for kind in Kind::ALL {
+            let seeds = seeds::of(kind);
+            let (completed, classes) = match seeds.len() {
+                // What others wrote is seldom what the built-in agent would write.
+                _ if kind == Kind::Builtin => (1, 3),
+                0..10 => (1, 1),
+                10..40 => (8, 5),
+                _ => (15, 5),
+            };
             let plain = |mut seed: Vec<u8>| {
                 seed[..HEADER].fill(0);
                 end_of(kind, &seed)
@@ -347,7 +286,7 @@ mod tests {
             let found = ends.iter().filter(|end| **end == End::Completed).count();
             assert!(found >= completed, "{kind:?}: {found}");
             let kinds: BTreeSet<&str> = ends.iter().map(End::name).collect();
-            assert!(kinds.len() >= 5 || ends.len() < 10, "{kind:?}: {kinds:?}");
+            assert!(kinds.len() >= classes, "{kind:?}: {kinds:?}");
         }
     }
 

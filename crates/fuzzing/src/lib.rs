@@ -16,4 +16,4 @@ mod target;
 
 pub use frames::conversation;
 pub use runner::{Cases, Ran, run, run_case};
-pub use target::{TARGETS, Target, target};
+pub use target::{Target, target, targets};

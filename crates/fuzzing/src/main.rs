@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use towline_fuzzing::{Cases, TARGETS, Target, run, run_case, target};
+use towline_fuzzing::{Cases, Target, run, run_case, target, targets};
 
 /// What is to be run.
 struct Order {
-    targets: Vec<&'static Target>,
+    targets: Vec<Target>,
     seconds: u64,
     seed: u64,
     case: Option<u64>,
@@ -31,13 +31,8 @@ fn main() -> ExitCode {
 
 impl Order {
     fn read(arguments: &[String]) -> Result<Self> {
-        let mut order = Self {
-            targets: TARGETS.iter().collect(),
-            seconds: 60,
-            seed: fresh_seed(),
-            case: None,
-            corpus: None,
-        };
+        let mut order =
+            Self { targets: targets(), seconds: 60, seed: fresh_seed(), case: None, corpus: None };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if word == "--corpus" {
@@ -55,7 +50,7 @@ impl Order {
                 name => match target(name) {
                     Some(target) => order.targets = vec![target],
                     None => {
-                        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+                        let names: Vec<&str> = targets().iter().map(|target| target.name).collect();
                         bail!("there is no target `{name}`; there are: {}", names.join(", "));
                     }
                 },
@@ -90,7 +85,7 @@ impl Order {
 /// One file for each seed, for libFuzzer to begin with.
 fn write_seeds(target: &Target, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    for (place, seed) in (target.seeds)().iter().enumerate() {
+    for (place, seed) in target.seeds().iter().enumerate() {
         let file = folder.join(format!("seed-{place:03}"));
         fs::write(&file, seed).with_context(|| format!("cannot write {}", file.display()))?;
     }

@@ -30,7 +30,7 @@ pub struct Ran {
 
 /// Runs all seeds as they are, and then damaged ones. Panics at the first that does not hold, with what repeats it.
 pub fn run(target: &Target, seed: u64, cases: Cases) -> Ran {
-    let seeds = (target.seeds)();
+    let seeds = target.seeds();
     let mut ran = Ran { cases: 0, bytes: 0 };
     for (place, data) in seeds.iter().enumerate() {
         try_one(target, data, &format!("its seed number {place}"));
@@ -52,14 +52,14 @@ pub fn run(target: &Target, seed: u64, cases: Cases) -> Ran {
 
 /// Runs one case, and gives back its input.
 pub fn run_case(target: &Target, seed: u64, case: u64) -> Vec<u8> {
-    let data = mutation::input(&(target.seeds)(), &mut Dice::of(seed, case));
-    (target.check)(&data);
+    let data = mutation::input(&target.seeds(), &mut Dice::of(seed, case));
+    target.check(&data);
     data
 }
 
 fn try_one(target: &Target, data: &[u8], again: &str) {
     let begun = Instant::now();
-    let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(data)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| target.check(data)));
     let took = begun.elapsed();
     assert!(outcome.is_ok(), "`{}` does not hold; to repeat it: {again}", target.name);
     assert!(

@@ -3,37 +3,47 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use towline_agent::Kind;
 use towline_core::{AgentEvent, Role, SessionId, SessionStarted, TurnEnd, TurnStop};
 
 use crate::frames::HEADER;
 
-/// Recordings of Claude Code.
-pub(crate) fn claude() -> Vec<Vec<u8>> {
-    recordings(&["claude"], "ndjson")
+/// What agents of this kind wrote, in the order of their names, each in some of the ways to set a conversation up.
+pub(crate) fn of(kind: Kind) -> Vec<Vec<u8>> {
+    let folder = match kind {
+        Kind::Script => return script(),
+        // It speaks the same protocol.
+        Kind::Builtin => Kind::Acp.name(),
+        kind => kind.name(),
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/testdata").join(folder);
+    let mut files = files_of(&folder);
+    files.sort();
+    assert!(!files.is_empty(), "there are no recordings in {}", folder.display());
+    let recording = |(place, file): (usize, &PathBuf)| {
+        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let written: Vec<&str> = text.lines().filter(|line| !line.starts_with(">> ")).collect();
+        with_header(place.to_le_bytes()[0], written.join("\n").as_bytes())
+    };
+    files.iter().enumerate().map(recording).collect()
 }
 
-/// Recordings of Codex.
-pub(crate) fn codex() -> Vec<Vec<u8>> {
-    recordings(&["codex"], "ndjson")
-}
-
-/// Recordings of ACP agents.
-pub(crate) fn acp() -> Vec<Vec<u8>> {
-    recordings(&["acp/gemini", "acp/opencode"], "ndjson")
-}
-
-/// Recordings of Gemini CLI without ACP.
-pub(crate) fn gemini() -> Vec<Vec<u8>> {
-    recordings(&["gemini"], "ndjson")
-}
-
-/// Transcripts of plain programs.
-pub(crate) fn command() -> Vec<Vec<u8>> {
-    recordings(&["command"], "txt")
+/// The recordings in a folder and in those below it, which are of single programs.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_recording =
+        |path: &Path| path.extension().is_some_and(|extension| extension == "ndjson" || extension == "txt");
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files_of(&path),
+            false => Some(path).filter(|path| is_recording(path)).into_iter().collect(),
+        })
+        .collect()
 }
 
 /// What the scripted agent writes.
-pub(crate) fn script() -> Vec<Vec<u8>> {
+fn script() -> Vec<Vec<u8>> {
     let text = "Hi.".to_owned();
     let native_id = SessionId::new("s");
     let session = SessionStarted { native_id, resumed: false, model: None, agent_version: None };
@@ -56,7 +66,7 @@ pub(crate) fn logs() -> Vec<Vec<u8>> {
         b"one\ntwo\nthree\n\0warning\n\0stdout 0 4 1000\nstderr 0 8 1500\nstdout 4 10 2000\n\0\
         {\"code\":0,\"signal\":null,\"started_at_ms\":1,\"ended_at_ms\":2}";
     let mut seeds = vec![SAMPLE.to_vec()];
-    seeds.extend(claude().into_iter().take(4).map(|mut seed| {
+    seeds.extend(of(Kind::Claude).into_iter().take(4).map(|mut seed| {
         let half = seed.len() / 2;
         seed.insert(half, 0);
         seed.extend_from_slice(b"\0stdout 0 4096 1000\nstderr 0 100 1000\nstdout 4096 99999999999 2000\n");
@@ -101,27 +111,6 @@ pub(crate) fn words() -> Vec<Vec<u8>> {
         "{\"end\":\"rate_limited\",\"until\":\"2026-01-01T00:00:00Z\"}",
     ];
     SAMPLES.iter().map(|sample| sample.as_bytes().to_vec()).collect()
-}
-
-/// What agents wrote, in the order of their names, each in some of the ways to set a conversation up.
-fn recordings(folders: &[&str], extension: &str) -> Vec<Vec<u8>> {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/testdata");
-    let mut files: Vec<PathBuf> =
-        folders.iter().flat_map(|folder| files_of(&testdata.join(folder), extension)).collect();
-    files.sort();
-    assert!(!files.is_empty(), "there are no recordings in {folders:?}");
-    let recording = |(place, file): (usize, &PathBuf)| {
-        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let written: Vec<&str> = text.lines().filter(|line| !line.starts_with(">> ")).collect();
-        with_header(place.to_le_bytes()[0], written.join("\n").as_bytes())
-    };
-    files.iter().enumerate().map(recording).collect()
-}
-
-fn files_of(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
 fn with_header(first: u8, output: &[u8]) -> Vec<u8> {

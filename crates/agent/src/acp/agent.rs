@@ -12,8 +12,13 @@ use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
 
-/// Any agent that speaks the Agent Client Protocol.
-pub(crate) struct Acp;
+/// An agent that speaks the Agent Client Protocol.
+pub(crate) enum Acp {
+    /// Any program.
+    Any,
+    /// The one inside the binary.
+    Builtin,
+}
 
 impl Agent for Acp {
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
@@ -70,5 +75,22 @@ impl Agent for Acp {
 
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Preset::of(settings).abilities(settings)
+    }
+
+    fn needs_command(&self) -> bool {
+        matches!(self, Self::Any)
+    }
+
+    fn own_settings(&self) -> &'static [&'static str] {
+        match self {
+            Self::Any => &[],
+            Self::Builtin => {
+                &["provider", "api", "base_url", "key_env", "context_window", "max_output", "fetch"]
+            }
+        }
+    }
+
+    fn reports_unknown_price(&self) -> bool {
+        matches!(self, Self::Builtin)
     }
 }

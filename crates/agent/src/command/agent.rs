@@ -3,7 +3,7 @@
 use towline_core::{LaunchProblem, SessionPlan};
 
 use super::protocol::CommandProtocol;
-use crate::protocol::{Agent, LaunchContext, Protocol, Resuming, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Resuming, Stdio};
 use crate::settings::{AgentSettings, PromptBy};
 
 /// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
@@ -19,6 +19,45 @@ impl Agent for Command {
 
     fn stdio(&self, settings: &AgentSettings) -> Stdio {
         settings.cli.terminal.map_or(Stdio::Pipes, Stdio::Terminal)
+    }
+
+    fn own_settings(&self) -> &'static [&'static str] {
+        &[
+            "prompt",
+            "resume",
+            "session_pattern",
+            "cost_pattern",
+            "limit_pattern",
+            "terminal",
+            "columns",
+            "rows",
+        ]
+    }
+
+    fn refused_settings(&self) -> &'static [RefusedSettings] {
+        const KEYS: &[&str] = &[
+            "permission",
+            "allow",
+            "deny",
+            "model",
+            "system_append",
+            "dirs",
+            "max_turns",
+            "startup_timeout",
+        ];
+        const FIX: &str = "Towline cannot make a plain program keep to it: \
+                           say it in `command` or `args`, in the program's own words";
+        &[
+            RefusedSettings { keys: KEYS, fix: FIX },
+            RefusedSettings { keys: &["mcp"], fix: "configure the program itself" },
+        ]
+    }
+
+    fn restriction(&self) -> Restriction {
+        Restriction::Otherwise(
+            "Towline cannot restrict a program of this kind: run it as a user, or in a\n      \
+             container, with fewer rights.",
+        )
     }
 
     fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {

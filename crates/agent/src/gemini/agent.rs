@@ -8,7 +8,7 @@ use super::plan;
 use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::acp::Acp;
-use crate::protocol::{Agent, LaunchContext, Protocol, Stdio};
+use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Stdio};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
@@ -27,6 +27,18 @@ impl Agent for Gemini {
         Stdio::OutputFile
     }
 
+    fn refused_settings(&self) -> &'static [RefusedSettings] {
+        const FIX: &str =
+            "Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
+        &[RefusedSettings { keys: &["permission", "deny", "mcp"], fix: FIX }]
+    }
+
+    fn restriction(&self) -> Restriction {
+        Restriction::Otherwise(
+            "It cannot be restricted in this mode: the agent `gemini`, which speaks ACP, can.",
+        )
+    }
+
     /// The configuration refuses the same. Here it is what keeps rules that nobody would enforce from being ignored.
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
         settings.must_ask().then(|| LaunchProblem::Other {
@@ -42,11 +54,11 @@ impl Agent for Gemini {
     }
 
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
-        Acp.sign_in_hint(settings)
+        Acp::Any.sign_in_hint(settings)
     }
 
     fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
-        Acp.sign_in(settings, environment)
+        Acp::Any.sign_in(settings, environment)
     }
 
     fn environment(
@@ -54,23 +66,23 @@ impl Agent for Gemini {
         settings: &AgentSettings,
         inherited: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
-        Acp.environment(settings, inherited)
+        Acp::Any.environment(settings, inherited)
     }
 
     fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
-        Acp.version_command(settings)
+        Acp::Any.version_command(settings)
     }
 
     fn version(&self, output: &str) -> Option<Version> {
-        Acp.version(output)
+        Acp::Any.version(output)
     }
 
     fn tested(&self, settings: &AgentSettings) -> Option<TestedVersions> {
-        Acp.tested(settings)
+        Acp::Any.tested(settings)
     }
 
     fn install_hint(&self, settings: &AgentSettings) -> Option<&'static str> {
-        Acp.install_hint(settings)
+        Acp::Any.install_hint(settings)
     }
 
     fn abilities(&self, settings: &AgentSettings) -> Abilities {

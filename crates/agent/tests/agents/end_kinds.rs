@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use towline_agent::Kind;
 use towline_core::{End, EndKind};
 
-use crate::command;
-use crate::recording::recorded;
+use crate::{command, recorded};
 
 /// How the recordings of each protocol end, by its name.
 fn protocols() -> Vec<(&'static str, Vec<(String, End)>)> {
     let mut protocols = Vec::new();
-    for recorded in [Kind::Claude, Kind::Codex, Kind::Acp, Kind::Gemini].into_iter().filter_map(recorded) {
+    // The built-in agent has the protocol of another kind.
+    for recorded in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Builtin).filter_map(recorded) {
         let ends = recorded.all().into_iter().map(|recording| (recording.name.clone(), recording.play().1));
         protocols.push((recorded.name, ends.collect()));
     }

@@ -6,10 +6,13 @@ use serde_json::Value;
 use towline_agent::{AgentSettings, Kind, McpServer, Permission, agent, is_agents_variable};
 use towline_core::{SessionId, SessionPlan};
 
+use crate::recorded;
+use crate::recording::testdata;
 use crate::support::{plain_launch, plain_settings, resume};
 
 const PACKAGES: &str = include_str!("../../../../agents/package.json");
 const LOCK: &str = include_str!("../../../../agents/package-lock.json");
+const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
 const DOCUMENT: &str = include_str!("../../../../docs/agents.md");
 
 /// Each agent: its name in the documentation, its kind, its command, and its package.
@@ -153,4 +156,19 @@ fn the_credentials_that_an_agent_is_given_are_known_as_its_own() {
     for name in others.split_whitespace() {
         assert!(!is_agents_variable(name), "{name}");
     }
+}
+
+/// What a new kind needs beside its code, as far as nothing else fails without it.
+#[test]
+fn every_kind_has_its_recordings_and_is_documented() {
+    let scripted = Kind::Script;
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != scripted) {
+        let name = kind.name();
+        let has_folder = testdata().join(name).join("README.md").exists();
+        assert!(has_folder || recorded(kind).is_some(), "crates/agent/testdata/{name} needs recordings");
+        let row = format!("`kind = \"{name}\"`");
+        assert!(DOCUMENT.contains(&row), "docs/agents.md needs a row with {row}");
+    }
+    let all = Kind::NAMES.join(" | ");
+    assert!(CONFIGURATION.contains(&all), "docs/configuration.md needs {all}");
 }

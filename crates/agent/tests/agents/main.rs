@@ -1,7 +1,7 @@
 //! What must hold of every conversation with an agent, on recordings of real agents and on damaged ones.
 //!
 //! `recording` plays what is in `testdata`; `recordings` holds the tests that run for every protocol. What only one protocol
-//! does is tested in the module of that name. Adding a protocol is a module here and a line in [`recording::recorded`].
+//! does is tested in the module of that name.
 
 #![expect(clippy::expect_used, reason = "what fails here fails the test")]
 
@@ -16,3 +16,23 @@ mod recording;
 mod recordings;
 mod script;
 mod support;
+
+use towline_agent::Kind;
+
+use crate::recording::Recorded;
+
+/// The recordings of a kind; none for text without a protocol, and for our own events.
+fn recorded(kind: Kind) -> Option<&'static Recorded> {
+    match kind {
+        Kind::Claude => Some(&claude::RECORDED),
+        Kind::Codex => Some(&codex::RECORDED),
+        Kind::Acp | Kind::Builtin => Some(&acp::RECORDED),
+        Kind::Gemini => Some(&gemini::RECORDED),
+        Kind::Command | Kind::Script => None,
+    }
+}
+
+/// What holds of all recordings, for each protocol.
+mod each {
+    crate::recordings::for_each_protocol! { claude codex acp gemini }
+}

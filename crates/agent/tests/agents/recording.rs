@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use towline_agent::{Action, Kind, ProcessEnd, Protocol, Steer};
+use towline_agent::{Action, ProcessEnd, Protocol, Steer};
 use towline_core::End;
 
 use crate::support::{attempt, feed};
-use crate::{acp, claude, codex, gemini};
 
 /// The recordings of one protocol, and what the shared tests have to know about them.
 pub(crate) struct Recorded {
@@ -32,17 +31,6 @@ pub(crate) struct Recorded {
     pub(crate) cut_every: usize,
     /// How often the lines of a recording are shuffled and scribbled over.
     pub(crate) rounds: usize,
-}
-
-/// The recordings of a kind: none for text without a protocol, and for our own events.
-pub(crate) fn recorded(kind: Kind) -> Option<&'static Recorded> {
-    match kind {
-        Kind::Claude => Some(&claude::RECORDED),
-        Kind::Codex => Some(&codex::RECORDED),
-        Kind::Acp | Kind::Builtin => Some(&acp::RECORDED),
-        Kind::Gemini => Some(&gemini::RECORDED),
-        Kind::Command | Kind::Script => None,
-    }
 }
 
 impl Recorded {

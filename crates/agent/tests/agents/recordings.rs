@@ -2,18 +2,18 @@
 //! are, there is no panic, and no success without a clean end of a turn.
 
 use serde_json::Value;
-use towline_agent::{Action, Frame, Kind, ProcessEnd};
+use towline_agent::{Action, Frame, ProcessEnd};
 use towline_core::{AgentEvent, End};
 
-use crate::recording::{Recorded, Recording, recorded};
+use crate::recording::{Recorded, Recording};
 use crate::support::{events, exited, feed, play, readable};
 
 /// The same tests for each protocol, so that they run side by side.
 macro_rules! for_each_protocol {
     ($($protocol:ident)+) => {$(
         mod $protocol {
-            use super::*;
             use crate::$protocol::RECORDED;
+            use crate::recordings::*;
 
             #[test]
             fn each_recording_reads_as_in_its_snapshot() {
@@ -55,22 +55,12 @@ macro_rules! for_each_protocol {
                 assert_odd_lines(&RECORDED);
             }
         }
-    )+
-
-        const TESTED: &[&str] = &[$(stringify!($protocol)),+];
-    };
+    )+};
 }
 
-for_each_protocol! { claude codex acp gemini }
+pub(crate) use for_each_protocol;
 
-#[test]
-fn every_protocol_with_recordings_is_tested_here() {
-    for recorded in Kind::ALL.into_iter().filter_map(recorded) {
-        assert!(TESTED.contains(&recorded.name), "{}", recorded.name);
-    }
-}
-
-fn assert_snapshots(recorded: &'static Recorded) {
+pub(crate) fn assert_snapshots(recorded: &'static Recorded) {
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     for recording in recorded.all() {
         let (actions, end) = recording.play();
@@ -82,7 +72,7 @@ fn assert_snapshots(recorded: &'static Recorded) {
     }
 }
 
-fn assert_all_is_recognised(recorded: &'static Recorded) {
+pub(crate) fn assert_all_is_recognised(recorded: &'static Recorded) {
     for recording in recorded.all() {
         let mut told = events(&recording.play().0);
         told.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
@@ -90,7 +80,7 @@ fn assert_all_is_recognised(recorded: &'static Recorded) {
     }
 }
 
-fn assert_input_is_closed_once(recorded: &'static Recorded) {
+pub(crate) fn assert_input_is_closed_once(recorded: &'static Recorded) {
     let mut closed = 0;
     for recording in recorded.all() {
         let (actions, end) = recording.play();
@@ -106,7 +96,7 @@ fn assert_input_is_closed_once(recorded: &'static Recorded) {
     assert!(closed > recorded.at_least / 2, "only {closed}");
 }
 
-fn assert_cut_is_no_success(recorded: &'static Recorded) {
+pub(crate) fn assert_cut_is_no_success(recorded: &'static Recorded) {
     for recording in recorded.all() {
         let whole = recording.output().join("\n");
         for (case, at) in (0..whole.len()).step_by(recorded.cut_every).enumerate() {
@@ -116,7 +106,7 @@ fn assert_cut_is_no_success(recorded: &'static Recorded) {
     }
 }
 
-fn assert_order_does_no_harm(recorded: &'static Recorded) {
+pub(crate) fn assert_order_does_no_harm(recorded: &'static Recorded) {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     for recording in recorded.all() {
         let mut lines = recording.output();
@@ -129,7 +119,7 @@ fn assert_order_does_no_harm(recorded: &'static Recorded) {
     }
 }
 
-fn assert_scribbles_do_no_harm(recorded: &'static Recorded) {
+pub(crate) fn assert_scribbles_do_no_harm(recorded: &'static Recorded) {
     let mut numbers = Numbers(42);
     for recording in recorded.all() {
         for _ in 0..recorded.rounds {
@@ -148,7 +138,7 @@ fn assert_scribbles_do_no_harm(recorded: &'static Recorded) {
     }
 }
 
-fn assert_random_bytes_are_a_crash(recorded: &'static Recorded) {
+pub(crate) fn assert_random_bytes_are_a_crash(recorded: &'static Recorded) {
     let mut numbers = Numbers(7);
     for _ in 0..2_000 {
         let bytes: Vec<u8> = (0..numbers.below(300)).map(|_| numbers.next().to_le_bytes()[0]).collect();
@@ -159,7 +149,7 @@ fn assert_random_bytes_are_a_crash(recorded: &'static Recorded) {
     }
 }
 
-fn assert_odd_lines(recorded: &'static Recorded) {
+pub(crate) fn assert_odd_lines(recorded: &'static Recorded) {
     let mut protocol = (recorded.in_turn)();
     for line in ["", "\r", "  "] {
         assert_eq!(feed(&mut *protocol, line), [], "{line:?}");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use towline_agent::{AgentSettings, Kind, Permission, Tested, agent};
+use towline_agent::{AgentSettings, Permission, Restriction, Tested, agent};
 use towline_config::{Inspection, LayerName, ShownSetting};
 
 use super::frames::FrameFacts;
@@ -178,8 +178,7 @@ pub(crate) fn look_at(
         rows.extend(probed.map(|probed| version_row(settings, probed, &mut facts)));
         rows.extend(sign_in_row(settings, &signed_in));
     }
-    // The scripted agent asks for none.
-    if settings.kind != Kind::Script {
+    if kind.restriction() != Restriction::NotNeeded {
         let refused = if is_root() { kind.refuses_root(settings, &context.environment) } else { None };
         rows.push(refused.map_or_else(|| permission_row(name, settings), refused_row));
     }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use towline_agent::Kind;
+
 use crate::exceptions::EXCEPTIONS;
+use crate::subject::Subject;
 use crate::{CASES, SUBJECTS};
 
 const DOCUMENT: &str = include_str!("../../../../docs/agents.md");
@@ -74,5 +77,14 @@ fn every_exception_is_about_a_case_and_an_agent_that_there_are() {
     for exception in EXCEPTIONS {
         assert!(CASES.contains(&exception.case), "{exception:?}");
         assert!(SUBJECTS.iter().any(|(module, _)| *module == exception.subject), "{exception:?}");
+    }
+}
+
+#[test]
+fn every_kind_of_agent_but_the_scripted_one_is_a_subject() {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Script) {
+        let setting = format!("kind = {:?}", kind.name());
+        let is_it = |subject: fn() -> &'static dyn Subject| subject().settings().contains(&setting);
+        assert!(SUBJECTS.iter().any(|(_, subject)| is_it(*subject)), "{}", kind.name());
     }
 }

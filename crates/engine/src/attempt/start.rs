@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use towline_agent::{AgentSettings, Kind, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
+use towline_agent::{AgentSettings, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
 use towline_core::{End, Event, Exit, LaunchProblem, PriceList, Work};
 use towline_process::{Priority, spawn};
 
@@ -34,7 +34,7 @@ pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSet
 
 /// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
 pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
-    let unknown = if settings.kind == Kind::Builtin { UnknownPrice::Ignore } else { unknown };
+    let unknown = if agent(settings.kind).reports_unknown_price() { UnknownPrice::Ignore } else { unknown };
     Pricing { list: PriceList::with(&settings.prices), unknown }
 }
 

@@ -36,9 +36,6 @@ const OF_TYPED: f64 = 0.6;
 /// How many times faster than the official SDK we want to be.
 const TIMES_SDK: f64 = 3.0;
 
-const PROTOCOLS: [(&str, Kind); 4] =
-    [("claude", Kind::Claude), ("codex", Kind::Codex), ("acp", Kind::Acp), ("gemini", Kind::Gemini)];
-
 const READING: &str = "Reading what agents write";
 const COMPARED: &str = "Bytes to events, compared";
 
@@ -46,9 +43,11 @@ fn main() {
     let mut names: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let python = option(&mut names, "--python");
     let file = option(&mut names, "--file");
-    for (name, kind) in PROTOCOLS {
-        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
-            read_protocol(name, kind);
+    // The others have no protocol, our own events, or the protocol of another kind.
+    let others = [Kind::Command, Kind::Script, Kind::Builtin];
+    for kind in Kind::ALL.into_iter().filter(|kind| !others.contains(kind)) {
+        if names.is_empty() || names.iter().any(|wanted| wanted == kind.name()) {
+            read_protocol(kind);
         }
     }
     if let (Some(python), Some(file)) = (python, file) {
@@ -63,8 +62,8 @@ fn option(arguments: &mut Vec<String>, name: &str) -> Option<PathBuf> {
 }
 
 /// One protocol, next to the least and the most that `serde_json` can make of its lines.
-fn read_protocol(name: &str, kind: Kind) {
-    let mix = Mix::of(name, kind, BYTES);
+fn read_protocol(kind: Kind) {
+    let mix = Mix::of(kind, BYTES);
     let rounds: Vec<_> = (0..ROUNDS)
         .map(|_| (mix.speed_to_events(), mix.speed_of_lines(thin), mix.speed_of_lines(value)))
         .collect();
@@ -76,7 +75,7 @@ fn read_protocol(name: &str, kind: Kind) {
         shown(median(rounds.iter().map(|(_, _, value)| *value))),
         shown(median(rounds.iter().map(|(ours, _, value)| ours / value))),
     );
-    Figure::new(READING, name, speed, "MB/s").at_least(GOAL).beside(beside).print();
+    Figure::new(READING, kind.name(), speed, "MB/s").at_least(GOAL).beside(beside).print();
 }
 
 /// One round of the comparison, in megabytes a second.
@@ -89,7 +88,7 @@ struct Round {
 
 /// Claude's recordings, next to plain parsing into typed envelopes and the official SDK, which reads nothing else.
 fn compare(python: &Path, file: &Path) {
-    let mix = Mix::of("claude", Kind::Claude, LARGE);
+    let mix = Mix::of(Kind::Claude, LARGE);
     std::fs::write(file, &mix.bytes).expect("the mix is written");
     let understood = mix.lines().filter(|line| serde_json::from_slice::<Claude<'_>>(line).is_ok()).count();
     let lines = mix.lines().count();

@@ -29,8 +29,8 @@ pub(crate) struct Mix {
 
 impl Mix {
     /// At least so many bytes of what agents of this kind wrote.
-    pub(crate) fn of(name: &str, kind: Kind, bytes: usize) -> Self {
-        let recordings = target(name).map(|target| (target.seeds)()).unwrap_or_default();
+    pub(crate) fn of(kind: Kind, bytes: usize) -> Self {
+        let recordings = target(kind.name()).map(|target| target.seeds()).unwrap_or_default();
         let mut mix = Self {
             kind,
             bytes: Vec::with_capacity(bytes + bytes / 8),

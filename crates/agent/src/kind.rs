@@ -1,0 +1,65 @@
+//! The kinds of agents: one line for each. What a kind does and refuses is said by its [`Agent`] alone.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::Acp;
+use crate::protocol::Agent;
+
+macro_rules! kinds {
+    ($($(#[$about:meta])* $kind:ident $name:literal => $agent:expr,)+) => {
+        /// The kinds of agents this version can drive.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Kind {
+            $($(#[$about])* $kind,)+
+        }
+
+        impl Kind {
+            /// The names used in the configuration.
+            pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
+            /// All of them, in the order of their names.
+            pub const ALL: [Self; Self::NAMES.len()] = [$(Self::$kind),+];
+
+            /// The name used in the configuration.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+
+        /// The agent of this kind.
+        pub fn agent(kind: Kind) -> &'static dyn Agent {
+            match kind {
+                $(Kind::$kind => &$agent,)+
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Claude Code.
+    Claude "claude" => crate::claude::Claude,
+    /// Codex, by its app server.
+    Codex "codex" => crate::codex::Codex,
+    /// Any agent that speaks the Agent Client Protocol.
+    Acp "acp" => Acp::Any,
+    /// The agent over model APIs inside the binary.
+    Builtin "builtin" => Acp::Builtin,
+    /// Gemini CLI, by its stream of JSON.
+    Gemini "gemini" => crate::gemini::Gemini,
+    /// Any program that takes a prompt, prints text and exits.
+    Command "command" => crate::command::Command,
+    /// The scripted agent inside the binary.
+    Script "script" => crate::script::Script,
+}
+
+impl FromStr for Kind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(())
+    }
+}

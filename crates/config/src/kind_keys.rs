@@ -1,0 +1,45 @@
+//! Which keys of an agent go with its kind. The kinds themselves say which are theirs and which they refuse.
+
+use towline_agent::{Kind, RefusedSettings, agent};
+
+use crate::layer::LayerName;
+use crate::schema::KeyPath;
+use crate::settings::Settings;
+
+/// Reports keys of other kinds, and keys that agents of this kind cannot be held to. None when there are any.
+pub(crate) fn check(settings: &mut Settings, name: &str, kind: Kind) -> Option<()> {
+    let problems = settings.problems.len();
+    for other in Kind::ALL.into_iter().filter(|other| *other != kind) {
+        let fix = format!("it is for agents of the kind `{}`", other.name());
+        for key in agent(other).own_settings() {
+            refuse(settings, name, key, kind, &fix);
+        }
+    }
+    for RefusedSettings { keys, fix } in agent(kind).refused_settings() {
+        for key in *keys {
+            if promises(settings, name, key) {
+                refuse(settings, name, key, kind, fix);
+            }
+        }
+    }
+    (settings.problems.len() == problems).then_some(())
+}
+
+/// Whether somebody has set it to something that would have to be kept.
+fn promises(settings: &Settings, name: &str, key: &str) -> bool {
+    let path = ["agents", name, key];
+    let is_default = settings.place(&path).is_some_and(|place| place.layer == LayerName::Defaults);
+    let allows_all = settings.get::<String>(&path).as_deref() == Some("bypass");
+    let is_empty = settings.get::<Vec<String>>(&path).is_some_and(|list| list.is_empty());
+    !is_default && !allows_all && !is_empty
+}
+
+fn refuse(settings: &mut Settings, name: &str, key: &str, kind: Kind, fix: &str) {
+    let path = ["agents", name, key];
+    // A table has no place of its own: the first entry of it has.
+    let below = settings.names_below(&path).into_iter().next().map(|(_, place)| place);
+    if let Some(place) = settings.place(&path).cloned().or(below) {
+        let what = format!("`{}` does not go with the kind `{}`", KeyPath::of(&path), kind.name());
+        settings.report(what, place, fix.to_owned());
+    }
+}

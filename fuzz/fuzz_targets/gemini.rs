@@ -1,7 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Some(target) = towline_fuzzing::target("gemini") {
-        (target.check)(data);
-    }
-});
