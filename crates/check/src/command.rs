@@ -30,6 +30,11 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How long after the timeout the shim ends the command by itself, when nobody is left to tell it.
 const BACKSTOP: Duration = Duration::from_secs(60);
 
+/// How long the supervisor of an adopted command may take to answer, and how much later than its timeout a command may have ended
+/// by itself.
+const FIRST_NOTICE: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(1);
+
 /// How often a command is run whose supervisor was killed or stopped by somebody else.
 const MOST_TRIES: u32 = 3;
 /// How long after that our own request to stop is waited for. A shutdown of the machine asks everybody to end, in any order.
@@ -142,17 +147,28 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Follows a command to its end that an engine started which was killed meanwhile. Its time limit is that of its supervisor,
-    /// which has measured it from the start. None if the supervisor is gone, or goes before it has reported how the command ended.
+    /// Follows a command to its end that an engine started which was killed meanwhile. Its time has run since it was started, where
+    /// that is known, by the time of its supervisor. None if the supervisor is gone, or goes before it has reported how the command ended.
     pub(crate) async fn adopt<F: Future<Output = ()>>(
         &self,
         Running { run_dir, supervisor }: Running,
         timeout: Duration,
+        started_at_ms: Option<u64>,
         stop: &mut Stop<F>,
     ) -> Result<Option<Ended>, CheckError> {
         let Some(mut shim) = towline_process::adopt(&run_dir, supervisor).await? else { return Ok(None) };
-        match follow(&mut shim, timeout, stop).await {
+        // The first notice has the time. A supervisor that is suspended is dealt with below.
+        if let Ok(Err(ProcessError::Lost { .. })) = tokio::time::timeout(FIRST_NOTICE, shim.next()).await {
+            return Ok(None);
+        }
+        let times = shim.run_time_ms().zip(started_at_ms);
+        let spent = times.map_or(0, |(now, started)| now.saturating_sub(started));
+        let left = timeout.saturating_sub(Duration::from_millis(spent));
+        match follow(&mut shim, left, stop).await {
             Ok(Outcome::SupervisorEnded) | Err(CheckError::Process(ProcessError::Lost { .. })) => Ok(None),
+            Ok(Outcome::Reported(record)) if ran_for(&record) > timeout.saturating_add(LATE) => {
+                Ok(Some(Ended { outcome: Outcome::TimedOut, timeout, run_dir }))
+            }
             Ok(outcome) => Ok(Some(Ended { outcome, timeout, run_dir })),
             Err(error) => Err(error),
         }
@@ -264,7 +280,17 @@ async fn ended(shim: &mut Shim) -> Result<ExitRecord, ProcessError> {
     }
 }
 
+/// How long the program itself has run, by the time of its supervisor.
+fn ran_for(record: &ExitRecord) -> Duration {
+    Duration::from_millis(record.ended_at_ms.saturating_sub(record.started_at_ms))
+}
+
 impl Ended {
+    /// How long it has run, also before it was adopted.
+    pub(crate) fn took(&self) -> Duration {
+        self.record().map_or(self.timeout, ran_for)
+    }
+
     fn record(&self) -> Option<&ExitRecord> {
         match &self.outcome {
             Outcome::Reported(record) => Some(record),

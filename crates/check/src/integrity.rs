@@ -6,14 +6,12 @@
 //! warm directories it stays, as build output for the next verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use towline_core::CheckResult;
-use towline_workspace::{
-    Difference, DifferenceKind, Protect, Verification, WorkspaceError, digest_of_copies,
-};
+use towline_workspace::{Difference, DifferenceKind, Protect, Verification, WorkspaceError};
 
 use crate::CheckError;
 use crate::blocking::blocking;
@@ -81,8 +79,9 @@ impl Integrity {
         Ok(integrity)
     }
 
-    /// For a checkout in which a check of an interrupted verdict runs. None when a file that is judged is not as in the commit, as it
-    /// was copied or as setup makes it before any work: who changed it cannot be told any more.
+    /// For a checkout in which a check of an interrupted verdict runs. What was copied is compared with where it came from, since the
+    /// check may change it at any moment. None when a file that is judged is not as in the commit, as it was copied or as setup makes
+    /// it before any work: who changed it cannot be told any more.
     pub(crate) async fn reopened(
         checkout: Arc<Verification>,
         protect: Protect,
@@ -90,33 +89,32 @@ impl Integrity {
         run: &CheckRun<'_>,
     ) -> Result<Option<Self>, CheckError> {
         let mut integrity = Self::without_exceptions(checkout, protect, generated, run.setup_changes.clone());
-        let copy = run.goal.workspace.copy.clone();
-        let plain = |name: &String| -> PathBuf {
-            Path::new(name).components().filter(|part| *part != Component::CurDir).collect()
-        };
-        let copied: Vec<PathBuf> = copy.iter().map(plain).collect();
-        let (from, to) = (run.repository.root().to_owned(), integrity.checkout.path().to_owned());
-        let is_as_copied = blocking(move || {
-            let (from, to) = (digest_of_copies(&from, &copy)?, digest_of_copies(&to, &copy)?);
-            Ok(from.is_some() && from == to)
-        });
-        if !copied.is_empty() && !is_as_copied.await? {
+        let (from, names) = (run.repository.root().to_owned(), run.goal.workspace.copy.clone());
+        let checkout = Arc::clone(&integrity.checkout);
+        let Some(copied) = blocking(move || Ok(checkout.copied(&from, &names)?)).await? else {
             return Ok(None);
-        }
-        for difference in integrity.differences(Scope::Protected).await? {
-            let Difference { path, kind, now } = difference;
-            let by_setup = integrity.setup_changes.get(path.to_string_lossy().as_ref());
-            if copied.iter().any(|name| path.starts_with(name)) {
-                integrity.copied.insert(path, now);
-            } else if by_setup.is_some_and(|before| *before == now) {
+        };
+        let mut missing: BTreeSet<PathBuf> = copied.keys().cloned().collect();
+        for Difference { path, kind, now } in integrity.differences(Scope::All).await? {
+            let shown = path.to_string_lossy().into_owned();
+            let by_setup = integrity.setup_changes.get(&shown);
+            let is_protected = integrity.protect.covers(&path);
+            if let Some(source) = copied.get(&path) {
+                missing.remove(&path);
+                if *source != now {
+                    return Ok(None);
+                }
+            } else if by_setup.is_some_and(|before| !is_protected || *before == now) {
+                integrity.allowed.insert(shown);
                 integrity.accepted.insert(path, now);
-            } else if by_setup.is_some()
-                || (kind != DifferenceKind::Added && !integrity.generated.covers(&path))
-            {
+            } else if integrity.generated.covers(&path) {
+                integrity.allowed.insert(shown);
+            } else if is_protected && (by_setup.is_some() || kind != DifferenceKind::Added) {
                 return Ok(None);
             }
         }
-        Ok(Some(integrity))
+        integrity.copied = copied;
+        Ok(missing.is_empty().then_some(integrity))
     }
 
     /// Whether something was found.

@@ -6,9 +6,8 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
-use towline_core::{Check, CheckKind, CheckProcess, CheckResult, Checkout};
+use towline_core::{Check, CheckKind, CheckProcess, CheckResult, Checkout, Verdict};
 use towline_process::ProcessId;
 use towline_workspace::reopened_verification;
 
@@ -18,8 +17,9 @@ use crate::integrity::Integrity;
 use crate::judge::Bench;
 use crate::run_logs::{is_run, name_of};
 use crate::stop::Stop;
+use crate::validate::validate;
 use crate::verdict::{Begun, CheckRun, Judged, Pass, Progress, finish, log_name};
-use crate::{CheckError, leftovers, sections};
+use crate::{CheckError, sections};
 
 /// What is known of a verdict that was interrupted while a check ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +28,33 @@ pub struct Interrupted {
     pub results: Vec<CheckResult>,
     /// Where it runs.
     pub process: CheckProcess,
-    /// How long ago it was started.
-    pub elapsed: Duration,
+    /// When it was started, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+}
+
+/// Goes on with an interrupted verdict: adopts its running check and runs those after it. None if the verdict must run from the
+/// start. Whatever is not a verdict may leave processes of the interrupted one: the caller ends them first.
+pub async fn resume(
+    run: CheckRun<'_>,
+    interrupted: &Interrupted,
+    stop: impl Future<Output = ()>,
+    mut on_progress: impl FnMut(Progress),
+) -> Result<Option<Verdict>, CheckError> {
+    run.goal.checks.iter().try_for_each(validate)?;
+    let mut stop = Stop::new(stop);
+    let Some(judged) = run.take_up(interrupted, &mut stop, &mut on_progress).await? else { return Ok(None) };
+    Ok(Some(run.conclude(judged, &mut stop, &mut on_progress).await?))
 }
 
 impl CheckRun<'_> {
     /// Adopts the running check of an interrupted verdict and runs those after it. None if the verdict must run from the start.
-    pub(crate) async fn take_up<F: Future<Output = ()>>(
+    async fn take_up<F: Future<Output = ()>>(
         &self,
+        interrupted: &Interrupted,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<Judged>, CheckError> {
-        let Some((check, interrupted, running)) = self.adoptable() else { return Ok(None) };
-        leftovers::clear_except(self.log_dir, Some(&running.run_dir)).await?;
+        let Some((check, running)) = self.adoptable(interrupted) else { return Ok(None) };
         // Whatever cannot be read or told here is found out by the verdict from the start.
         let Ok(Some(begun)) = self.reopen(interrupted).await else { return Ok(None) };
         on_progress(Progress::Adopted { name: check.name.clone() });
@@ -49,8 +63,7 @@ impl CheckRun<'_> {
             Checkout::Clean | Checkout::Warm => Pass::First,
         };
         let checkout = Arc::clone(&begun.checkout);
-        let judged =
-            self.adopt_and_judge(check, begun, (running, interrupted.elapsed), stop, on_progress).await;
+        let judged = self.adopt_and_judge(check, begun, running, interrupted, stop, on_progress).await;
         if !matches!(judged, Ok(None)) {
             self.leave(checkout, pass, judged.as_ref().ok().and_then(Option::as_ref)).await;
         }
@@ -58,8 +71,7 @@ impl CheckRun<'_> {
     }
 
     /// The check that runs, if its supervisor lives and is the one that was recorded.
-    fn adoptable(&self) -> Option<(&Check, &Interrupted, Running)> {
-        let interrupted = self.interrupted?;
+    fn adoptable(&self, interrupted: &Interrupted) -> Option<(&Check, Running)> {
         let CheckProcess { directory, pid, start_time, commit, .. } = &interrupted.process;
         let number = interrupted.results.len() + 1;
         let check = self.goal.checks.get(number - 1)?;
@@ -71,7 +83,7 @@ impl CheckRun<'_> {
             && name_of(&run_dir) == Some(log_name(check, number).as_str())
             && run_dir.parent() == Some(self.log_dir)
             && towline_process::shim_process(&run_dir).ok().flatten() == Some(supervisor);
-        is_it.then_some((check, interrupted, Running { run_dir, supervisor }))
+        is_it.then_some((check, Running { run_dir, supervisor }))
     }
 
     async fn reopen(&self, interrupted: &Interrupted) -> Result<Option<Begun>, CheckError> {
@@ -91,15 +103,16 @@ impl CheckRun<'_> {
         &self,
         check: &Check,
         mut begun: Begun,
-        (running, elapsed): (Running, Duration),
+        running: Running,
+        interrupted: &Interrupted,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<Judged>, CheckError> {
-        let adopted_at = std::time::Instant::now();
         let place = self.place(&begun.checkout);
-        let Some(ended) = place.adopt(running, check.timeout, stop).await? else { return Ok(None) };
+        let adopted = place.adopt(running, check.timeout, Some(interrupted.started_at_ms), stop);
+        let Some(ended) = adopted.await? else { return Ok(None) };
         let bench = Bench { run: self, checkout: begun.checkout.path(), place: &place };
-        let result = bench.judge_end(check, &ended, elapsed + adopted_at.elapsed()).await?;
+        let result = bench.judge_end(check, &ended, ended.took()).await?;
         let result = finish(check, result, &mut begun.integrity, on_progress).await?;
         begun.results.push(result);
         // They were reported when the verdict began.

@@ -31,7 +31,7 @@ mod verdict;
 pub use environment::Environment;
 pub use error::CheckError;
 pub use evidence::EVIDENCE_BYTES;
-pub use interrupted::Interrupted;
+pub use interrupted::{Interrupted, resume};
 pub use leftovers::end_runs;
 pub use missing::missing_program;
 pub use setup::setup;

@@ -85,7 +85,7 @@ async fn resume_all<F: Future<Output = ()>>(
     });
     leftovers::clear_except(log_dir, left.as_ref().map(|(.., running)| &*running.run_dir)).await?;
     let Some((line, number, running)) = left else { return run_all(commands, log_dir, place, stop).await };
-    match place.adopt(running, SETUP_TIMEOUT, stop).await? {
+    match place.adopt(running, SETUP_TIMEOUT, None, stop).await? {
         Some(ended) if ended.succeeded() => run_from(number, commands, log_dir, place, stop).await,
         Some(ended) => failed(line, &ended, place.environment).await,
         None => {

@@ -15,7 +15,6 @@ use crate::blocking::{blocking, stoppable};
 use crate::command::{Place, Running};
 use crate::environment::Environment;
 use crate::integrity::{self, Integrity, Scope};
-use crate::interrupted::Interrupted;
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
 use crate::setup::{self, SETUP};
@@ -53,8 +52,6 @@ pub struct CheckRun<'a> {
     pub setup_changes: &'a BTreeMap<String, Option<String>>,
     /// How much of the machine the commands get.
     pub priority: Priority,
-    /// What an earlier call for the same candidate left when its process was killed.
-    pub interrupted: Option<&'a Interrupted>,
 }
 
 /// What happens on the way to a verdict.
@@ -100,34 +97,12 @@ pub async fn run(
 ) -> Result<Verdict, CheckError> {
     run.goal.checks.iter().try_for_each(validate)?;
     let mut stop = Stop::new(stop);
-    let mut judged = match run.take_up(&mut stop, &mut on_progress).await? {
-        Some(judged) => judged,
-        None => {
-            leftovers::clear(run.log_dir).await?;
-            if stop.has_come().await {
-                return Err(CheckError::Stopped);
-            }
-            run.check_out_and_judge(Pass::First, &mut stop, &mut on_progress).await?
-        }
-    };
-    if judged.checkout == Checkout::Warm && judged.met() && run.goal.workspace.confirm == Confirm::Clean {
-        on_progress(Progress::Confirming);
-        judged = run.check_out_and_judge(Pass::Confirming, &mut stop, &mut on_progress).await?;
+    leftovers::clear(run.log_dir).await?;
+    if stop.has_come().await {
+        return Err(CheckError::Stopped);
     }
-    let Judged { checks, mut notes, checkout } = judged;
-    notes.extend(run.environment.note_on(&checks));
-    if checks.iter().any(|check| !check.met) {
-        notes.extend(run.ignored_note());
-    }
-    Ok(Verdict {
-        candidate: run.candidate.commit.clone(),
-        head: Some(run.candidate.head.clone()),
-        tree: run.candidate.tree.clone(),
-        restored: run.candidate.restored.clone(),
-        checks,
-        notes,
-        checkout,
-    })
+    let judged = run.check_out_and_judge(Pass::First, &mut stop, &mut on_progress).await?;
+    run.conclude(judged, &mut stop, &mut on_progress).await
 }
 
 /// Which of the checkouts of a verdict.
@@ -172,6 +147,34 @@ impl CheckRun<'_> {
         let note =
             || format!("git ignores these files, so they are not part of the work: {}", names.join(", "));
         (!names.is_empty()).then(note)
+    }
+
+    /// Confirms what passed in a warm checkout, and puts the verdict together.
+    pub(crate) async fn conclude<F: Future<Output = ()>>(
+        &self,
+        mut judged: Judged,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Verdict, CheckError> {
+        let confirms = self.goal.workspace.confirm == Confirm::Clean;
+        if judged.checkout == Checkout::Warm && judged.met() && confirms {
+            on_progress(Progress::Confirming);
+            judged = self.check_out_and_judge(Pass::Confirming, stop, on_progress).await?;
+        }
+        let Judged { checks, mut notes, checkout } = judged;
+        notes.extend(self.environment.note_on(&checks));
+        if checks.iter().any(|check| !check.met) {
+            notes.extend(self.ignored_note());
+        }
+        Ok(Verdict {
+            candidate: self.candidate.commit.clone(),
+            head: Some(self.candidate.head.clone()),
+            tree: self.candidate.tree.clone(),
+            restored: self.candidate.restored.clone(),
+            checks,
+            notes,
+            checkout,
+        })
     }
 
     /// Makes a checkout, runs setup and checks there, and removes it or leaves it for the next verdict.

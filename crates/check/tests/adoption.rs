@@ -43,7 +43,11 @@ async fn begin(bench: &Bench) -> Interrupted {
             _ => {}
         }
     }
-    Interrupted { results, process: process.unwrap(), elapsed: Duration::from_secs(40) }
+    Interrupted { results, process: process.unwrap(), started_at_ms: now_ms() }
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap()
 }
 
 /// Goes on with the verdict, and lets the second check end once it is waited for or has begun again.
@@ -76,13 +80,15 @@ async fn a_check_that_still_runs_is_adopted_and_nothing_is_run_twice() {
     bench.protect = bench.goal.protect.clone();
     bench.work("file", "work\n");
     bench.interrupted = Some(begin(&bench).await);
+    // The time before it was adopted counts, too.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let (verdict, adopted) = go_on(&bench).await;
     let verdict = verdict.unwrap();
     assert!(verdict.met(), "{verdict:?}");
     assert_eq!((runs(&bench), adopted), ([1, 1, 1], vec!["2".to_owned()]));
     let evidence: Vec<&str> = verdict.checks.iter().map(|check| check.evidence.as_str()).collect();
     assert_eq!(evidence, ["first\n", "waited\n", ""]);
-    assert!(verdict.checks[1].took >= Duration::from_secs(40), "{verdict:?}");
+    assert!(verdict.checks[1].took >= Duration::from_millis(300), "{verdict:?}");
     bench.assert_no_checkout();
 }
 
@@ -126,6 +132,32 @@ async fn a_warm_verdict_is_still_confirmed_in_a_clean_checkout() {
     assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::WarmThenClean));
     assert_eq!((runs(&bench), adopted.len()), ([2, 2, 2], 1), "each once in each checkout");
     bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn the_timeout_of_a_check_runs_since_it_was_started() {
+    let mut bench = counted(Bench::new(&[]), "true");
+    bench.goal.checks[1].timeout = Duration::from_secs(50);
+    let mut interrupted = begin(&bench).await;
+    interrupted.started_at_ms -= 49_500;
+    bench.interrupted = Some(interrupted);
+    let begun = std::time::Instant::now();
+    let verdict = bench.run(pending(), |_| ()).await.unwrap();
+    assert_eq!(verdict.checks[1].problem.as_deref(), Some("timed out after 50s"), "{verdict:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(runs(&bench), [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_socket_of_another_process_makes_the_verdict_run_again() {
+    let mut bench = counted(Bench::new(&[]), "true");
+    bench.interrupted = Some(begin(&bench).await);
+    let (dir, _) = supervisor(&bench);
+    std::fs::remove_file(dir.join("shim.sock")).unwrap();
+    let _posing = std::os::unix::net::UnixListener::bind(dir.join("shim.sock")).unwrap();
+    let (verdict, _) = go_on(&bench).await;
+    assert!(verdict.unwrap().met());
+    assert_eq!(runs(&bench), [2, 2, 1]);
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ impl<'a> Conversation<'a> {
                 swept.map_err(left)?;
                 refreshed?;
                 let time = AttemptTime::started(shared.clock.now());
-                (start(shared, &opening, &context, &dir, lifetime).await?, time)
+                (start(shared, job.goal.id, &opening, &context, &dir, lifetime).await?, time)
             }
         };
         let sent = Sent::read(&dir);

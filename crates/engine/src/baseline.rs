@@ -122,10 +122,9 @@ async fn check(
         verify_dir: &shared.home.base_verification(job.goal.id),
         reuse: Reuse::Never,
         log_dir: &shared.home.base_checks(job.goal.id),
-        shim: &shared.shim,
+        shim: &shared.supervisor_of(job.goal.id),
         environment: &job.resolved.check_environment(&job.goal),
         priority: Priority::Low,
-        interrupted: None,
     };
     Ok(towline_check::run(run, stopped(stop), |_| ()).await?.checks)
 }

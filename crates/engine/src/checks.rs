@@ -10,15 +10,14 @@ use towline_core::{AttemptNo, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceB
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, WorkspaceError};
 
-use crate::baseline;
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::interrupted;
 use crate::link::{self, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped, stopped_for_a_while};
 use crate::resolver::Resolved;
+use crate::{baseline, interrupted, supervisors};
 
 /// What is reported between the checks in a warm checkout and those in a clean one.
 const CONFIRMING: &str = "all checks passed in a warm checkout; running them again in a clean one";
@@ -67,11 +66,17 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
             candidate: &candidate,
             setup_changes: &setup_changes,
             reuse,
-            interrupted: interrupted.as_ref(),
+            interrupted: interrupted.as_ref().map(|interrupted| (interrupted, trail)),
         };
         judge(&shared, &goal, judged, &logs, &line, stop).await
     };
-    let event = match judged.await {
+    let mut judged = judged.await;
+    if judged.is_err()
+        && let Err(error) = supervisors::end_others(&shared.shim, trail, None).await
+    {
+        judged = Err(error.into());
+    }
+    let event = match judged {
         Ok(verdict) => Event::VerdictReached { verdict },
         Err(CheckError::Stopped) => Event::Stopped,
         Err(error) => Event::ChecksFailed { error: error.to_string() },
@@ -94,7 +99,7 @@ pub(crate) struct Judged<'a> {
     /// What the verdict may use of the one before it.
     pub(crate) reuse: Reuse,
     /// What an engine that was killed left of the same verdict.
-    pub(crate) interrupted: Option<&'a Interrupted>,
+    pub(crate) interrupted: Option<(&'a Interrupted, Trail)>,
 }
 
 /// Runs the goal's checks on a commit and reports how they go.
@@ -116,15 +121,26 @@ pub(crate) async fn judge(
         verify_dir: &shared.home.verification(goal.id),
         reuse: judged.reuse,
         log_dir: logs,
-        shim: &shared.shim,
+        shim: &shared.supervisor_of(goal.id),
         environment: &judged.resolved.check_environment(goal),
         priority: Priority::Normal,
-        interrupted: judged.interrupted,
     };
-    let verdict = towline_check::run(run, stopped(stop), move |report| {
+    let report = move |report| {
         // The receiver lives as long as this call.
         let _ = progress.send(report);
-    });
+    };
+    let verdict = async move {
+        let mut report = report;
+        if let Some((interrupted, trail)) = judged.interrupted {
+            match towline_check::resume(run, interrupted, stopped(stop.clone()), &mut report).await {
+                Ok(Some(verdict)) => return Ok(verdict),
+                Err(CheckError::Stopped) => return Err(CheckError::Stopped),
+                // Whatever is left of it must not disturb the verdict from the start.
+                Ok(None) | Err(_) => supervisors::end_others(&shared.shim, trail, None).await?,
+            }
+        }
+        towline_check::run(run, stopped(stop), report).await
+    };
     let relay = async {
         while let Some(progress) = reported.recv().await {
             let event = match progress {

@@ -112,9 +112,8 @@ impl Custody {
             verify_dir: &self.shared.home.verification(goal.id),
             reuse: Reuse::Never,
             log_dir: &self.log_dir(),
-            shim: &self.shared.shim,
+            shim: &self.shared.supervisor_of(goal.id),
             environment: &environment,
-            interrupted: None,
             priority: Priority::Normal,
         };
         let watch = &self.shared.watch;

@@ -213,6 +213,7 @@ impl Driver {
 
     async fn try_to_begin(&mut self, wishes: Vec<Event>) -> Result<(), EngineError> {
         self.record_claim(wishes).await?;
+        self.end_unexpected().await?;
         self.clear_left_baseline().await;
         if holds_slot(&self.state.phase) {
             self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();

@@ -25,9 +25,9 @@ use crate::news::own;
 use crate::place::{Turn, must_be_alone};
 use crate::presence::{Presence, is_dead, new_name};
 use crate::resolver::Resolver;
-use crate::sweep;
 use crate::token::Secret;
 use crate::watch::StateWatch;
+use crate::{supervisors, sweep};
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
@@ -82,6 +82,11 @@ pub(crate) struct Driven {
 }
 
 impl Shared {
+    /// The program that supervises what runs for a goal.
+    pub(crate) fn supervisor_of(&self, goal: GoalId) -> ShimProgram {
+        supervisors::of_goal(&self.shim, goal)
+    }
+
     /// The driver of this goal, if this engine has one.
     pub(crate) fn driven(&self, goal: GoalId) -> Option<Driven> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()

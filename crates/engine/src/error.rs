@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use towline_core::{GoalId, Illegal};
+use towline_process::ProcessError;
 use towline_store::StoreError;
 
 /// Why the engine could not do what was asked.
@@ -67,6 +68,14 @@ pub enum EngineError {
         goal: GoalId,
         /// The store's last error.
         source: StoreError,
+    },
+    /// What an earlier engine left of the goal could not be ended.
+    #[error("goal {}: {source}", goal.short())]
+    Processes {
+        /// The goal.
+        goal: GoalId,
+        /// What went wrong.
+        source: ProcessError,
     },
     /// The driver of a goal ended without a word.
     #[error("the driver of goal {} ended unexpectedly; go on with `towline run --goal {}`", goal.short(), goal.short())]

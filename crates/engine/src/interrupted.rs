@@ -1,8 +1,5 @@
 //! What the log says about a verdict that a killed engine left in the middle.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use towline_check::Interrupted;
 use towline_core::{Check, Envelope, Event, Goal, Seq};
 
@@ -16,11 +13,11 @@ const MOST_EVENTS: u64 = 256;
 pub(crate) async fn find(shared: &Shared, goal: &Goal, last: Seq) -> Option<Interrupted> {
     let after = Seq(last.0.saturating_sub(MOST_EVENTS));
     let events = shared.store.events(goal.id, after, usize::try_from(MOST_EVENTS).ok()?).await.ok()?;
-    interrupted(&events, &goal.checks, shared.clock.now())
+    interrupted(&events, &goal.checks)
 }
 
 /// Reads the end of a log backwards: first the check that has begun and not ended, then the results of those before it.
-pub(crate) fn interrupted(events: &[Envelope], checks: &[Check], now: Timestamp) -> Option<Interrupted> {
+pub(crate) fn interrupted(events: &[Envelope], checks: &[Check]) -> Option<Interrupted> {
     let mut newest_first = events.iter().rev().filter(|envelope| is_of_verdict(&envelope.event));
     let begun = newest_first.next()?;
     let Event::CheckStarted { process: Some(process), .. } = &begun.event else { return None };
@@ -35,8 +32,8 @@ pub(crate) fn interrupted(events: &[Envelope], checks: &[Check], now: Timestamp)
         }
     }
     results.reverse();
-    let elapsed = Duration::try_from(now.duration_since(begun.at)).unwrap_or_default();
-    Some(Interrupted { results, process: process.clone(), elapsed })
+    let started_at_ms = u64::try_from(begun.at.as_millisecond()).ok()?;
+    Some(Interrupted { results, process: process.clone(), started_at_ms })
 }
 
 /// Whether an event belongs to a verdict, or ends one.

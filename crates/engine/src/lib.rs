@@ -38,6 +38,7 @@ pub mod replay;
 mod resolver;
 mod secrecy;
 mod sent;
+mod supervisors;
 mod sweep;
 #[cfg(test)]
 mod tests;

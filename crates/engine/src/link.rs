@@ -32,6 +32,12 @@ impl Trail {
     }
 }
 
+impl Trail {
+    pub(crate) fn goal(self) -> GoalId {
+        self.goal
+    }
+}
+
 /// What there is of a process.
 pub(crate) enum Link {
     /// It runs.

@@ -145,7 +145,8 @@ async fn set_up(
     let goal = &job.goal;
     let (commands, logs) = (&goal.workspace.setup, shared.home.setup_logs(goal.id));
     let environment = job.resolved.check_environment(goal);
-    towline_check::setup(commands, directory, &logs, &shared.shim, &environment, stopped(stop.clone())).await
+    let supervisor = shared.supervisor_of(goal.id);
+    towline_check::setup(commands, directory, &logs, &supervisor, &environment, stopped(stop.clone())).await
 }
 
 /// What setup changes before any work, by path.

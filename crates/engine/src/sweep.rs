@@ -14,13 +14,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use towline_core::{AttemptNo, GoalId, GoalState};
+use towline_core::{AttemptNo, GoalId, GoalState, Phase};
 use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, shim_process};
 use towline_store::{GoalRecord, StoreError};
 
 use crate::engine::Shared;
 use crate::home::{BASE, Home};
-use crate::{baseline, checkouts, control};
+use crate::{baseline, checkouts, control, supervisors};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -31,6 +31,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _ = timeout(LIMIT, async {
         end_strays(&shared).await;
+        end_left_checks(&shared).await;
         end_baselines(&shared).await;
         discard_checkouts(&shared).await;
     })
@@ -58,6 +59,29 @@ async fn end_strays(shared: &Shared) {
             end(&living).await;
         }
     }
+}
+
+/// Ends supervisors of goals for which nothing can be adopted: their checks and setup commands outlived an engine.
+async fn end_left_checks(shared: &Shared) {
+    let program = shared.shim.clone();
+    let living = spawn_blocking(move || supervisors::all(&program).unwrap_or_default()).await;
+    for (goal, supervisor) in living.unwrap_or_default() {
+        let is_stray = match shared.store.load(goal).await {
+            Err(StoreError::NotFound(_)) => true,
+            Err(_) => false,
+            Ok(record) => !is_driven(shared, &record) && !has_work(&record.state.phase),
+        };
+        if is_stray {
+            // What cannot be ended within its time is found again by the next sweep.
+            let _ = spawn_blocking(move || end_supervisor(supervisor, END_PATIENCE)).await;
+        }
+    }
+}
+
+/// Whether something may be running for a goal in this phase.
+fn has_work(phase: &Phase) -> bool {
+    matches!(phase, Phase::Preparing | Phase::Checking { .. } | Phase::Stopping(_))
+        || phase.living_attempt().is_some()
 }
 
 /// Checks on a base are never adopted: whoever drives the goal next runs them again.

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::platform;
+use crate::platform::{self, ProcessId};
 
 /// How often the parents are listed anew because one of them ended while it was looked at.
 const MOST_LOOKS: usize = 50;
@@ -49,6 +49,25 @@ fn has_supervisor(above: &[u32], arguments: &[String]) -> io::Result<Option<bool
         }
     }
     Ok(Some(false))
+}
+
+/// Running supervisors of ours that were started with these first arguments, each with the arguments after those. Files may hide a
+/// supervisor, its command line cannot. Empty where the system offers no way to look.
+pub fn supervisors(arguments: &[String]) -> io::Result<Vec<(ProcessId, Vec<String>)>> {
+    let mut found = Vec::new();
+    for process in platform::own_processes()? {
+        let Some(line) = platform::arguments(process.pid)? else { continue };
+        if has_first_arguments(&line, arguments) {
+            let rest = line.iter().skip(1 + arguments.len());
+            found.push((process, rest.map(|word| String::from_utf8_lossy(word).into_owned()).collect()));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a supervisor's program started a process, directly or not, and that supervisor is gone.
+pub fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
+    platform::has_lost_supervisor(pid)
 }
 
 fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {

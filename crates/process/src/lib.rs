@@ -36,7 +36,7 @@ mod sweep;
 mod tail;
 mod wire;
 
-pub use ancestry::{ancestors, is_below_supervisor, own_number};
+pub use ancestry::{ancestors, has_lost_supervisor, is_below_supervisor, own_number, supervisors};
 pub use client::{Notice, Shim, adopt, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;

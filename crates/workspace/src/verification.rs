@@ -27,6 +27,10 @@ use crate::{Protect, Repository, WorkspaceError};
 /// How many places of checkouts are remembered: a goal has one, and perhaps one for its base.
 const MOST_PATHS: usize = 4;
 
+/// So much of what was copied is compared with where it came from.
+const MOST_COPIED_BYTES: u64 = 256 * 1024 * 1024;
+const MOST_COPIED_FILES: usize = 10_000;
+
 /// A clean checkout. It stays on disk until it is removed or made anew.
 #[derive(Debug)]
 #[must_use]
@@ -138,6 +142,35 @@ impl Verification {
         differences.extend(self.comparison.added(&self.path, protect, &known)?);
         differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, &asked)?);
         Ok(described(differences))
+    }
+
+    /// The files that were copied into the checkout from `from`, with the id of what each holds there now, but for those that
+    /// the commit has. None when it is too much to read.
+    pub fn copied(
+        &self,
+        from: &Path,
+        names: &[String],
+    ) -> Result<Option<BTreeMap<PathBuf, Option<String>>>, WorkspaceError> {
+        let mut found = BTreeMap::new();
+        let mut pending: Vec<(PathBuf, PathBuf)> = CopyPlan::new(from, names)?
+            .sources()
+            .map(|(name, source)| (name.to_owned(), source.to_owned()))
+            .collect();
+        let mut bytes = 0;
+        while let Some((name, source)) = pending.pop() {
+            let about = fs::symlink_metadata(&source).map_err(WorkspaceError::io("read", &source))?;
+            if about.is_dir() {
+                let entries = fs::read_dir(&source).map_err(WorkspaceError::io("read", &source))?.flatten();
+                pending.extend(entries.map(|entry| (name.join(entry.file_name()), entry.path())));
+            } else if (about.is_file() || about.is_symlink()) && !self.comparison.has(&name) {
+                bytes += about.len();
+                found.insert(name, self.comparison.id_of(&source, &about)?);
+            }
+            if bytes > MOST_COPIED_BYTES || found.len() + pending.len() > MOST_COPIED_FILES {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Removes what was found to be added. Gives what stays because somebody has closed the way to it.

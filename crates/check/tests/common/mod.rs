@@ -161,9 +161,17 @@ impl Bench {
             environment: &self.given(),
             setup_changes: &self.setup_changes,
             priority: self.priority,
-            interrupted: self.interrupted.as_ref(),
         };
-        towline_check::run(run, stop, on_progress).await
+        let Some(interrupted) = &self.interrupted else {
+            return towline_check::run(run, stop, on_progress).await;
+        };
+        let mut stop = std::pin::pin!(stop);
+        let mut on_progress = on_progress;
+        match towline_check::resume(run, interrupted, &mut stop, &mut on_progress).await {
+            Ok(Some(verdict)) => Ok(verdict),
+            Err(CheckError::Stopped) => Err(CheckError::Stopped),
+            _ => towline_check::run(run, stop, on_progress).await,
+        }
     }
 
     /// What its commands get.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use towline_agent::{AgentSettings, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
-use towline_core::{End, Event, Exit, LaunchProblem, PriceList, Work};
+use towline_core::{End, Event, Exit, GoalId, LaunchProblem, PriceList, Work};
 use towline_process::{Priority, spawn};
 
 use crate::engine::Shared;
@@ -41,6 +41,7 @@ pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricin
 /// Starts the agent under a supervisor of its own.
 pub(super) async fn start(
     shared: &Shared,
+    goal: GoalId,
     opening: &Opening,
     context: &LaunchContext<'_>,
     dir: &Path,
@@ -65,7 +66,7 @@ pub(super) async fn start(
         stdio: stdio(plan.stdio),
         priority: Priority::Normal,
     };
-    match spawn(&shared.shim, dir, &launch, &plan.env).await {
+    match spawn(&shared.supervisor_of(goal), dir, &launch, &plan.env).await {
         Ok(shim) => Ok(Link::Alive(Box::new(shim))),
         Err(error) => Err(other(error.to_string())),
     }

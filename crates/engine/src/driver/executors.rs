@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
-use towline_core::{Closed, Effect, Event, Launch, LaunchProblem, Reuse, SessionPlan, Telling, Usage};
+use towline_core::{Closed, Effect, Event, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Telling, Usage};
 use towline_mask::Mask;
+use towline_process::ProcessId;
 
 use super::Driver;
 use crate::copied::copied_secrets;
+use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
 use crate::link::Trail;
 use crate::news::{Newsline, StopLevel};
 use crate::resolver::Resolved;
 use crate::secrecy::add_token;
-use crate::{attempt, baseline, checks, prepare};
+use crate::{attempt, baseline, checks, interrupted, prepare, supervisors};
 
 /// Checks that run on the base.
 pub(super) struct RunningBaseline {
@@ -174,6 +176,30 @@ impl Driver {
             // What cannot be ended now is ended before the next verdict.
             let _ = baseline::clear(&self.shared.home, self.goal.id).await;
         }
+    }
+
+    /// Ends what a killed engine left and nobody can adopt: all that runs for the goal, but for its living attempt, the check that
+    /// its log names, and setup, in which no agent has had a hand.
+    pub(super) async fn end_unexpected(&self) -> Result<(), EngineError> {
+        let attempt = match &self.state.phase {
+            Phase::Preparing => return Ok(()),
+            Phase::Stopping(stopping) => stopping.attempt,
+            phase => phase.living_attempt(),
+        };
+        let expected = match (&self.state.phase, attempt) {
+            (Phase::Checking { .. }, _) => {
+                let interrupted = interrupted::find(&self.shared, &self.goal, self.seq).await;
+                interrupted
+                    .map(|found| ProcessId { pid: found.process.pid, start_time: found.process.start_time })
+            }
+            (_, Some(attempt)) => {
+                let dir = self.shared.home.attempt(self.goal.id, attempt);
+                towline_process::shim_process(&dir).ok().flatten()
+            }
+            _ => None,
+        };
+        let ended = supervisors::end_others(&self.shared.shim, self.trail(), expected);
+        ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 
     /// Where to look for what the goal's attempts left.

@@ -19,7 +19,7 @@ use rustix::process::{
     test_kill_process, waitpid,
 };
 
-pub(crate) use self::mark::{Mark, strays};
+pub(crate) use self::mark::{Mark, has_lost_supervisor, strays};
 pub(crate) use self::proc::raise_descriptor_limit;
 use self::proc::{Processes, Stat, file_of, with_room};
 use super::{Delivery, ProcessId, Signal, raw_pid};
@@ -145,6 +145,17 @@ pub(crate) fn arguments(pid: u32) -> io::Result<Option<Vec<Vec<u8>>>> {
     let Some(line) = file_of(pid, "cmdline")? else { return Ok(is_hidden(pid).then(Vec::new)) };
     let line = line.strip_suffix(&[0]).unwrap_or(&line);
     Ok(Some(line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()))
+}
+
+/// Everything that runs as our user.
+pub(crate) fn own_processes() -> io::Result<Vec<ProcessId>> {
+    let mut found = Vec::new();
+    for (process, stat) in Processes::look()?.all() {
+        if stat.is_running() && is_ours(process.pid)? {
+            found.push(*process);
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) fn descendants(root: u32) -> io::Result<Vec<ProcessId>> {

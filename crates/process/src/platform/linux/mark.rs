@@ -59,6 +59,14 @@ pub(crate) fn strays(since_unix_ms: u64) -> io::Result<Strays> {
     Ok(strays)
 }
 
+/// Whether a process has the mark, and no living supervisor above it.
+pub(crate) fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
+    match limit_of(pid)? {
+        Some(limit) => Ok(!is_natural(limit, &ancestors(pid)?)?),
+        None => Ok(false),
+    }
+}
+
 struct Search {
     /// Whoever has less is marked.
     unmarked: u64,
@@ -124,7 +132,7 @@ impl Search {
     }
 }
 
-/// Whether this limit of ours is the system's, or that of a program of a supervisor. Otherwise somebody lowered it, and what is
+/// Whether the limit of a process is the system's, or that of a program of a supervisor. Otherwise somebody lowered it, and what is
 /// marked cannot be told from what is not.
 fn is_natural(own: u64, above: &[u32]) -> io::Result<bool> {
     if own >= DEFAULT {

@@ -1,0 +1,44 @@
+//! The supervisors of a goal, found by their command lines: what they supervise can remove or forge their files, and cannot change those.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use towline_core::GoalId;
+use towline_process::{ProcessError, ProcessId, ShimProgram, end_supervisor, supervisors};
+
+use crate::link::{self, Trail};
+
+/// How long the end of one may take.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The program that supervises what runs for a goal.
+pub(crate) fn of_goal(program: &ShimProgram, goal: GoalId) -> ShimProgram {
+    let mut program = program.clone();
+    program.args.push(goal.to_string());
+    program
+}
+
+/// All that run in a state directory, by their goals. Supervisors of earlier versions do not name one.
+pub(crate) fn all(program: &ShimProgram) -> io::Result<Vec<(GoalId, ProcessId)>> {
+    let found = supervisors(&program.args)?.into_iter();
+    Ok(found.filter_map(|(process, rest)| Some((rest.first()?.parse().ok()?, process))).collect())
+}
+
+/// Ends the supervisors of a goal with everything below them, but for one that is `expected`, and what has lost its supervisor.
+/// Until that is certain nothing may be started for the goal, and nothing judged.
+pub(crate) async fn end_others(
+    program: &ShimProgram,
+    trail: Trail,
+    expected: Option<ProcessId>,
+) -> Result<(), ProcessError> {
+    let program = program.clone();
+    let ended = spawn_blocking(move || {
+        let found = all(&program).map_err(|source| ProcessError::CannotLook { source })?;
+        let others =
+            found.into_iter().filter(|(goal, process)| *goal == trail.goal() && Some(*process) != expected);
+        others.map(|(_, process)| process).try_for_each(|process| end_supervisor(process, END_PATIENCE))
+    });
+    ended.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))?;
+    link::sweep(trail).await
+}
