@@ -71,6 +71,9 @@ pub struct GoalState {
     /// The models that the configuration of the present worker sets for the goal's agents.
     #[serde(default)]
     pub configured_models: BTreeMap<AgentName, String>,
+    /// Since when it waits for a slot, or waited for the last one; none of a goal that an earlier version queued.
+    #[serde(default)]
+    pub queued_at: Option<Timestamp>,
     /// Attempts in a row that never reached the model.
     #[serde(default)]
     pub outage: Outage,
@@ -157,6 +160,7 @@ impl GoalState {
             branch: None,
             model: None,
             configured_models: BTreeMap::new(),
+            queued_at: Some(goal.created_at),
             outage: Outage::default(),
             guessed_limits_in_row: 0,
             baseline: Baseline::Pending,

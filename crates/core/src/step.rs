@@ -434,6 +434,9 @@ impl Stepper<'_> {
         let since = self.state.settled_at.unwrap_or(self.now);
         self.state.settled_at = waits.then_some(since);
         if self.state.phase != self.before {
+            if self.state.phase == Phase::Queued {
+                self.state.queued_at = Some(self.now);
+            }
             self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }

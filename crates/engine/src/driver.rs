@@ -4,6 +4,7 @@
 mod clock_watch;
 mod executors;
 mod looks;
+mod rest;
 mod storing;
 mod transition;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
@@ -20,10 +21,11 @@ use towline_core::{
     Source, Stamp, StepOutcome, step,
 };
 use towline_mask::{Mask, Secrets};
-use towline_store::{GoalRecord, Lease, StoreError};
+use towline_store::{GoalRecord, Lease};
 
 use self::clock_watch::ClockWatch;
 use self::executors::RunningBaseline;
+pub(crate) use self::rest::{Left, Waiting};
 use self::storing::Outage;
 pub use self::storing::StoreTrouble;
 use self::transition::Transition;
@@ -32,12 +34,11 @@ use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::news::{Batch, StopLevel, own};
 use crate::secrecy::hide_in;
+use crate::slots::{Place, Slot};
 use crate::watch::{Certainty, GoalWatch, Observed};
 
 /// How many batches may wait to be recorded.
 const NEWS_WAITING: usize = 4;
-/// How long running work may take to end when the driver cannot go on.
-const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
 /// Timers are for times of the day, and the clock can be set: none sleeps longer than this before it looks again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(300);
 
@@ -60,6 +61,8 @@ pub(crate) enum Order {
         /// Told once it is recorded; not when nobody with this token is alive.
         done: oneshot::Sender<bool>,
     },
+    /// A slot for the goal, which waits for one.
+    Slot(Slot),
     /// End whatever still runs at once.
     Kill,
 }
@@ -68,7 +71,6 @@ pub(crate) enum Order {
 enum Beat {
     News(Batch),
     Order(Box<Order>),
-    Slot(OwnedSemaphorePermit),
     Timer,
     WallOver,
     Look,
@@ -91,10 +93,10 @@ pub(crate) struct Driver {
     /// When to look whether what was missing is back.
     look_at: Option<Instant>,
     attempts: Option<Observed>,
-    slot: Option<OwnedSemaphorePermit>,
-    orders: mpsc::Receiver<Order>,
+    slot: Option<Slot>,
+    orders: mpsc::Receiver<Box<Order>>,
     /// Orders that came while the store failed.
-    deferred: VecDeque<Order>,
+    deferred: VecDeque<Box<Order>>,
     /// Since when the store has been failing.
     outage: Option<Outage>,
     /// What is to be recorded about an outage that is over.
@@ -125,7 +127,7 @@ impl Driver {
         shared: Arc<Shared>,
         record: GoalRecord,
         lease: Lease,
-        orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<Box<Order>>,
         feed: Feed,
     ) -> Self {
         let (newsline, news) = mpsc::channel(NEWS_WAITING);
@@ -216,28 +218,13 @@ impl Driver {
         self.end_unexpected().await?;
         self.clear_left_baseline().await;
         if holds_slot(&self.state.phase) {
-            self.slot = Arc::clone(&self.shared.slots).acquire_owned().await.ok();
+            self.slot = Some(self.shared.slots.take());
         }
         // Everything that is not settled is carried out, what was asked for before we came included.
         for pending in self.shared.store.pending(self.goal.id).await? {
             self.perform(pending.effect);
         }
         Ok(())
-    }
-
-    /// Drives the goal until nothing happens any more without the operator.
-    pub(crate) async fn run(mut self) -> Result<GoalRecord, EngineError> {
-        let outcome = self.drive_and_publish().await;
-        match &outcome {
-            // Somebody else drives the goal now, or may do so soon; what runs is theirs.
-            Err(EngineError::Store(StoreError::Fenced { .. }) | EngineError::LeaseExpired { .. })
-            | Ok(()) => {}
-            Err(_) => self.abandon().await,
-        }
-        let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
-        self.leave().await;
-        outcome?;
-        Ok(store.load(goal).await?)
     }
 
     /// Drives the goal until it has ended and its work has a branch. A late answer may open it again meanwhile.
@@ -272,15 +259,17 @@ impl Driver {
         Ok(is_claimed)
     }
 
-    /// Gives the goal back.
-    pub(crate) async fn leave(self) {
-        // A lease that cannot be given back runs out by itself.
-        let _ = self.shared.store.release(&self.lease).await;
-    }
-
     async fn drive(&mut self) -> Result<(), EngineError> {
-        while !(self.state.phase.is_settled() && self.work.is_empty()) {
+        loop {
             self.report_outage().await?;
+            if self.state.phase == Phase::Queued
+                && let Some(slot) = self.shared.slots.ask(self.place())
+            {
+                self.dispatch(slot).await?;
+            }
+            if self.is_at_rest() {
+                return Ok(());
+            }
             let beat = self.select().await;
             self.note_moved_clock().await?;
             match beat {
@@ -289,10 +278,6 @@ impl Driver {
                     self.take_in_batch(batch).await?;
                 }
                 Beat::Order(order) => self.follow(*order).await?,
-                Beat::Slot(permit) => {
-                    self.slot = Some(permit);
-                    self.take_in(vec![self.own(Event::Dispatched)]).await?;
-                }
                 Beat::Timer if self.is_due() => self.take_in(vec![self.own(Event::Woken)]).await?,
                 Beat::WallOver if self.is_wall_over() => {
                     let clock = Clock::Wall;
@@ -305,6 +290,14 @@ impl Driver {
                 Beat::Renewal => self.renew().await?,
                 Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
             }
+        }
+    }
+
+    /// Begins to work. A slot that the goal does not wait for any more is released.
+    async fn dispatch(&mut self, slot: Slot) -> Result<(), EngineError> {
+        if self.state.phase == Phase::Queued {
+            self.slot = Some(slot);
+            self.take_in(vec![self.own(Event::Dispatched)]).await?;
         }
         Ok(())
     }
@@ -322,6 +315,7 @@ impl Driver {
                 // Whoever spoke may be gone by now.
                 let _ = done.send(spoken);
             }
+            Order::Slot(slot) => self.dispatch(slot).await?,
             Order::Kill => self.raise_stop(StopLevel::Kill),
         }
         Ok(())
@@ -330,16 +324,13 @@ impl Driver {
     /// First beat: waits for whatever comes first.
     async fn select(&mut self) -> Beat {
         if let Some(order) = self.deferred.pop_front() {
-            return Beat::Order(Box::new(order));
+            return Beat::Order(order);
         }
-        let waits_for_slot = self.state.phase == Phase::Queued;
         let timer = self.state.wakes_at(self.goal.id).map(|until| self.instant_of(until));
         let wall = self.wall_ends().map(|ends| self.instant_of(ends));
-        let slots = Arc::clone(&self.shared.slots);
         tokio::select! {
             Some(batch) = self.news.recv() => Beat::News(batch),
-            Some(order) = self.orders.recv() => Beat::Order(Box::new(order)),
-            Ok(permit) = slots.acquire_owned(), if waits_for_slot => Beat::Slot(permit),
+            Some(order) = self.orders.recv() => Beat::Order(order),
             () = tokio::time::sleep_until(timer.unwrap_or(self.renew_at)), if timer.is_some() => Beat::Timer,
             () = tokio::time::sleep_until(wall.unwrap_or(self.renew_at)), if wall.is_some() => Beat::WallOver,
             Ok(()) = self.removals.changed(), if self.look_at.is_none() => Beat::Look,
@@ -407,7 +398,10 @@ impl Driver {
             self.slot = None;
         } else if self.slot.is_none() {
             // An agent that waited and was answered goes on at once: it is there already, and a person waits for it.
-            self.slot = Arc::clone(&self.shared.slots).try_acquire_owned().ok();
+            self.slot = Some(self.shared.slots.take());
+        }
+        if self.state.phase != Phase::Queued {
+            self.shared.slots.withdraw(self.place());
         }
         self.stop_unwanted_baseline();
         effects.into_iter().for_each(|effect| self.perform(effect));
@@ -462,22 +456,6 @@ impl Driver {
             *current = level.max(*current);
             raised
         });
-    }
-
-    /// Ends what runs when nothing can be recorded any more. What it left is on disk, and is taken up from there.
-    async fn abandon(&mut self) {
-        self.raise_stop(StopLevel::Kill);
-        self.stop_baseline(StopLevel::Kill);
-        let deadline = tokio::time::sleep(ABANDON_PATIENCE);
-        tokio::pin!(deadline);
-        while !self.work.is_empty() {
-            tokio::select! {
-                _ = self.work.join_next() => {}
-                // Read and dropped, so that executors can get to their end.
-                Some(batch) = self.news.recv() => drop(batch.recorded.map(|recorded| recorded.send(()))),
-                () = &mut deadline => return,
-            }
-        }
     }
 
     fn own(&self, event: Event) -> Incoming {

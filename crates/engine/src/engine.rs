@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use towline_core::{Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step};
@@ -15,7 +15,7 @@ use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
 
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::driver::{Driver, Order, StoreTrouble};
+use crate::driver::{Driver, StoreTrouble};
 use crate::error::EngineError;
 use crate::executors::{Executors, Real};
 use crate::feed::{Feed, FeedSource};
@@ -23,14 +23,19 @@ use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
 use crate::place::{Turn, must_be_alone};
+use crate::pool::{NOTICES_WAITING, Notice, Orders, Pool};
 use crate::presence::{Presence, is_dead, new_name};
 use crate::resolver::Resolver;
+use crate::slots::Slots;
 use crate::token::Secret;
 use crate::watch::StateWatch;
 use crate::{supervisors, sweep};
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// The end of the lease of a goal that waits: nobody renews it, and it lasts as long as its engine lives.
+pub(crate) const RESTING: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
 /// How long a living engine may take to renew a lease: it does so three times while the lease holds.
 const RENEWAL_PATIENCE: Duration = Duration::from_secs(30);
@@ -64,12 +69,13 @@ pub(crate) struct Shared {
     pub(crate) shim: ShimProgram,
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) secret: Secret,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Slots>,
+    pool: mpsc::Sender<Notice>,
     pub(crate) executors: Box<dyn Executors>,
     /// That the store fails for now, for whoever shows it.
     pub(crate) store_trouble: watch::Sender<Option<StoreTrouble>>,
     driven: Mutex<HashMap<GoalId, Driven>>,
-    /// Owns the drivers, so that none outlives the engine unseen.
+    /// Owns the pool of goals and the sweep, so that neither outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
     pub(crate) watch: StateWatch,
 }
@@ -77,7 +83,7 @@ pub(crate) struct Shared {
 /// How to reach the driver of a goal.
 #[derive(Clone)]
 pub(crate) struct Driven {
-    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) orders: Orders,
     pub(crate) feed: FeedSource,
 }
 
@@ -92,7 +98,7 @@ impl Shared {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()
     }
 
-    fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {
+    pub(crate) fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {
         let mut map = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
         match driven {
             Some(driven) => map.insert(goal, driven),
@@ -132,6 +138,8 @@ impl Engine {
         let watch = StateWatch::new(&settings.home, presence.lock_path());
         let path = settings.home.secret();
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
+        let alarm = settings.clock.alarm().map_err(failed("set a timer for", directory.clone()))?;
+        let (pool, notices) = mpsc::channel(NOTICES_WAITING);
         let shared = Arc::new(Shared {
             home: settings.home,
             store: settings.store,
@@ -139,7 +147,8 @@ impl Engine {
             shim: settings.shim,
             resolver: settings.resolver,
             secret,
-            slots: Arc::new(Semaphore::new(settings.slots)),
+            slots: Slots::new(settings.slots),
+            pool,
             executors,
             store_trouble: watch::Sender::new(None),
             driven: Mutex::default(),
@@ -148,6 +157,7 @@ impl Engine {
         });
         let control = Control::serve(&directory, presence.worker(), Arc::clone(&shared))
             .map_err(failed("listen in", directory.clone()))?;
+        shared.tasks.spawn(Pool::new(Arc::clone(&shared), notices, alarm).run());
         shared.tasks.spawn(sweep::run(Arc::clone(&shared)));
         Ok(Self { shared, presence, _control: control })
     }
@@ -208,6 +218,8 @@ impl Engine {
 
     /// Waits until everything the engine has begun is over.
     pub async fn close(self) {
+        // A pool that is gone has no goals.
+        let _ = self.shared.pool.send(Notice::Close).await;
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
     }
@@ -242,7 +254,8 @@ impl Engine {
             return Err(refused);
         }
         let goal = record.goal.id;
-        let (orders, inbox) = mpsc::channel(16);
+        let (sender, inbox) = mpsc::channel(16);
+        let orders = Orders { goal, inbox: sender, pool: self.shared.pool.clone() };
         let feed = Feed::new();
         let source = feed.source();
         // Known before its first event, so that whoever sees the goal can reach its driver.
@@ -255,13 +268,11 @@ impl Engine {
                 return Err(error);
             }
         };
-        let shared = Arc::clone(&self.shared);
-        let task = self.shared.tasks.spawn(async move {
-            let result = driver.run().await;
-            shared.set_driven(goal, None);
-            result
-        });
-        Ok(Handle::new(goal, Arc::clone(&self.shared.store), orders, source, task))
+        let (outcome, result) = oneshot::channel();
+        let begun = Notice::Begun { goal, driver: Box::new(driver), outcome };
+        // A pool that is gone drops the sender of the outcome.
+        let _ = self.shared.pool.send(begun).await;
+        Ok(Handle::new(Arc::clone(&self.shared.store), orders, source, result))
     }
 
     /// Takes the lease of a goal whose engine could not be reached any more: it may take a moment until it is known to be
@@ -332,7 +343,7 @@ impl Engine {
         }
         let now = self.shared.clock.now();
         let latest = now.checked_add(LEASE).unwrap_or(now);
-        if lease.until > now && lease.until <= latest {
+        if lease.until == RESTING || (lease.until > now && lease.until <= latest) {
             return Ok(true);
         }
         let give_up = Instant::now() + RENEWAL_PATIENCE;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 use towline_core::{Event, GoalId, Illegal, PauseReason, Seq};
 use towline_store::{GoalRecord, Store};
 
@@ -11,26 +10,28 @@ use crate::driver::Order;
 use crate::error::EngineError;
 use crate::feed::{Events, FeedSource};
 use crate::live::Live;
+#[cfg(test)]
+use crate::pool::Notice;
+use crate::pool::{Orders, Outcome};
 
-/// A goal that is being driven.
+/// A goal that an engine looks after: it is driven, or it waits.
 pub struct Handle {
     /// The goal.
     pub id: GoalId,
     store: Arc<dyn Store>,
-    orders: mpsc::Sender<Order>,
+    orders: Orders,
     feed: FeedSource,
-    task: JoinHandle<Result<GoalRecord, EngineError>>,
+    outcome: oneshot::Receiver<Outcome>,
 }
 
 impl Handle {
     pub(crate) const fn new(
-        id: GoalId,
         store: Arc<dyn Store>,
-        orders: mpsc::Sender<Order>,
+        orders: Orders,
         feed: FeedSource,
-        task: JoinHandle<Result<GoalRecord, EngineError>>,
+        outcome: oneshot::Receiver<Outcome>,
     ) -> Self {
-        Self { id, store, orders, feed, task }
+        Self { id: orders.goal, store, orders, feed, outcome }
     }
 
     /// The goal's log after `after`, and then what is added to it, until the goal is settled. Nothing is missed, and
@@ -79,26 +80,27 @@ impl Handle {
     /// Waits until nothing happens any more without the operator, and gives what has become of the goal.
     pub async fn result(self) -> Result<GoalRecord, EngineError> {
         let goal = self.id;
-        self.task.await.unwrap_or(Err(EngineError::DriverLost { goal }))
+        self.outcome.await.unwrap_or(Err(EngineError::DriverLost { goal }))
     }
 
     /// Ends the driver as the death of its process would: nothing more is recorded, nothing is stopped.
     #[cfg(test)]
     pub(crate) async fn crash(self) {
-        self.task.abort();
-        let ended = self.task.await;
-        assert!(ended.is_err_and(|error| error.is_cancelled()), "the driver had ended by itself");
+        let (done, crashed) = oneshot::channel();
+        let crash = Notice::Crash { goal: self.id, done };
+        assert!(self.orders.pool.send(crash).await.is_ok(), "the engine had ended");
+        crashed.await.expect("the driver had ended by itself");
     }
 }
 
 /// A way to steer a goal.
 #[derive(Clone)]
 pub struct Steerer {
-    orders: mpsc::Sender<Order>,
+    orders: Orders,
 }
 
 impl Steerer {
-    pub(crate) const fn new(orders: mpsc::Sender<Order>) -> Self {
+    pub(crate) const fn new(orders: Orders) -> Self {
         Self { orders }
     }
 
@@ -113,7 +115,7 @@ impl Steerer {
 
 /// A way to end at once what runs for a goal.
 pub struct Stopper {
-    orders: mpsc::Sender<Order>,
+    orders: Orders,
 }
 
 impl Stopper {

@@ -28,6 +28,7 @@ mod live;
 mod news;
 mod opening;
 mod place;
+mod pool;
 mod prepare;
 mod presence;
 mod publish;
@@ -38,6 +39,7 @@ pub mod replay;
 mod resolver;
 mod secrecy;
 mod sent;
+mod slots;
 mod supervisors;
 mod sweep;
 #[cfg(test)]
@@ -48,7 +50,7 @@ mod wish;
 
 pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
 pub use checkouts::KeptCheckouts;
-pub use clock::{Clock, SystemClock};
+pub use clock::{Alarm, Clock, SystemClock};
 pub use control::{AgentWord, Reply, Request, ask, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};
 pub use custody::{Custody, Recheck};

@@ -115,10 +115,10 @@ impl Driver {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next_try) => return self.shared.watch.check(),
-                Some(order) = self.orders.recv() => match order {
+                Some(order) = self.orders.recv() => match *order {
                     Order::Kill => return Err(error.into()),
                     // Cannot grow without limit: whoever sent it waits for the outcome.
-                    order => self.deferred.push_back(order),
+                    _ => self.deferred.push_back(order),
                 },
             }
         }

@@ -1,5 +1,6 @@
 //! A store that fails when a test wants it to.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -40,11 +41,17 @@ struct Fault {
 pub(super) struct FaultyStore {
     inner: Arc<dyn Store>,
     fault: Mutex<Option<Fault>>,
+    calls: AtomicU64,
 }
 
 impl FaultyStore {
     pub(super) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, fault: Mutex::default() }
+        Self { inner, fault: Mutex::default(), calls: AtomicU64::new(0) }
+    }
+
+    /// How often it was called.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// From now on, calls fail for which this gives an error.
@@ -76,6 +83,7 @@ impl FaultyStore {
         call: Call,
         work: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(error) = self.error_of(call, When::Before) {
             return Err(error);
         }

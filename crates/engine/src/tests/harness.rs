@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use towline_agent::AgentSettings;
 use towline_core::{
@@ -20,7 +20,7 @@ use towline_store::{GoalRecord, MemoryStore, Store};
 use super::faulty_store::FaultyStore;
 use super::values::{beginning, prepared, session};
 use crate::attempt;
-use crate::clock::Clock;
+use crate::clock::{Alarm, Clock};
 use crate::engine::{Engine, EngineSettings, Shared};
 use crate::executors::{ExecutorControl, Executors, Job, Real};
 use crate::handle::Handle;
@@ -33,15 +33,35 @@ use crate::resolver::{Resolved, Resolver, Unresolved};
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Wall time that follows the paused time of the runtime, until the test sets it.
+#[derive(Clone)]
 struct PausedClock {
     since: Instant,
-    set_by: Mutex<SignedDuration>,
+    set_by: Arc<Mutex<SignedDuration>>,
+    was_set: Arc<Notify>,
 }
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
         let passed = beginning().checked_add(self.since.elapsed()).expect("in range");
         passed + *self.set_by.lock().expect("unharmed")
+    }
+
+    fn alarm(&self) -> std::io::Result<Box<dyn Alarm>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Alarm for PausedClock {
+    fn ring(&mut self, at: Option<Timestamp>) -> BoxFuture<'_, ()> {
+        async move {
+            let Some(at) = at else { return std::future::pending().await };
+            let left = Duration::try_from(at.duration_since(self.now())).unwrap_or_default();
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                () = self.was_set.notified() => {}
+            }
+        }
+        .boxed()
     }
 }
 
@@ -67,7 +87,8 @@ impl World {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("state")).expect("a state directory");
         let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
-        let clock = Arc::new(PausedClock { since: Instant::now(), set_by: Mutex::default() });
+        let clock =
+            Arc::new(PausedClock { since: Instant::now(), set_by: Arc::default(), was_set: Arc::default() });
         Self { home, store, clock, _dir: dir }
     }
 
@@ -78,6 +99,7 @@ impl World {
     /// Sets the system's clock.
     pub(super) fn set_clock(&self, by: SignedDuration) {
         *self.clock.set_by.lock().expect("unharmed") += by;
+        self.clock.was_set.notify_waiters();
     }
 
     /// An engine with as many slots as a test can need.

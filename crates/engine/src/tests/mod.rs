@@ -18,3 +18,4 @@ mod slots;
 mod stops;
 mod store_errors;
 mod values;
+mod waiting;
