@@ -213,6 +213,10 @@ counter! {
     /// The place of an event in its goal's log: 1, 2, 3 … without gaps.
     Seq
 }
+counter! {
+    /// The place of an event among those of all goals: it grows with each, and may have gaps.
+    PoolSeq
+}
 
 #[cfg(test)]
 mod tests {

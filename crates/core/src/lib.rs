@@ -3,6 +3,7 @@
 //! Neighbours: every other crate speaks in these words. Nothing here does I/O, reads a clock, or looks at the
 //! environment: time is an argument, and what is to be done comes back as [`Effect`] values.
 
+mod account;
 mod agent_event;
 mod baseline;
 mod budget;
@@ -30,6 +31,7 @@ mod texts;
 mod units;
 mod verdict;
 
+pub use account::{Account, AccountStatus};
 pub use agent_event::{
     AgentEvent, Limit, LimitStatus, Outcome, PlanEntry, Role, SessionStarted, ToolKind, ToolStatus, ToolUse,
     TurnEnd, TurnStop,
@@ -45,7 +47,9 @@ pub use event::{Decision, Envelope, Event, Exit, Incoming, NextSession, RawRef, 
 pub use goal::{
     Author, Check, CheckKind, Confirm, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
-pub use ids::{AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, Seq, SessionId};
+pub use ids::{
+    AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, PoolSeq, Seq, SessionId,
+};
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use policy::Policy;
 pub use price::{ListedPrice, Price, PriceList};

@@ -4,6 +4,7 @@
 //! `memory`) the one for tests. One conformance suite (feature `conformance`) holds for every implementation. Business
 //! rules are not here: what a state means is the core's, and when to write is the engine's.
 
+mod ledger;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
 mod sqlite;
@@ -14,6 +15,7 @@ mod upgrade;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use ledger::{Amounts, SpendBy, SpendQuery, Spending, by_day};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use towline_core::{Envelope, Generation, Goal, GoalId, GoalState, Seq};
+use towline_core::{
+    Account, Attempt, AttemptNo, Envelope, Generation, Goal, GoalId, GoalState, PoolSeq, Seq,
+};
 
+use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
 use crate::{
     Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, NewEvent,
     Order, PendingEffect, Store, StoreError, StoredBaseline, WorkerName,
@@ -15,8 +18,25 @@ use crate::{
 /// Goals in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    goals: Arc<Mutex<BTreeMap<GoalId, Stored>>>,
+    pool: Arc<Mutex<Pool>>,
     baselines: Arc<Mutex<BTreeMap<String, StoredBaseline>>>,
+}
+
+/// Everything about all goals.
+#[derive(Debug, Default)]
+struct Pool {
+    goals: BTreeMap<GoalId, Stored>,
+    /// The last event's place among those of all goals.
+    place: PoolSeq,
+    accounts: BTreeMap<String, Account>,
+    ledger: BTreeMap<(GoalId, AttemptNo, Timestamp), LedgerRow>,
+}
+
+#[derive(Debug)]
+struct LedgerRow {
+    project: String,
+    account: String,
+    amounts: Amounts,
 }
 
 /// Everything about one goal.
@@ -25,7 +45,7 @@ struct Stored {
     record: GoalRecord,
     /// The newest generation that any lease has had.
     generation: Generation,
-    events: Vec<Envelope>,
+    events: Vec<(PoolSeq, Envelope)>,
     outbox: Vec<PendingEffect>,
     settled: BTreeSet<String>,
 }
@@ -36,9 +56,9 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn goals(&self) -> MutexGuard<'_, BTreeMap<GoalId, Stored>> {
+    fn pool(&self) -> MutexGuard<'_, Pool> {
         // A test that panicked while it held the lock has failed already.
-        self.goals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn baselines(&self) -> MutexGuard<'_, BTreeMap<String, StoredBaseline>> {
@@ -50,12 +70,61 @@ impl MemoryStore {
         goal: GoalId,
         work: impl FnOnce(&mut Stored) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        work(self.goals().get_mut(&goal).ok_or(StoreError::NotFound(goal))?)
+        work(self.pool().goals.get_mut(&goal).ok_or(StoreError::NotFound(goal))?)
+    }
+}
+
+impl Pool {
+    fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
+        let (events, at) = (append.events.clone(), append.at);
+        let stored = self.goals.get_mut(&append.goal).ok_or(StoreError::NotFound(append.goal))?;
+        let appended = stored.append(append, &mut self.place)?;
+        let GoalRecord { goal, state, .. } = &stored.record;
+        let account_of = |attempt: &Attempt| {
+            goal.accounts.get(&attempt.agent).cloned().unwrap_or_else(|| attempt.agent.to_string())
+        };
+        for AccountReport { attempt, status, at } in account_reports(&events, state) {
+            let (name, agent) = (account_of(attempt), attempt.agent.clone());
+            let known = self.accounts.get(&name).is_some_and(|known| known.status == status);
+            if !known {
+                self.accounts.insert(name.clone(), Account { name, agent, status, updated_at: at });
+            }
+        }
+        if let Some(attempt) = state.last_attempt().filter(|attempt| !attempt.usage.is_empty()) {
+            let key = (goal.id, attempt.n, quarter(at));
+            let rows = self
+                .ledger
+                .range((goal.id, attempt.n, Timestamp::MIN)..=(goal.id, attempt.n, Timestamp::MAX));
+            let mut others = Amounts::default();
+            rows.filter(|(other, _)| **other != key).for_each(|(_, row)| others += row.amounts);
+            let (project, account) = (goal.workspace.repository.clone(), account_of(attempt));
+            let amounts = Amounts::from(attempt.usage) - others;
+            self.ledger.insert(key, LedgerRow { project, account, amounts });
+        }
+        Ok(appended)
+    }
+
+    fn spending(&self, query: &SpendQuery) -> Vec<Spending> {
+        let is_wanted =
+            |wanted: &Option<String>, found: &String| wanted.as_ref().is_none_or(|it| it == found);
+        let mut sums: BTreeMap<String, Amounts> = BTreeMap::new();
+        for ((_, _, at), LedgerRow { project, account, amounts }) in &self.ledger {
+            let is_in_time = (quarter(query.from)..query.until).contains(at);
+            if is_in_time && is_wanted(&query.project, project) && is_wanted(&query.account, account) {
+                let key = match query.by {
+                    SpendBy::Time => format!("{at:.9}"),
+                    SpendBy::Project => project.clone(),
+                    SpendBy::Account => account.clone(),
+                };
+                *sums.entry(key).or_default() += *amounts;
+            }
+        }
+        sums.into_iter().map(|(key, amounts)| Spending { key, amounts }).collect()
     }
 }
 
 impl Stored {
-    fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
+    fn append(&mut self, append: Append, place: &mut PoolSeq) -> Result<Appended, StoreError> {
         let goal = append.goal;
         must_be_newest(goal, append.generation, self.generation)?;
         let found = self.record.last_seq;
@@ -64,11 +133,11 @@ impl Stored {
         }
         must_run_one_attempt(&append.state)?;
         let mut last_seq = found;
-        let mut place = |event: NewEvent| {
+        let mut placed = |event: NewEvent| {
             last_seq = last_seq.next();
             event.placed(goal, last_seq)
         };
-        let events: Vec<Envelope> = append.events.into_iter().map(&mut place).collect();
+        let events: Vec<Envelope> = append.events.into_iter().map(&mut placed).collect();
         for effect in append.effects {
             let key = effect.key();
             if self.outbox.iter().all(|known| known.key != key) {
@@ -77,7 +146,10 @@ impl Stored {
         }
         self.settled
             .extend(append.settled.into_iter().filter(|key| self.outbox.iter().any(|it| it.key == *key)));
-        self.events.extend(events.iter().cloned());
+        for event in &events {
+            *place = place.next();
+            self.events.push((*place, event.clone()));
+        }
         self.record.state = append.state;
         self.record.last_seq = last_seq;
         self.record.updated_at = append.at;
@@ -150,21 +222,22 @@ impl Store for MemoryStore {
         created: NewEvent,
     ) -> Result<GoalRecord, StoreError> {
         must_run_one_attempt(state)?;
-        let mut goals = self.goals();
-        if goals.contains_key(&goal.id) {
+        let mut pool = self.pool();
+        if pool.goals.contains_key(&goal.id) {
             return Err(StoreError::Exists(goal.id));
         }
+        pool.place = pool.place.next();
         let (last_seq, updated_at) = (Seq(1), created.at);
         let record =
             GoalRecord { goal: goal.clone(), state: state.clone(), last_seq, lease: None, updated_at };
         let stored = Stored {
             record: record.clone(),
             generation: Generation::default(),
-            events: vec![created.placed(goal.id, last_seq)],
+            events: vec![(pool.place, created.placed(goal.id, last_seq))],
             outbox: Vec::new(),
             settled: BTreeSet::new(),
         };
-        goals.insert(goal.id, stored);
+        pool.goals.insert(goal.id, stored);
         Ok(record)
     }
 
@@ -173,14 +246,15 @@ impl Store for MemoryStore {
     }
 
     async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        let goals = self.goals();
-        let matching = goals.values().filter(|stored| stored.record.goal.id.matches(given)).take(limit);
+        let pool = self.pool();
+        let matching = pool.goals.values().filter(|stored| stored.record.goal.id.matches(given)).take(limit);
         Ok(matching.map(|stored| Listed::Goal(Box::new(GoalSummary::of(&stored.record)))).collect())
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError> {
-        let goals = self.goals();
-        let mut summaries: Vec<GoalSummary> = goals
+        let pool = self.pool();
+        let mut summaries: Vec<GoalSummary> = pool
+            .goals
             .values()
             .map(|stored| GoalSummary::of(&stored.record))
             .filter(|goal| names(listing, goal))
@@ -193,14 +267,35 @@ impl Store for MemoryStore {
     }
 
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        self.with(append.goal, |stored| stored.append(append))
+        self.pool().append(append)
     }
 
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
         self.with(goal, |stored| {
-            let later = stored.events.iter().filter(|event| event.seq > after);
+            let later = stored.events.iter().map(|(_, event)| event).filter(|event| event.seq > after);
             Ok(later.take(limit).cloned().collect())
         })
+    }
+
+    async fn events_since(
+        &self,
+        after: PoolSeq,
+        limit: usize,
+    ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError> {
+        let pool = self.pool();
+        let later = pool.goals.values().flat_map(|stored| &stored.events).filter(|(place, _)| *place > after);
+        let mut later: Vec<_> = later.cloned().collect();
+        later.sort_by_key(|(place, _)| *place);
+        later.truncate(limit);
+        Ok(later)
+    }
+
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        Ok(self.pool().accounts.values().cloned().collect())
+    }
+
+    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
+        Ok(self.pool().spending(query))
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
@@ -234,10 +329,10 @@ impl Store for MemoryStore {
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
-        let mut goals = self.goals();
-        let stored = goals.get(&lease.goal).ok_or(StoreError::NotFound(lease.goal))?;
+        let mut pool = self.pool();
+        let stored = pool.goals.get(&lease.goal).ok_or(StoreError::NotFound(lease.goal))?;
         must_be_newest(lease.goal, lease.generation, stored.generation)?;
-        goals.remove(&lease.goal);
+        pool.goals.remove(&lease.goal);
         Ok(())
     }
 
@@ -257,7 +352,7 @@ impl Store for MemoryStore {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        if let Some(stored) = self.goals().get_mut(&lease.goal)
+        if let Some(stored) = self.pool().goals.get_mut(&lease.goal)
             && stored.is_held_by(lease)
         {
             stored.record.lease = None;

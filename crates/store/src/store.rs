@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AttemptNo, BaselineCheck, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq,
-    Source,
+    Account, AttemptNo, BaselineCheck, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, PoolSeq,
+    RawRef, Seq, Source,
 };
 
-use crate::{Listed, Listing};
+use crate::{Listed, Listing, SpendQuery, Spending};
 
 /// The name of a process that can hold leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -258,6 +258,20 @@ pub trait Store: Send + Sync {
     /// Events after `after`, at most `limit`, in order.
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError>;
 
+    /// Events of all goals after this place, at most `limit`, in the order in which they were recorded. A place is never
+    /// used twice, and one that is visible has all before it visible.
+    async fn events_since(
+        &self,
+        after: PoolSeq,
+        limit: usize,
+    ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError>;
+
+    /// Accounts as attempts last saw them, by name.
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError>;
+
+    /// What was spent, in the order of the keys. Removed goals count.
+    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError>;
+
     /// Entries of the outbox that are not over, in the order they were written.
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError>;
 
@@ -276,7 +290,7 @@ pub trait Store: Send + Sync {
     /// Moves the end of a lease that is still ours, also when it has run out and nobody came.
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError>;
 
-    /// Removes a goal with everything that is stored about it. Refused when the goal was claimed again since the lease.
+    /// Removes a goal with everything that is stored about it but what it spent. Refused when the goal was claimed again since the lease.
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// What checks say about a base, by a key that stands for everything that decides it.

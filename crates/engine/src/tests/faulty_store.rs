@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
-use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
+use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
 use towline_store::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
-    StoredBaseline, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, SpendQuery, Spending,
+    Store, StoreError, StoredBaseline, WorkerName,
 };
 
 /// A call to the store, as far as tests tell them apart.
@@ -130,6 +130,24 @@ impl Store for FaultyStore {
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
         self.call(Call::Other, move |store| Box::pin(async move { store.events(goal, after, limit).await }))
             .await
+    }
+
+    async fn events_since(
+        &self,
+        after: PoolSeq,
+        limit: usize,
+    ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.events_since(after, limit).await }))
+            .await
+    }
+
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        self.call(Call::Other, move |store| Box::pin(async move { store.accounts().await })).await
+    }
+
+    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.call(Call::Other, move |store| Box::pin(async move { store.spending(&query).await })).await
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {

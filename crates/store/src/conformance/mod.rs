@@ -7,6 +7,7 @@
 mod appends;
 mod baselines;
 mod leases;
+mod ledger;
 mod listing;
 mod outbox;
 mod reading;
@@ -22,6 +23,7 @@ use async_trait::async_trait;
 pub use appends::*;
 pub use baselines::*;
 pub use leases::*;
+pub use ledger::*;
 pub use listing::*;
 pub use outbox::*;
 pub use reading::*;
@@ -93,6 +95,12 @@ macro_rules! conformance_tests {
             a_baseline_is_found_by_its_key
             the_oldest_baselines_go_first
             a_goal_is_loaded_with_the_checks_in_force
+            events_of_all_goals_have_one_order
+            a_place_among_all_events_is_never_used_twice
+            what_an_attempt_used_is_counted_once
+            what_was_spent_counts_when_it_was_reported
+            what_was_spent_is_summed_up_over_all_goals
+            accounts_are_as_attempts_last_saw_them
         }
     };
     ($place:expr => $($case:ident)+) => {

@@ -105,8 +105,10 @@ fn insert_attempt(
 ) -> Result<(), Failure> {
     connection
         .prepare_cached(
-            "INSERT INTO attempts (goal, n, id, agent, generation, started_at, ended_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO attempts (goal, n, id, agent, generation, started_at, ended_at, account)
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, COALESCE(
+                 (SELECT value FROM json_each(goals.goal, '$.accounts') WHERE key = ?4), ?4
+             ) FROM goals WHERE id = ?1",
         )?
         .execute(params![
             goal,

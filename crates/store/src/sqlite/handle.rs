@@ -7,18 +7,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use towline_core::{Envelope, Goal, GoalId, GoalState, Seq};
+use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
 
 use super::failure::Failure;
 use super::parts::Written;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
-use super::{baselines, connection, lists, reads, writes};
+use super::{baselines, connection, ledger, lists, reads, writes};
 use crate::upgrade::Unguarded;
 use crate::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, Store, StoreError,
-    StoredBaseline, UpgradeGuard, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, SpendQuery, Spending,
+    Store, StoreError, StoredBaseline, UpgradeGuard, WorkerName,
 };
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
@@ -124,6 +124,23 @@ impl Store for SqliteStore {
 
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
         self.read(move |connection| reads::events(connection, goal, after, limit)).await
+    }
+
+    async fn events_since(
+        &self,
+        after: PoolSeq,
+        limit: usize,
+    ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError> {
+        self.read(move |connection| reads::events_since(connection, after, limit)).await
+    }
+
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        self.read(ledger::accounts).await
+    }
+
+    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| ledger::spending(connection, &query)).await
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {

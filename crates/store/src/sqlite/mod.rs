@@ -2,7 +2,7 @@
 //!
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
 //! or for the `readers`. What a job says to the database is in `writes` and `reads`, with `text` between domain
-//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries. `connection` opens files,
+//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, and `ledger` has what was spent and how accounts stand. `connection` opens files,
 //! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
 mod baselines;
@@ -10,6 +10,7 @@ mod caches;
 mod connection;
 mod failure;
 mod handle;
+mod ledger;
 mod lists;
 mod parts;
 mod readers;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
-use towline_core::{AttemptNo, Envelope, Generation, GoalId, RawRef, Seq, Source};
+use towline_core::{AttemptNo, Envelope, Generation, GoalId, PoolSeq, RawRef, Seq, Source};
 
 use super::failure::Failure;
 use super::parts;
@@ -13,6 +13,10 @@ const RECORD: &str = "SELECT goals.goal, goals.state, positions.last_seq, positi
         leases.worker, leases.generation, leases.until
     FROM goals JOIN positions ON positions.goal = goals.id LEFT JOIN leases ON leases.goal = goals.id
     WHERE goals.id = ?1";
+
+pub(super) const EVENTS_SINCE: &str =
+    "SELECT seq, at, attempt, source, parent, raw_offset, raw_length, body, place, goal FROM events
+     WHERE place > ?1 ORDER BY place LIMIT ?2";
 
 pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<GoalRecord, Failure> {
     let mut statement = connection.prepare_cached(RECORD)?;
@@ -34,16 +38,32 @@ pub(super) fn events(
         "SELECT seq, at, attempt, source, parent, raw_offset, raw_length, body FROM events
          WHERE goal = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![
-        goal.to_string(),
-        i64::try_from(after.0).unwrap_or(i64::MAX),
-        i64::try_from(limit).unwrap_or(i64::MAX),
-    ])?;
+    let mut rows = statement.query(params![goal.to_string(), bound(after.0), bound(limit as u64)])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         events.push(envelope(goal, row)?);
     }
     Ok(events)
+}
+
+pub(super) fn events_since(
+    connection: &Connection,
+    after: PoolSeq,
+    limit: usize,
+) -> Result<Vec<(PoolSeq, Envelope)>, Failure> {
+    let mut statement = connection.prepare_cached(EVENTS_SINCE)?;
+    let mut rows = statement.query(params![bound(after.0), bound(limit as u64)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let goal = text(row, 9)?.parse().map_err(|why| Failure::unreadable("the goal of an event", why))?;
+        events.push((PoolSeq(row.get(8)?), envelope(goal, row)?));
+    }
+    Ok(events)
+}
+
+/// A number for a column that is only compared with it.
+fn bound(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 pub(super) fn pending(connection: &Connection, goal: GoalId) -> Result<Vec<PendingEffect>, Failure> {

@@ -12,6 +12,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V2__summaries", include_str!("../../migrations/sqlite/V2__summaries.sql")),
     ("V3__parts", include_str!("../../migrations/sqlite/V3__parts.sql")),
     ("V4__baselines", include_str!("../../migrations/sqlite/V4__baselines.sql")),
+    ("V5__ledger", include_str!("../../migrations/sqlite/V5__ledger.sql")),
 ];
 
 /// How often another process may get in the way of a migration before that is an error.

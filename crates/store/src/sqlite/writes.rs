@@ -6,10 +6,11 @@ use towline_core::{Effect, Event, Generation, Goal, GoalId, GoalState, RawRef, S
 
 use super::caches::SummaryRow;
 use super::failure::Failure;
+use super::ledger::AccountRow;
 use super::lists::About;
 use super::parts::{SplitState, Written};
 use super::text::{time_to_text, to_json};
-use super::{caches, reads};
+use super::{caches, ledger, reads};
 use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
 
 /// A goal that is to be recorded, put into words before the writer's turn.
@@ -41,6 +42,8 @@ pub(super) struct Transition {
     summary: SummaryRow,
     effects: Vec<EffectRow>,
     settled: Vec<String>,
+    accounts: Vec<AccountRow>,
+    quarter: String,
     at: String,
 }
 
@@ -114,6 +117,8 @@ impl Transition {
             generation: append.generation,
             expected: append.expected,
             events: append.events.iter().map(EventRow::new).collect::<Result<_, _>>()?,
+            accounts: AccountRow::of(&append.events, &append.state)?,
+            quarter: ledger::quarter_of(append.at),
             summary: SummaryRow::new(&append.state)?,
             split: SplitState::new(append.state)?,
             effects: append.effects.iter().map(EffectRow::new).collect::<Result<_, _>>()?,
@@ -135,11 +140,14 @@ impl Transition {
         if found != self.expected {
             return Err(StoreError::Conflict { goal: self.goal, expected: self.expected, found }.into());
         }
+        let before = written.at(self.goal, revision);
         let last = insert_events(connection, &id, self.expected, &self.events)?;
-        self.write_state(connection, &id, written.at(self.goal, revision).as_deref())?;
+        self.write_state(connection, &id, before.as_deref())?;
         self.write_outbox(connection, &id, last)?;
         self.summary.follow(connection, &id)?;
         caches::follow(connection, &id, &self.split.state)?;
+        ledger::follow(connection, &id, &self.split.state, before.as_deref(), &self.quarter)?;
+        self.accounts.iter().try_for_each(|account| account.write(connection, &id))?;
         let revision = self.write_position(connection, &id, last)?;
         written.remember(self.goal, revision, &self.split.state);
         Ok(())

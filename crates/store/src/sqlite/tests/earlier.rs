@@ -54,6 +54,9 @@ pub(super) async fn copy_as_first_version(from: &Scratch, to: &Scratch) {
     }
     old.execute("ATTACH ?1 AS new", [from.database().display().to_string()]).expect("the other one");
     for table in ["events", "outbox", "leases", "attempts", "sessions"] {
-        old.execute_batch(&format!("INSERT INTO main.{table} SELECT * FROM new.{table}")).expect("its rows");
+        let columns = "SELECT group_concat(name) FROM pragma_table_info(?1, 'main')";
+        let columns: String = old.query_row(columns, [table], |row| row.get(0)).expect("columns");
+        let copied = format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        old.execute_batch(&copied).expect("its rows");
     }
 }

@@ -3,6 +3,7 @@
 mod earlier;
 mod full_disk;
 mod grouping;
+mod ledger;
 mod lists;
 mod opening;
 mod parts;

@@ -274,8 +274,10 @@ fn change(state: &mut GoalState, goal: GoalId, choice: usize) {
 
 /// Counts the bytes of each row that is written from now on, in every table.
 fn count_bytes(raw: &Connection) {
-    let tables =
-        texts(raw, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'refinery%'");
+    let tables = texts(
+        raw,
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'refinery%' AND name NOT LIKE 'sqlite%'",
+    );
     let mut sql = "CREATE TABLE written (name TEXT, change TEXT, bytes INTEGER);".to_owned();
     for table in tables {
         let columns = texts(raw, &format!("SELECT name FROM pragma_table_info('{table}')"));
