@@ -257,8 +257,8 @@ pub(crate) struct RunFormat {
     /// Print nothing but the goal as JSON at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print each event as a line of JSON when it happens; with --json, the goal is the last line
-    #[arg(long)]
+    /// Print each event as a line of JSON when it happens
+    #[arg(long, conflicts_with = "json")]
     pub(crate) events: bool,
 }
 

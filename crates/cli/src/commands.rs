@@ -30,7 +30,6 @@ pub(crate) mod run;
 mod screen;
 pub(crate) mod script;
 pub(crate) mod show;
-pub(crate) mod steer;
 pub(crate) mod tell;
 mod typing;
 pub(crate) mod verify;

@@ -1,55 +1,18 @@
-//! What this process was started with: environment, directory, configuration layers, state.
-//!
-//! The only place that reads the environment; everything below is given values.
+//! Looking at this process: its environment, its directory, its program. Everything below is given values.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
-use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
-use towline_process::ShimProgram;
-use towline_store::{SqliteStore, Store, UpgradeGuard};
+pub(crate) use towline_app::{Context, LayerFile, State};
+use towline_engine::known_secrets;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::projects::Projects;
-use crate::upgrade::Upgrade;
+use crate::upgrade::show_upgrade;
 use crate::view::Letters;
-
-/// The longest configuration file.
-const LONGEST_LAYER: u64 = 1 << 20;
-
-/// What Towline keeps.
-pub(crate) struct State {
-    /// The state directory.
-    pub(crate) home: Home,
-    /// Where goals are kept.
-    pub(crate) store: Arc<dyn Store>,
-}
-
-/// A configuration file that was looked for.
-pub(crate) struct LayerFile {
-    /// Which one, and where.
-    pub(crate) name: LayerName,
-    /// What it says; nothing if it is not there.
-    pub(crate) text: std::io::Result<Option<String>>,
-}
-
-/// What this process was started with.
-#[derive(Clone)]
-pub(crate) struct Context {
-    /// The environment. Variables that are not text cannot be passed on and are left out.
-    pub(crate) environment: BTreeMap<String, String>,
-    /// The current directory.
-    pub(crate) directory: PathBuf,
-    /// This program.
-    pub(crate) program: PathBuf,
-}
 
 /// Has the secrets in this process's environment hidden from now on.
 pub(crate) fn know_own_secrets() {
-    output::know(&known_secrets(&environment(), []));
+    output::secrets().add(&known_secrets(&environment(), []));
 }
 
 fn environment() -> BTreeMap<String, String> {
@@ -57,163 +20,14 @@ fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
-impl Context {
-    /// Looks at this process.
-    pub(crate) fn of_this_process() -> Result<Self, Failure> {
-        let environment = environment();
-        let directory = std::env::current_dir()
-            .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
-        let context = Self { environment, directory, program };
-        output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
-        Ok(context)
-    }
-
-    /// An environment variable that is set and not empty.
-    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
-        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// Reads the configuration that holds in `directory`, and says what in it has no effect.
-    pub(crate) fn configuration(&self, directory: &Path) -> Result<Loaded, Failure> {
-        let loaded = self.configuration_under(directory, None)?;
-        for warning in &loaded.warnings {
-            output::say(format_args!("warning: {warning}"));
-        }
-        Ok(loaded)
-    }
-
-    /// Reads the configuration that holds in `directory`, with one more layer over all others.
-    pub(crate) fn configuration_under(
-        &self,
-        directory: &Path,
-        above: Option<Layer>,
-    ) -> Result<Loaded, Failure> {
-        let mut layers = Vec::new();
-        for LayerFile { name, text } in self.layer_files(directory) {
-            let text = text.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
-            layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
-        }
-        layers.push(Layer::environment(self.environment.clone()));
-        layers.extend(above);
-        let mut loaded = towline_config::load(&layers)?;
-        loaded.config.set_own_program(&self.program.display().to_string());
-        output::know(&known_secrets(&self.environment, loaded.config.agents.values()));
-        Ok(loaded)
-    }
-
-    /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
-    /// whoever shows what an agent has left there may show them.
-    pub(crate) fn know_secrets_of(&self, directory: &Path) {
-        self.inspection(&self.layer_files(directory));
-    }
-
-    /// What these files and the environment say, where they can be understood.
-    pub(crate) fn inspection(&self, files: &[LayerFile]) -> Inspection {
-        let read = |file: &LayerFile| {
-            let text = file.text.as_ref().ok()?.as_ref()?;
-            Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
-        };
-        let layers = files.iter().filter_map(read);
-        let environment = Layer::environment(self.environment.clone());
-        let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
-        inspection.config.set_own_program(&self.program.display().to_string());
-        output::know(&known_secrets(&self.environment, inspection.config.agents.values()));
-        inspection
-    }
-
-    /// The configuration files that are looked for from `directory`, in the order of their layers.
-    pub(crate) fn layer_files(&self, directory: &Path) -> Vec<LayerFile> {
-        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
-        let user = user.map(|path| LayerFile { text: read_if_there(&path), name: LayerName::User(path) });
-        let upward = directory.ancestors().map(|folder| {
-            let path = folder.join("towline.toml");
-            LayerFile { text: read_if_there(&path), name: LayerName::Repository(path) }
-        });
-        let repository =
-            upward.into_iter().find(|file| !matches!(file.text, Ok(None))).unwrap_or_else(|| LayerFile {
-                name: LayerName::Repository(directory.join("towline.toml")),
-                text: Ok(None),
-            });
-        user.into_iter().chain([repository]).collect()
-    }
-
-    /// The state directory, made when it is missing.
-    pub(crate) fn home(&self) -> Result<Home, Failure> {
-        let root = self.home_path()?;
-        Home::create(root.clone()).map_err(|error| unusable(&root, &error))
-    }
-
-    /// The state, unless there is none yet: reading creates nothing.
-    pub(crate) fn existing_state(&self) -> Result<Option<State>, Failure> {
-        let root = self.home_path()?;
-        if root.join("towline.db").symlink_metadata().is_err() {
-            return Ok(None);
-        }
-        let home = Home::open(&root).map_err(|error| unusable(&root, &error))?;
-        open(home).map(Some)
-    }
-
-    /// The state, made when it is missing.
-    pub(crate) fn state(&self) -> Result<State, Failure> {
-        open(self.home()?)
-    }
-
-    /// An engine of our own. It reads the configuration of each goal in the goal's repository.
-    pub(crate) fn engine(&self, state: State) -> Result<Engine, Failure> {
-        self.engine_with(state, Projects::new(self.clone(), None))
-    }
-
-    /// An engine for a goal that was drafted in the current directory, whose configuration holds for it.
-    pub(crate) fn engine_for_draft(&self, state: State) -> Result<Engine, Failure> {
-        self.engine_with(state, Projects::new(self.clone(), Some(self.directory.clone())))
-    }
-
-    fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Failure> {
-        let State { home, store } = state;
-        let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
-        let shim = ShimProgram::running(&self.program, args);
-        let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
-        Ok(Engine::open(EngineSettings { home, store, clock, shim, resolver, slots: 1 })?)
-    }
-
-    /// Where the state directory is or would be.
-    pub(crate) fn home_path(&self) -> Result<PathBuf, Failure> {
-        let named = self.variable("TOWLINE_HOME").map(|home| self.directory.join(home));
-        named.or_else(|| self.user_directory("XDG_STATE_HOME", ".local/state")).ok_or_else(|| {
-            Failure::usage(
-                "there is no place for state: neither TOWLINE_HOME nor XDG_STATE_HOME nor HOME is set",
-            )
-            .hint("set TOWLINE_HOME to a directory of yours")
-        })
-    }
-
-    /// `towline` below the user's directory of this kind.
-    fn user_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
-        let directory = match self.variable(variable) {
-            Some(directory) => PathBuf::from(directory),
-            None => Path::new(self.variable("HOME")?).join(below_home),
-        };
-        Some(directory.join("towline"))
-    }
-}
-
-fn open(home: Home) -> Result<State, Failure> {
-    let guard: Arc<dyn UpgradeGuard> = Arc::new(Upgrade::of(&home));
-    let store = Arc::new(SqliteStore::open_guarded(&home.database(), &guard)?);
-    Ok(State { home, store })
-}
-
-pub(crate) fn unusable(root: &Path, error: &std::io::Error) -> Failure {
-    Failure::internal(format!("cannot use the state directory {}: {error}", root.display()))
-        .hint("set TOWLINE_HOME to a directory that you may write to")
-}
-
-fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {
-    match towline_files::read_following(path, LONGEST_LAYER) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(std::io::Error::other),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Looks at this process.
+pub(crate) fn of_this_process() -> Result<Context, Failure> {
+    let directory = std::env::current_dir()
+        .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
+    let secrets = output::secrets().clone();
+    let context = Context { secrets, show_upgrade, ..Context::new(environment(), directory, program) };
+    output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
+    Ok(context)
 }

@@ -3,55 +3,43 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use towline_api::{ErrorKind, ErrorReport, ErrorWords};
+use towline_app::Error;
 use towline_config::ConfigError;
-use towline_core::{Illegal, Phase};
-use towline_engine::EngineError;
+use towline_core::{GoalId, Illegal, Phase};
+use towline_engine::{EngineError, RemovalError};
 use towline_store::StoreError;
-use towline_workspace::{MergeError, WorkspaceError};
+use towline_workspace::{Unmerged, WorkKind, WorkspaceError};
 
-use crate::find::how_to_mend;
+use crate::hints::words;
 
 /// Why the program ends without having done what was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     hint: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Internal,
-    Usage,
-    NotFound,
-    Failed,
-    Person,
 }
 
 impl Failure {
     /// Towline or the machine is at fault.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Internal, message: message.into(), hint: None }
+        Self { kind: ErrorKind::Internal, message: message.into(), hint: None }
     }
 
     /// What was asked makes no sense; nothing was created.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Usage, message: message.into(), hint: None }
+        Self { kind: ErrorKind::Usage, message: message.into(), hint: None }
     }
 
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { kind: Kind::NotFound, message: message.into(), hint: None }
-    }
-
-    /// What was asked for was looked into, and the checks say no.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, message: message.into(), hint: None }
+        Self { kind: ErrorKind::NotFound, message: message.into(), hint: None }
     }
 
     /// A person has to do something first; nothing was changed.
     pub(crate) fn person(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Person, message: message.into(), hint: None }
+        Self { kind: ErrorKind::Person, message: message.into(), hint: None }
     }
 
     /// Adds what to do about it.
@@ -59,20 +47,16 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// What happened, and what to do about it.
-    pub(crate) fn into_words(self) -> (String, Option<String>) {
-        (self.message, self.hint)
-    }
-
     /// The code to exit with.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self.kind {
-            Kind::Internal => 1,
-            Kind::Usage => 2,
-            Kind::Failed => 3,
-            Kind::Person => 4,
-            Kind::NotFound => 5,
-        })
+        ExitCode::from(self.kind.exit_code())
+    }
+
+    /// The failure as programs read it.
+    pub(crate) fn report(&self) -> ErrorReport {
+        let Self { kind, message, hint } = self;
+        let (message, hint) = (message.clone(), hint.clone());
+        ErrorReport { error: ErrorWords { kind: *kind, message, hint, exit_code: kind.exit_code() } }
     }
 }
 
@@ -82,6 +66,19 @@ impl fmt::Display for Failure {
         match &self.hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Config(error) => error.into(),
+            Error::Workspace(error) => error.into(),
+            Error::Store(error) => error.into(),
+            Error::Engine(error) => error.into(),
+            Error::Removal { goal, source } => not_removed(goal, source),
+            Error::Refused { kind, message, hint } => Self { kind, message, hint: hint.as_ref().map(words) },
         }
     }
 }
@@ -108,29 +105,17 @@ impl From<WorkspaceError> for Failure {
     }
 }
 
-/// What stands in the way of a merge is for a person to clear away.
-impl From<MergeError> for Failure {
-    fn from(error: MergeError) -> Self {
-        match error {
-            MergeError::Workspace(error) => error.into(),
-            MergeError::NoSuchBranch { .. } => Self::usage(error.to_string()),
-            error => Self::person(error.to_string()),
-        }
-    }
-}
-
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(_) => Self::not_found(error.to_string()),
-            StoreError::InUse { ref pids, .. } => {
-                let stop = pids.iter().map(|pid| format!("kill {pid}")).collect::<Vec<_>>().join("; ");
-                Self::person(error.to_string()).hint(format!(
-                    "wait until its goals have ended, or pause them ({stop}) and continue them later with 'towline resume'"
-                ))
+            error => {
+                let is_in_use = matches!(error, StoreError::InUse { .. });
+                let error = Error::Store(error);
+                let message = error.to_string();
+                let failure = if is_in_use { Self::person(message) } else { Self::internal(message) };
+                Self { hint: error.way_out().as_ref().map(words), ..failure }
             }
-            StoreError::Unreadable { goal, .. } => Self::internal(error.to_string()).hint(how_to_mend(goal)),
-            error => Self::internal(error.to_string()),
         }
     }
 }
@@ -185,6 +170,45 @@ impl From<EngineError> for Failure {
             | EngineError::PlaceTaken { .. }) => Self::usage(error.to_string()),
             error => Self::internal(error.to_string()),
         }
+    }
+}
+
+/// A goal that was not removed, with what to do about its work.
+fn not_removed(goal: GoalId, error: RemovalError) -> Failure {
+    let id = goal.short();
+    let message = format!("goal {id} was not removed: {error}");
+    match error {
+        RemovalError::Engine(error @ EngineError::Store(_)) => error.into(),
+        RemovalError::Engine(EngineError::Busy { .. }) | RemovalError::Alive { .. } => {
+            Failure::usage(format!("goal {id} was not removed: something works on it"))
+                .hint(format!("end it first: towline cancel {id}"))
+        }
+        RemovalError::Unmerged { work } => {
+            let work: Vec<String> = work.iter().map(described).collect();
+            Failure::person(format!("{message}: {}", work.join("; "))).hint(format!(
+                "take it (towline merge {id}), look at it (towline diff {id}), or remove the goal and keep the work under \
+                 a private ref: towline rm --force {id}"
+            ))
+        }
+        RemovalError::Submodules { workspace, .. } => Failure::person(message).hint(format!(
+            "commit and push it in {}, or remove the goal and leave the workspace there: towline rm --force {id}",
+            workspace.display()
+        )),
+        RemovalError::NoRepository { .. } => Failure::person(message).hint(format!(
+            "put the repository back, or give the goal up and leave its files where they are: towline rm --force {id}"
+        )),
+        RemovalError::Files { .. } => Failure::internal(message),
+        RemovalError::Workspace(error) => error.into(),
+        RemovalError::Engine(error) => error.into(),
+    }
+}
+
+fn described(work: &Unmerged) -> String {
+    let Unmerged { kind, commit } = work;
+    match kind {
+        WorkKind::Files => format!("files in its workspace (as commit {})", commit.short()),
+        WorkKind::Branch => format!("commits on its branch (up to {})", commit.short()),
+        WorkKind::Candidate => format!("the candidate {}", commit.short()),
     }
 }
 

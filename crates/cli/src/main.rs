@@ -1,21 +1,17 @@
 //! The `towline` program.
 
 mod args;
-mod candour;
 mod commands;
 mod context;
 mod draft;
 mod failure;
-mod find;
-mod goal_file;
-mod in_place;
+mod hints;
 mod inspect;
+mod notices;
 mod notify;
 mod operator;
 mod output;
-mod projects;
 mod prompt;
-mod report;
 mod upgrade;
 mod view;
 
@@ -23,11 +19,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use towline_app::find;
 use towline_engine::SUPERVISOR;
 
 use crate::args::{Args, Command};
-use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Layout;
 
 fn main() -> ExitCode {
     // The supervisor of an attempt is this same program. It must stay small, so it goes by the arguments and the
@@ -51,7 +48,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(code) => code,
         Err(failure) => {
-            output::say(format_args!("{failure}"));
+            report(&failure);
             failure.exit_code()
         }
     }
@@ -62,8 +59,27 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         error.exit();
     }
-    output::say(format_args!("{}", error.render().to_string().trim_end()));
+    let words = error.render().to_string();
+    let words = words.trim_end();
+    output::say(format_args!("{words}"));
+    if wants_json() {
+        let message = words.strip_prefix("error: ").unwrap_or(words);
+        output::print_json(Layout::Line, &Failure::usage(message).report());
+    }
     ExitCode::from(2)
+}
+
+/// Prints why the program ends: to a person on standard error, and to a program on standard output.
+fn report(failure: &Failure) {
+    output::say(format_args!("{failure}"));
+    if wants_json() {
+        output::print_json(Layout::Line, &failure.report());
+    }
+}
+
+/// Whether the output is for programs. Arguments that are wrong cannot be asked.
+fn wants_json() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json" || word == "--events")
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -80,11 +96,11 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     }
     // The built-in agent has a runtime of its own.
     if let Command::Acp(acp) = args.command {
-        return commands::acp::run(&Context::of_this_process()?, acp);
+        return commands::acp::run(&context::of_this_process()?, acp);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
-    let context = Context::of_this_process()?;
+    let context = context::of_this_process()?;
     operator::require(&context, &args.command)?;
     runtime.block_on(async {
         match args.command {

@@ -3,7 +3,6 @@
 //! The command is read from the user's configuration file alone: a repository's file may be anybody's. It gets one JSON object on
 //! standard input and one line in `TOWLINE_TEXT`, and what it prints goes nowhere.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,17 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
+use towline_api::Notification;
 use towline_config::LayerName;
 use towline_core::{Goal, GoalState, Phase};
 
 use crate::context::Context;
 use crate::output;
-use crate::report::OriginReport;
 
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -29,61 +26,39 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The key of the command in the configuration.
 const KEY: &str = "notify.command";
 
-/// What happened, as the command gets it.
-#[derive(Serialize)]
-struct Notification {
-    /// `needs_you`, `limited`, `done`, `unproven` or `failed`.
-    kind: &'static str,
-    /// All of it in one line.
-    text: String,
-    goal: String,
-    title: String,
-    repository: String,
-    phase: &'static str,
-    reason: Option<String>,
-    /// When the goal continues by itself.
-    until: Option<String>,
-    /// The question that needs an answer.
-    question: Option<String>,
-    origin: OriginReport,
-    metadata: BTreeMap<String, Value>,
-}
-
-impl Notification {
-    /// What is worth a notification in this phase.
-    fn of(goal: &Goal, state: &GoalState, phase: &Phase) -> Option<Self> {
-        let title = output::brief(&goal.title);
-        let question = state.open_question().map(|question| output::brief(&question.ask.title()));
-        let reason = phase.reason().map(|reason| output::brief(&reason));
-        let until = phase.until().map(|until| until.to_string());
-        let because =
-            |words: &Option<String>| words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
-        let (kind, text) = match phase {
-            Phase::Blocked { .. } => ("needs_you", format!("{title} needs an answer{}", because(&question))),
-            Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{}", because(&reason))),
-            Phase::Limited { .. } => {
-                let until = until.clone().unwrap_or_default();
-                ("limited", format!("{title} waits for the provider's quota until {until}"))
-            }
-            Phase::Done => ("done", format!("{title} is done")),
-            Phase::Unproven => ("unproven", format!("{title} ended, and has no checks to prove it")),
-            Phase::Failed { .. } => ("failed", format!("{title} failed{}", because(&reason))),
-            _ => return None,
-        };
-        Some(Self {
-            kind,
-            text,
-            goal: goal.id.to_string(),
-            title,
-            repository: goal.workspace.repository.clone(),
-            phase: phase.name(),
-            reason,
-            until,
-            question: question.filter(|_| kind == "needs_you"),
-            origin: OriginReport::of(&goal.origin),
-            metadata: goal.metadata.clone(),
-        })
-    }
+/// What is worth a notification in this phase.
+fn notification(goal: &Goal, state: &GoalState, phase: &Phase) -> Option<Notification> {
+    let title = output::brief(&goal.title);
+    let question = state.open_question().map(|question| output::brief(&question.ask.title()));
+    let reason = phase.reason().map(|reason| output::brief(&reason));
+    let until = phase.until().map(|until| until.to_string());
+    let because =
+        |words: &Option<String>| words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
+    let (kind, text) = match phase {
+        Phase::Blocked { .. } => ("needs_you", format!("{title} needs an answer{}", because(&question))),
+        Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{}", because(&reason))),
+        Phase::Limited { .. } => {
+            let until = until.clone().unwrap_or_default();
+            ("limited", format!("{title} waits for the provider's quota until {until}"))
+        }
+        Phase::Done => ("done", format!("{title} is done")),
+        Phase::Unproven => ("unproven", format!("{title} ended, and has no checks to prove it")),
+        Phase::Failed { .. } => ("failed", format!("{title} failed{}", because(&reason))),
+        _ => return None,
+    };
+    Some(Notification {
+        kind: kind.to_owned(),
+        text,
+        goal: goal.id.to_string(),
+        title,
+        repository: goal.workspace.repository.clone(),
+        phase: phase.name().to_owned(),
+        reason,
+        until,
+        question: question.filter(|_| kind == "needs_you"),
+        origin: (&goal.origin).into(),
+        metadata: goal.metadata.clone(),
+    })
 }
 
 /// Runs the user's command, beside everything else.
@@ -115,7 +90,7 @@ impl Notifier {
     /// Notifies the user if this phase is worth it.
     pub(crate) fn entered(&mut self, phase: &Phase, goal: &Goal, state: &GoalState) {
         let Some(command) = &self.command else { return };
-        let Some(notification) = Notification::of(goal, state, phase) else { return };
+        let Some(notification) = notification(goal, state, phase) else { return };
         match start(command, &notification) {
             Ok(child) => {
                 self.running.spawn(watch_over(child, self.stop.subscribe()));

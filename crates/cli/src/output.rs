@@ -3,18 +3,19 @@
 //!
 //! Agents, models and repositories write much of what is shown here. Every line leaves through [`clean`], so that none
 //! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there. On the same
-//! way secrets are hidden: those that this process [knows](know), and what looks like a token.
+//! way secrets are hidden: those that this process [knows](secrets), and what looks like a token.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
-use towline_mask::{Mask, Secrets};
+use towline_app::KnownSecrets;
+use towline_mask::Mask;
 use towline_process::is_in_foreground;
 
 use crate::view::{Letters, columns, start_of, use_local_time, wrapped};
@@ -45,21 +46,17 @@ pub(crate) fn homely(text: &str) -> String {
     letters.shown(&text)
 }
 
-/// What is hidden in everything that leaves here. Made when there is something to say.
-static HIDDEN: Mutex<(Option<Secrets>, Option<Arc<Mask>>)> = Mutex::new((None, None));
+/// What is hidden in everything that leaves here.
+static SECRETS: LazyLock<KnownSecrets> = LazyLock::new(KnownSecrets::default);
 
-/// Has these secrets hidden from now on.
-pub(crate) fn know(secrets: &Secrets) {
-    let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
-    hidden.0.get_or_insert_default().extend(secrets);
-    hidden.1 = None;
+/// The secrets of this process.
+pub(crate) fn secrets() -> &'static KnownSecrets {
+    &SECRETS
 }
 
 /// What hides all secrets that are known.
 pub(crate) fn mask() -> Arc<Mask> {
-    let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (secrets, mask) = &mut *hidden;
-    Arc::clone(mask.get_or_insert_with(|| Arc::new(Mask::new(secrets.get_or_insert_default()))))
+    SECRETS.mask()
 }
 
 /// Says that there is a mistake in Towline, without what must not be shown.
@@ -325,6 +322,8 @@ pub(crate) fn is_in_front() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use towline_mask::Secrets;
+
     use super::*;
     use crate::view::Paint;
 
@@ -381,7 +380,7 @@ mod tests {
     fn secrets_do_not_leave_in_text_nor_in_json_nor_when_we_fail() {
         let mut secrets = Secrets::default();
         secrets.add("MY_TOKEN", "quoted\"value9");
-        know(&secrets);
+        super::secrets().add(&secrets);
         assert_eq!(clean("a quoted\"value9 b"), "a [masked MY_TOKEN] b");
         assert_eq!(json(Layout::Line, &"quoted\"value9"), "\"[masked MY_TOKEN]\"");
         assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
@@ -428,7 +427,7 @@ mod tests {
     fn what_is_cut_was_masked_before() {
         let mut secrets = Secrets::default();
         secrets.add("MY_TOKEN", "first-half-second-half9");
-        know(&secrets);
+        super::secrets().add(&secrets);
         let text = format!("{}first-half-second-half9 and more", "x".repeat(LONGEST - 12));
         assert!(!brief(&text).contains("first"), "{}", brief(&text));
         assert_eq!(printable("a first-half-second-half9"), "a [masked MY_TOKEN]");

@@ -1,11 +1,10 @@
-//! A state directory of an earlier version: whether it may be upgraded now, and how far the upgrade is.
+//! How far the upgrade of a state directory of an earlier version is.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use towline_engine::{Home, running_engines};
-use towline_store::{StoreError, UpgradeGuard, UpgradeStep};
+use towline_store::UpgradeStep;
 
 /// An upgrade that is over sooner is not shown.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
@@ -16,55 +15,25 @@ const REFRESH: Duration = Duration::from_millis(100);
 /// Clears the line that the cursor is on.
 const CLEAR: &str = "\r\u{1b}[K";
 
-/// Permits an upgrade while no engine runs, and shows it on a terminal.
-pub(crate) struct Upgrade {
-    home: Home,
-    progress: Mutex<Progress>,
-}
+/// When the upgrade began, and when its line was drawn last.
+static PROGRESS: Mutex<(Option<Instant>, Option<Instant>)> = Mutex::new((None, None));
 
-#[derive(Default)]
-struct Progress {
-    begun: Option<Instant>,
-    drawn: Option<Instant>,
-}
-
-impl Upgrade {
-    pub(crate) fn of(home: &Home) -> Self {
-        Self { home: home.clone(), progress: Mutex::default() }
-    }
-}
-
-impl UpgradeGuard for Upgrade {
-    fn permit(&self) -> Result<(), StoreError> {
-        let path = self.home.database().display().to_string();
-        match running_engines(&self.home) {
-            Ok(pids) if pids.is_empty() => Ok(()),
-            Ok(pids) => Err(StoreError::InUse { path, pids }),
-            Err(error) => {
-                let message = format!("cannot see whether an engine is running: {error}");
-                Err(StoreError::Database { path, message })
-            }
-        }
-    }
-
-    fn progress(&self, step: UpgradeStep) {
-        let now = Instant::now();
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = *progress.begun.get_or_insert(now);
-        let is_early = now < begun + SHOWN_AFTER || progress.drawn.is_some_and(|drawn| now < drawn + REFRESH);
-        if is_early || !io::stderr().is_terminal() {
-            return;
-        }
-        progress.drawn = Some(now);
-        draw(&format!("{CLEAR}{}", line(step, now - begun)));
-    }
-}
-
-impl Drop for Upgrade {
-    fn drop(&mut self) {
-        if self.progress.get_mut().unwrap_or_else(PoisonError::into_inner).drawn.is_some() {
+/// Shows an upgrade on a terminal; clears the line when it is over.
+pub(crate) fn show_upgrade(step: Option<UpgradeStep>) {
+    let now = Instant::now();
+    let mut progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (begun, drawn) = &mut *progress;
+    let Some(step) = step else {
+        if drawn.take().is_some() {
             draw(CLEAR);
         }
+        return;
+    };
+    let begun = *begun.get_or_insert(now);
+    let is_early = now < begun + SHOWN_AFTER || drawn.is_some_and(|drawn| now < drawn + REFRESH);
+    if !is_early && io::stderr().is_terminal() {
+        *drawn = Some(now);
+        draw(&format!("{CLEAR}{}", line(step, now - begun)));
     }
 }
 

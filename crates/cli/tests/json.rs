@@ -5,8 +5,15 @@
 
 mod support;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use support::Desk;
+use towline_api::{
+    AgentCheck, AgentLine, DoctorReport, ErrorKind, ErrorReport, GcReport, GoalLine, GoalReport, InitReport,
+    MergeReport, QuestionLine, ReplayReport, RmReport, VerifyReport,
+};
+use towline_core::Envelope;
 use towline_testkit::hostile;
 
 /// Lines that look like Towline's own, orders to a terminal, and line breaks, in every way that an agent has to print.
@@ -77,20 +84,74 @@ fn a_run_prints_one_document_and_every_command_does() {
     }
 }
 
+/// Reads JSON as the type that the schema describes, which must know all of it.
+fn read<T: DeserializeOwned + Serialize>(json: Value) -> T {
+    let value: T = serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{error}: {json}"));
+    assert_eq!(serde_json::to_value(&value).expect("JSON"), json);
+    value
+}
+
 #[test]
-fn events_are_lines_of_json_and_the_last_line_is_the_goal() {
+fn what_commands_print_are_the_types_of_the_schema() {
     let desk = loud();
-    let ran = run(&desk, &["--json", "--events"]);
+    let goal = read::<GoalReport>(run(&desk, &["--json"]).json()).id;
+    let json = |command: &[&str]| desk.towline(command).json();
+    assert_eq!(read::<GoalReport>(json(&["show", &goal, "--json"])).id, goal);
+    assert_eq!(read::<Vec<GoalLine>>(json(&["ls", "--json"]))[0].id, goal);
+    assert_eq!(read::<Vec<QuestionLine>>(json(&["questions", "--json"])), []);
+    for line in lines(&desk.towline(["logs", &goal, "--json"]).stdout) {
+        assert_eq!(read::<Envelope>(line).goal.to_string(), goal);
+    }
+    for line in lines(&desk.towline(["replay", &goal, "--json"]).stdout) {
+        assert_eq!(read::<Envelope>(line).goal.to_string(), goal);
+    }
+    assert_eq!(read::<VerifyReport>(json(&["verify", &goal, "--json"])).id, goal);
+    assert_eq!(read::<ReplayReport>(json(&["replay", &goal, "--check", "--json"])).goal, goal);
+    assert!(read::<Vec<AgentLine>>(json(&["agents", "--json"])).iter().any(|line| line.facts.in_use));
+    assert_eq!(read::<AgentCheck>(json(&["agents", "check", "claude", "--json"])).line.facts.name, "claude");
+    assert!(read::<DoctorReport>(json(&["doctor", "--json"])).git.repository.is_some());
+    assert!(!read::<InitReport>(json(&["init", "--print", "--json"])).written);
+    assert!(read::<GcReport>(json(&["gc", "--dry-run", "--json"])).dry_run);
+    assert_eq!(read::<Vec<RmReport>>(json(&["rm", "--force", &goal, "--json"]))[0].id, goal);
+}
+
+#[test]
+fn a_failure_is_a_json_error_on_standard_output() {
+    let desk = Desk::new();
+    for (command, kind, code) in [
+        (&["show", "none", "--json"][..], ErrorKind::NotFound, 5),
+        (&["merge", "none", "--json"], ErrorKind::NotFound, 5),
+        (&["run", " ", "--json"], ErrorKind::Usage, 2),
+        (&["run", "work", "--events", "--agent", "nobody"], ErrorKind::Usage, 2),
+        (&["ls", "--json", "--no-such-flag"], ErrorKind::Usage, 2),
+    ] {
+        let ran = desk.towline(command);
+        let error = read::<ErrorReport>(ran.json()).error;
+        assert_eq!((error.kind, i32::from(error.exit_code), ran.code), (kind, code, Some(code)), "{ran:?}");
+        assert!(!error.message.is_empty() && ran.stderr.starts_with("error: "), "{ran:?}");
+    }
+    let missing = desk.towline(["show", "none", "--json"]);
+    assert_eq!(
+        read::<ErrorReport>(missing.json()).error.hint.as_deref(),
+        Some("list them: towline ls --all")
+    );
+    let without = desk.towline(["show", "none"]);
+    assert_eq!((without.code, without.stdout.as_str()), (Some(5), ""));
+}
+
+#[test]
+fn events_are_lines_of_json_and_are_not_mixed_with_a_report() {
+    let desk = loud();
+    let ran = run(&desk, &["--events"]);
     assert_harmless(&ran.stdout);
-    let printed = lines(&ran.stdout);
-    let (report, events) = printed.split_last().expect("lines");
-    assert_eq!(report["phase"], "failed");
-    let goal = report["id"].as_str().expect("an id").to_owned();
+    let events = lines(&ran.stdout);
+    let goal = events[0]["goal"].as_str().expect("an id").to_owned();
     assert!(events.iter().all(|event| event["goal"] == *goal && event["event"].is_object()), "{events:?}");
-    let stored = desk.events(&goal);
-    assert_eq!(events.len(), stored.len());
+    assert_eq!(events.len(), desk.events(&goal).len());
     let replayed = desk.towline(["replay", &goal, "--json"]);
     assert!(!lines(&replayed.stdout).is_empty());
+    let both = run(&desk, &["--json", "--events"]);
+    assert_eq!((both.code, read::<ErrorReport>(both.json()).error.kind), (Some(2), ErrorKind::Usage));
 }
 
 #[test]
@@ -99,6 +160,6 @@ fn a_merge_prints_one_document() {
     let ran = desk.towline(["run", "work", "--check", "test -e done.txt", "--json"]);
     let goal = ran.json()["id"].as_str().expect("an id").to_owned();
     for command in [&["merge", &goal, "--dry-run", "--json"][..], &["merge", &goal, "--json"]] {
-        assert_eq!(desk.towline(command).json()["id"], *goal);
+        assert_eq!(read::<MergeReport>(desk.towline(command).json()).id, goal);
     }
 }

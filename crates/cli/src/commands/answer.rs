@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use towline_app::{Taken, steer};
 use towline_core::{EscalationReason, GoalState, Phase, Question, QuestionNo};
 use towline_engine::Wish;
 
 use crate::args::Answer;
-use crate::commands::steer::{Taken, steer};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::prompt::message;

@@ -34,11 +34,7 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
         output::fitted(&made).iter().for_each(output::print);
         output::print("");
     }
-    let context = Context {
-        environment: context.environment.clone(),
-        directory: project.clone(),
-        program: context.program.clone(),
-    };
+    let context = Context { directory: project.clone(), ..context.clone() };
     let run =
         Run { prompt: vec![demo::PROMPT.to_owned()], red_first: true, format: args.format, ..Run::default() };
     let (record, code) = start(&context, &run).await?;

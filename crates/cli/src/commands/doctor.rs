@@ -1,40 +1,50 @@
 //! `towline doctor`: whether Towline can work here, each problem with its fix.
-//!
-//! One module per section; each gives its facts, for programs, and its rows, for people. Nothing here creates, changes
-//! or asks anything over the network, and whatever is wrong with one section does not hide the others.
-
-mod configuration;
-mod git;
-mod processes;
-mod report;
-mod store;
-mod text;
 
 use std::process::ExitCode;
+
+use towline_api::{DoctorReport, Finding, Level};
+use towline_app::inspect::{Diagnosis, diagnose};
 
 use crate::args::Doctor;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::inspect::{agents, frames, rows};
+use crate::inspect::NEEDS_A_PERSON;
+use crate::inspect::lines::{rows_lines, summary};
+use crate::inspect::rows::{count, findings};
 use crate::output::{self, Layout};
 use crate::view::Paint;
-use report::Report;
 
-/// Looks at everything and tells what it saw.
+/// Looks at everything and prints what it saw.
 pub(crate) async fn run(context: &Context, args: Doctor) -> Result<ExitCode, Failure> {
-    let (configuration, inspection) = configuration::look(context);
-    let (store, records) = store::look(context).await;
-    let report = Report::new(
-        agents::look(context, &inspection, frames::count(&records).await),
-        git::look(context),
+    let diagnosis = diagnose(context).await;
+    let found: Vec<Finding> =
+        diagnosis.sections.iter().flat_map(|(section, rows)| findings(section, rows)).collect();
+    let problems = count(&found, Level::Problem);
+    if args.json {
+        output::tell_json(Layout::Pretty, &report(diagnosis, found));
+    } else {
+        let paint = Paint::for_stdout(context);
+        for (section, rows) in &diagnosis.sections {
+            output::tell(paint.bold(section));
+            rows_lines(paint, rows).iter().for_each(output::tell);
+            output::tell("");
+        }
+        output::tell(summary(paint, problems, count(&found, Level::Note)));
+    }
+    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(NEEDS_A_PERSON) })
+}
+
+fn report(diagnosis: Diagnosis, findings: Vec<Finding>) -> DoctorReport {
+    let Diagnosis { agents, frames_not_understood, git, store, configuration, processes, .. } = diagnosis;
+    DoctorReport {
+        ok: count(&findings, Level::Problem) == 0,
+        towline: env!("CARGO_PKG_VERSION").to_owned(),
+        findings,
+        agents,
+        frames_not_understood,
+        git,
         store,
         configuration,
-        processes::look(),
-    );
-    if args.json {
-        output::tell_json(Layout::Pretty, &report);
-    } else {
-        text::lines(Paint::for_stdout(context), &report).iter().for_each(output::tell);
+        processes,
     }
-    Ok(if report.is_fine() { ExitCode::SUCCESS } else { ExitCode::from(rows::NEEDS_A_PERSON) })
 }

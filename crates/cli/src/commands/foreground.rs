@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
+use towline_app::report::goal_report;
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
@@ -23,7 +24,6 @@ use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
 use crate::notify::Notifier;
 use crate::output::{self, Layout};
-use crate::report::GoalReport;
 use crate::view::{Paint, clock_time, ending, next_steps};
 
 /// The time that an agent or a check has to end after SIGTERM before it is killed. A machine or a container that shuts down waits
@@ -199,9 +199,7 @@ pub(super) fn conclude(
     first: Option<&AgentSettings>,
 ) {
     if format.json {
-        // After the events it is one more line.
-        let layout = if format.events { Layout::Line } else { Layout::Pretty };
-        output::print_json(layout, &GoalReport::of(record, home, SystemClock.now()));
+        output::print_json(Layout::Pretty, &goal_report(record, home, SystemClock.now()));
     }
     if format.json || format.events {
         return;
@@ -210,7 +208,7 @@ pub(super) fn conclude(
     let mut lines = ending(paint, record);
     let steps = next_steps(record, is_driven(home, record.lease.as_ref()), first);
     lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
-    lines.extend(note_unprotected(&record.goal).map(str::to_owned));
+    lines.extend(note_unprotected(&record.goal));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);
 }
 

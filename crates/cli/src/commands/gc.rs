@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde::Serialize;
+use towline_api::{GcReport, SparedReport, WasteReport};
 use towline_core::{BadDuration, parse_duration, show_duration};
 use towline_engine::{Clock, Findings, Spared, SystemClock, Waste, look};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::notices;
 use crate::output::{self, Layout};
 
 /// Clear away what nobody needs.
@@ -33,35 +34,15 @@ fn age(text: &str) -> Result<Duration, BadDuration> {
     parse_duration(text)
 }
 
-/// What happened, as JSON.
-#[derive(Serialize)]
-struct GcReport {
-    dry_run: bool,
-    bytes: u64,
-    removed: Vec<WasteReport>,
-    kept: Vec<SparedReport>,
-}
-
-#[derive(Serialize)]
-struct WasteReport {
-    kind: &'static str,
-    goal: Option<String>,
-    path: String,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct SparedReport {
-    goal: Option<String>,
-    path: String,
-    why: String,
-}
-
 /// Clears away, or says what would go.
 pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure> {
     let older_than = match args.older_than {
         Some(age) => age,
-        None => context.configuration(&context.directory)?.config.retention,
+        None => {
+            let loaded = context.configuration(&context.directory)?;
+            notices::settings(&loaded.warnings);
+            loaded.config.retention
+        }
     };
     let findings = match context.existing_state()? {
         None => Findings::default(),
@@ -111,7 +92,7 @@ fn tell(args: &Gc, older_than: Duration, findings: &Findings) {
 
 fn report(args: &Gc, findings: &Findings) -> GcReport {
     let removed = findings.waste.iter().map(|waste| WasteReport {
-        kind: waste.kind.name(),
+        kind: waste.kind.name().to_owned(),
         goal: waste.goal.map(|goal| goal.to_string()),
         path: waste.path.display().to_string(),
         bytes: waste.bytes,

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use towline_api::GoalLine;
+use towline_app::report::{UNREADABLE, goal_line};
 use towline_core::{MicroUsd, Phase, Spent};
 use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::{GoalSummary, Listed, Listing, list_all};
@@ -11,9 +13,9 @@ use towline_store::{GoalSummary, Listed, Listing, list_all};
 use crate::args::Ls;
 use crate::context::{Context, State};
 use crate::failure::Failure;
-use crate::find::{self, how_to_mend};
+use crate::find;
+use crate::hints::how_to_mend;
 use crate::output::{self, Layout};
-use crate::report::{GoalLine, UNREADABLE};
 use crate::view::{age, clock_time, columns, start_of};
 
 /// Instead of a value that there is not.
@@ -36,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
     if args.json {
         let mut lines = Vec::new();
         for listed in &listed {
-            lines.push(GoalLine::of(listed, prompt(context, &state, listed).await));
+            lines.push(goal_line(listed, prompt(context, &state, listed).await));
         }
         output::tell_json(Layout::Pretty, &lines);
     } else {

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use towline_app::halt;
 use towline_core::Phase;
 use towline_engine::Wish;
 
 use crate::args::Pause;
-use crate::commands::cancel::halt;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;

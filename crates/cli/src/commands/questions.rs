@@ -2,34 +2,26 @@
 
 use std::process::ExitCode;
 
-use towline_store::{Listing, load_all};
+use towline_app::report::{asking, open_questions};
 
 use crate::args::Questions;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Layout};
-use crate::report::QuestionLine;
 use crate::view::{how_to_answer, question_lines};
 
 /// Lists open questions, of the newest goal first.
 pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
-    let records = match context.existing_state()? {
-        Some(state) => {
-            load_all(state.store.as_ref(), Listing { asks: true, ..Listing::all() }).await?.records
-        }
-        None => Vec::new(),
-    };
+    let records = asking(context).await?;
+    if args.json {
+        output::tell_json(Layout::Pretty, &open_questions(&records));
+        return Ok(ExitCode::SUCCESS);
+    }
     let open = records.iter().flat_map(|record| {
         let open = record.state.questions.iter().filter(|question| question.is_open());
         open.map(move |question| (&record.goal, question))
     });
     let open: Vec<_> = open.collect();
-    if args.json {
-        let lines: Vec<QuestionLine> =
-            open.iter().map(|(goal, question)| QuestionLine::of(goal, question)).collect();
-        output::tell_json(Layout::Pretty, &lines);
-        return Ok(ExitCode::SUCCESS);
-    }
     if open.is_empty() {
         output::say(format_args!("nobody asks anything"));
     }

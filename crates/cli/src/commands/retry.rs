@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use towline_app::pass_on;
 use towline_core::{BudgetChange, Check, Event, NextSession, Phase};
 use towline_engine::Wish;
 
 use crate::args::RunFormat;
 use crate::commands::foreground::{Beginning, Foreground};
-use crate::commands::steer::pass_on;
 use crate::context::Context;
 use crate::draft::{agents_of, commands_as_checks};
 use crate::failure::Failure;

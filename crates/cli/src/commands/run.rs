@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use towline_app::{draft, notices_about, permission_notice};
 use towline_core::{Event, NextSession, Phase};
-use towline_engine::{Clock, SystemClock, copied_secrets};
+use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
@@ -11,9 +12,9 @@ use crate::commands::attach::{From, attach, runs_elsewhere};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::replaced;
 use crate::context::Context;
-use crate::draft::{agents_of, commands_as_checks, draft, note_unprotected};
+use crate::draft::{agents_of, commands_as_checks, request};
 use crate::failure::Failure;
-use crate::{candour, find, output};
+use crate::{find, notices, output};
 
 /// Makes a goal and drives it, or goes on with one.
 pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
@@ -25,26 +26,15 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
-    let draft = draft(context, args, SystemClock.now()).await?;
-    let copied = copied_secrets(&draft.goal);
-    output::know(&copied.secrets);
-    for warning in &copied.warnings {
-        output::say(format_args!("warning: {warning}"));
-    }
+    let draft = draft(context, &request(args)?, SystemClock.now()).await?;
+    notices::print(&draft.notices);
     let state = context.state()?;
     if !args.format.json && !args.format.events {
         let title = output::brief(&draft.goal.title);
         output::print(format_args!("goal {}  {title}", draft.goal.id.short()));
-        if draft.goal.checks.is_empty() {
-            output::say(format_args!(
-                "note: no checks, so the goal can end as unproven at best (--check CMD)"
-            ));
-        }
-        if let Some(note) = note_unprotected(&draft.goal) {
-            output::say(format_args!("{note}"));
-        }
+        notices::print(&notices_about(&draft.goal));
     }
-    candour::about(&state.home, &draft.goal, &draft.agents);
+    notices::print(permission_notice(&state.home, &draft.goal, &draft.agents).as_slice());
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }

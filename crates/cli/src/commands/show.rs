@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use towline_app::report::{TRUST_LEVEL, WARM, confirmed_by, goal_report};
 use towline_core::{Attempt, Baseline, CheckResult, Checkout, Goal, GoalState, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 
@@ -9,7 +10,6 @@ use crate::args::Show;
 use crate::context::Context;
 use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
-use crate::report::{GoalReport, TRUST_LEVEL, WARM, confirmed_by};
 use crate::view::{
     PASSED_ONLY_WARM, Paint, clock_time, ending, in_words, next_steps, speaks_to_towline, spent,
     spent_of_limits,
@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
-        output::tell_json(Layout::Pretty, &GoalReport::of(record, &found.state.home, SystemClock.now()));
+        output::tell_json(Layout::Pretty, &goal_report(record, &found.state.home, SystemClock.now()));
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);

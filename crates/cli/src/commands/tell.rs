@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use towline_app::{Taken, steer};
 use towline_core::Phase;
 use towline_engine::Wish;
 
 use crate::args::Tell;
-use crate::commands::steer::{Taken, steer};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::prompt::message;

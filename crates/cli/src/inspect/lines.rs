@@ -1,6 +1,7 @@
 //! Rows as people read them: aligned, and wrapped at words to fit a terminal of ordinary width.
 
 use super::rows::{Mark, Row};
+use crate::hints::words;
 use crate::output::{homely, printable, terminal_width};
 use crate::view::Paint;
 
@@ -39,7 +40,8 @@ fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
     let mut lines = vec![format!("  {mark} {:<LABEL$}  {first}", printable(&row.label))];
     let indent = " ".repeat(MARGIN);
     lines.extend(texts.map(|text| format!("{indent}{text}")));
-    let fix = row.fix.iter().flat_map(|fix| wrapped(&homely(&format!("fix: {}", printable(fix))), room));
+    let fix =
+        row.fix.iter().flat_map(|fix| wrapped(&homely(&format!("fix: {}", printable(&words(fix)))), room));
     lines.extend(fix.map(|text| format!("{indent}{text}")));
     let details = row.details.iter().map(|detail| shortened(&homely(&printable(detail)), room));
     lines.extend(details.map(|detail| format!("{indent}{}", paint.dim(&detail))));
@@ -92,13 +94,13 @@ mod tests {
         let mut row = Row::new(Mark::Problem, "sign-in", "word ".repeat(20).trim_end());
         row = row.fix(format!("{} then rest", "x".repeat(90)));
         row.details = vec!["y".repeat(100)];
-        let words = |count: usize| vec!["word"; count].join(" ");
+        let some = |count: usize| vec!["word"; count].join(" ");
         let indent = " ".repeat(17);
         assert_eq!(
             row_lines(Paint::Plain, &row),
             [
-                format!("  ✗ sign-in      {}", words(12)),
-                format!("{indent}{}", words(8)),
+                format!("  ✗ sign-in      {}", some(12)),
+                format!("{indent}{}", some(8)),
                 format!("{indent}fix:"),
                 format!("{indent}{}", "x".repeat(90)),
                 format!("{indent}then rest"),

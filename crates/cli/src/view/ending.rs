@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, agent};
+use towline_app::report::{WARM, confirmed_by};
 use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Spent, Usage, show_duration};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
@@ -9,7 +10,6 @@ use towline_store::GoalRecord;
 use super::board::short;
 use super::{Paint, clock_time, how_to_answer, question_lines};
 use crate::output::brief;
-use crate::report::{WARM, confirmed_by};
 
 /// How many more lines of a reason are shown.
 const MORE: usize = 12;

@@ -119,11 +119,8 @@ mod tests {
             (vec![], Letters::Ascii),
         ] {
             let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-            let context = Context {
-                environment: variables.iter().map(text).collect(),
-                directory: std::path::PathBuf::new(),
-                program: std::path::PathBuf::new(),
-            };
+            let environment = variables.iter().map(text).collect();
+            let context = Context::new(environment, std::path::PathBuf::new(), std::path::PathBuf::new());
             assert_eq!(Letters::of(&context), wanted, "{variables:?}");
         }
     }

@@ -1,0 +1,35 @@
+//! The JSON that leaves the process: what `--json` prints, and the error that it prints instead.
+//!
+//! These types are apart from the domain's types, so that a change inside does not change what programs read. They decide
+//! nothing: `towline-app` fills them in. `schema.json` beside this crate is their JSON schema; a test keeps it up to date.
+
+mod agents;
+mod doctor;
+mod error;
+mod event;
+mod goal;
+mod question;
+#[cfg(test)]
+mod schema;
+mod steps;
+mod verdict;
+
+pub use self::agents::{
+    Ability, AgentCheck, AgentFacts, AgentLine, Finding, FrameFacts, Level, SignedIn, TestedFacts,
+};
+pub use self::doctor::{
+    CheckoutFacts, ConfigurationFacts, DoctorReport, GitFacts, LayerFacts, LeftGoal, OpenQuestion,
+    ProblemFacts, ProcessesFacts, SettingFacts, StoreFacts,
+};
+pub use self::error::{ErrorKind, ErrorReport, ErrorWords};
+pub use self::event::{ReplayReport, ReplayedDifference};
+pub use self::goal::{
+    AttemptExtras, AttemptReport, BaselineReport, BudgetLine, ContextReport, DecisionReport, GoalLine,
+    GoalReport, MergedReport, Notification, OriginReport, TrustReport, UsageReport, budget,
+};
+pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
+pub use self::steps::{
+    GcReport, InitReport, InstalledAgent, KeptReport, MergeReport, MissingPart, ProposedCheck, PushReport,
+    RmReport, SparedReport, VerifyReport, WasteReport,
+};
+pub use self::verdict::{BaselineCheckReport, CheckReport, VerdictReport};

@@ -1,0 +1,89 @@
+//! What checks found: of a goal's base, of its work, and of its work once more.
+
+use serde::{Deserialize, Serialize};
+use towline_core::{Baseline, BaselineCheck, Checkout, Verdict};
+
+use crate::BaselineReport;
+
+/// What all checks found on one commit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VerdictReport {
+    /// Whether all checks passed.
+    pub met: bool,
+    /// The commit that was checked.
+    pub candidate: String,
+    /// Protected paths that were put back as in the base.
+    pub restored: Vec<String>,
+    /// Remarks about how the verdict was reached, such as files that `setup` changed.
+    pub notes: Vec<String>,
+    /// The checkout that the checks ran in: `clean`, `warm` or `warm_then_clean`.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub checkout: Checkout,
+    /// One result for each check, in the goal's order.
+    pub checks: Vec<CheckReport>,
+}
+
+/// The result of one check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CheckReport {
+    /// The check's name.
+    pub name: String,
+    /// Whether it passed.
+    pub met: bool,
+    /// The exit code of its command; null if it has none, or was ended by a signal.
+    pub exit_code: Option<i32>,
+    /// Why it failed, where the exit code does not tell.
+    pub problem: Option<String>,
+    /// The end of its output.
+    pub evidence: String,
+    /// How long it ran.
+    pub seconds: f64,
+}
+
+/// The result of one check before any work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BaselineCheckReport {
+    /// The check's name.
+    pub name: String,
+    /// Whether it passed.
+    pub met: bool,
+    /// The exit code of its command.
+    pub exit_code: Option<i32>,
+}
+
+impl From<&Verdict> for VerdictReport {
+    fn from(verdict: &Verdict) -> Self {
+        let checks = verdict.checks.iter().map(|check| CheckReport {
+            name: check.name.clone(),
+            met: check.met,
+            exit_code: check.exit_code,
+            problem: check.problem.clone(),
+            evidence: check.evidence.clone(),
+            seconds: check.took.as_secs_f64(),
+        });
+        Self {
+            met: verdict.met(),
+            candidate: verdict.candidate.to_string(),
+            restored: verdict.restored.clone(),
+            notes: verdict.notes.clone(),
+            checkout: verdict.checkout,
+            checks: checks.collect(),
+        }
+    }
+}
+
+impl BaselineReport {
+    /// The report on a baseline; none when nobody knows it.
+    pub fn of(baseline: &Baseline) -> Option<Self> {
+        let Baseline::Known { checks } = baseline else { return None };
+        let reports = checks.iter().map(|check| BaselineCheckReport {
+            name: check.name.clone(),
+            met: check.met,
+            exit_code: check.exit_code,
+        });
+        Some(Self { met: BaselineCheck::all_met(checks), checks: reports.collect() })
+    }
+}

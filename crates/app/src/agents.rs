@@ -1,0 +1,115 @@
+//! The agents of a goal: their settings, whether they are installed, and what they may do.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde_json::Value;
+use towline_agent::{AgentSettings, Permission, Restriction, agent};
+use towline_config::{Config, LayerName, goal_agents_layer, resolve_agent};
+use towline_core::{AgentName, Goal};
+use towline_engine::Home;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::find;
+use crate::notice::Notice;
+
+/// The settings of these agents, as the goal wants them.
+pub(crate) fn settings_of(
+    context: &Context,
+    directory: &Path,
+    config: &Config,
+    names: &[AgentName],
+    own: &BTreeMap<String, Value>,
+    layer: LayerName,
+) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
+    let resolve = |config: &Config| -> Result<Vec<_>, Error> {
+        names.iter().map(|name| Ok((name.clone(), resolve_agent(config, name.as_str())?.clone()))).collect()
+    };
+    let agents = resolve(config)?;
+    if own.is_empty() {
+        return Ok(agents);
+    }
+    let above = goal_agents_layer(layer, names, own);
+    resolve(&context.configuration_under(directory, Some(above))?.config)
+}
+
+/// Fails unless the agent's program is there.
+pub(crate) fn must_be_installed(
+    context: &Context,
+    name: &AgentName,
+    settings: &AgentSettings,
+) -> Result<(), Error> {
+    if find::agent_program(context, settings).is_some() {
+        return Ok(());
+    }
+    let program = settings.command.first().map_or("", String::as_str);
+    Err(Error::usage(format!("agent `{name}`: the program `{program}` was not found"))
+        .hint(find::how_to_get(name.as_str(), settings)))
+}
+
+/// The agents of a goal.
+pub struct GoalAgents {
+    /// Their settings.
+    pub agents: BTreeMap<AgentName, AgentSettings>,
+    /// Settings without effect.
+    pub notices: Vec<Notice>,
+}
+
+/// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them.
+pub fn agents_of(context: &Context, goal: &Goal) -> Result<GoalAgents, Error> {
+    agents_in(context, Path::new(&goal.workspace.repository), goal)
+}
+
+/// The agents that a goal names, by today's configuration in `directory` and as the goal wants them.
+pub(crate) fn agents_in(context: &Context, directory: &Path, goal: &Goal) -> Result<GoalAgents, Error> {
+    let loaded = context.configuration(directory)?;
+    let layer = LayerName::StoredGoal;
+    let agents = settings_of(context, directory, &loaded.config, &goal.agents, &goal.agent_settings, layer)?;
+    let notices = loaded.warnings.into_iter().map(Notice::Setting).collect();
+    Ok(GoalAgents { agents: agents.into_iter().collect(), notices })
+}
+
+/// Whether a notice was shown for this project before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Before,
+    Now,
+}
+
+/// The notice that the goal's first agent may do all that the user may; once per project. A private clone keeps changes
+/// apart; it does not confine the agent. That it was shown is stored in the state directory, never in the repository.
+pub fn permission_notice(
+    home: &Home,
+    goal: &Goal,
+    agents: &BTreeMap<AgentName, AgentSettings>,
+) -> Option<Notice> {
+    let (name, settings) = goal.agents.first().and_then(|name| agents.get_key_value(name))?;
+    let restriction = agent(settings.kind).restriction();
+    if settings.permission != Permission::Bypass || restriction == Restriction::NotNeeded {
+        return None;
+    }
+    // Where it cannot be stored it is better shown twice than not at all.
+    let shown = remember(home, Path::new(&goal.workspace.repository)).unwrap_or(Shown::Now);
+    (shown == Shown::Now).then(|| Notice::Unrestricted {
+        agent: name.clone(),
+        restriction,
+        mode: goal.workspace.mode,
+    })
+}
+
+fn remember(home: &Home, project: &Path) -> io::Result<Shown> {
+    let project = project.canonicalize()?;
+    let folder = home.root().join("told");
+    home.make(&folder)?;
+    let key = Uuid::new_v5(&Uuid::NAMESPACE_URL, project.as_os_str().as_bytes());
+    let file = folder.join(format!("bypass-{}", key.simple()));
+    match towline_files::create_new(&file) {
+        Ok(mut file) => file.write_all(project.as_os_str().as_bytes()).map(|()| Shown::Now),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shown::Before),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,197 @@
+//! What a use case works with: environment, directory, configuration layers, state.
+//!
+//! All of it arrives as values; nothing here looks at the process.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
+use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
+use towline_process::ShimProgram;
+use towline_store::{SqliteStore, Store, UpgradeGuard};
+
+use crate::error::Error;
+use crate::projects::Projects;
+use crate::secrets::KnownSecrets;
+use crate::upgrade::{ShowUpgrade, Upgrade};
+
+/// The longest configuration file.
+const LONGEST_LAYER: u64 = 1 << 20;
+
+/// What Towline stores.
+pub struct State {
+    /// The state directory.
+    pub home: Home,
+    /// The goals.
+    pub store: Arc<dyn Store>,
+}
+
+/// A configuration file that was looked for.
+pub struct LayerFile {
+    /// The layer, with the path of the file.
+    pub name: LayerName,
+    /// Its text; none if there is no such file.
+    pub text: std::io::Result<Option<String>>,
+}
+
+/// What a use case works with.
+#[derive(Clone)]
+pub struct Context {
+    /// The environment. Variables that are not text cannot be passed on and are left out.
+    pub environment: BTreeMap<String, String>,
+    /// The directory that it is about.
+    pub directory: PathBuf,
+    /// The file of this program.
+    pub program: PathBuf,
+    /// The secrets that were come across.
+    pub secrets: KnownSecrets,
+    /// Shows the upgrade of a state directory of an earlier version.
+    pub show_upgrade: ShowUpgrade,
+}
+
+impl Context {
+    /// A context that knows no secrets yet and shows no upgrade.
+    pub fn new(environment: BTreeMap<String, String>, directory: PathBuf, program: PathBuf) -> Self {
+        Self { environment, directory, program, secrets: KnownSecrets::default(), show_upgrade: |_| {} }
+    }
+
+    /// An environment variable that is set and not empty.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Reads the configuration that holds in `directory`.
+    pub fn configuration(&self, directory: &Path) -> Result<Loaded, Error> {
+        self.configuration_under(directory, None)
+    }
+
+    /// Reads the configuration that holds in `directory`, with one more layer over all others.
+    pub fn configuration_under(&self, directory: &Path, above: Option<Layer>) -> Result<Loaded, Error> {
+        let mut layers = Vec::new();
+        for LayerFile { name, text } in self.layer_files(directory) {
+            let text = text.map_err(|error| Error::usage(format!("cannot read {name}: {error}")))?;
+            layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
+        }
+        layers.push(Layer::environment(self.environment.clone()));
+        layers.extend(above);
+        let mut loaded = towline_config::load(&layers)?;
+        loaded.config.set_own_program(&self.program.display().to_string());
+        self.secrets.add(&known_secrets(&self.environment, loaded.config.agents.values()));
+        Ok(loaded)
+    }
+
+    /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
+    /// whoever shows what an agent has left there may show them.
+    pub fn know_secrets_of(&self, directory: &Path) {
+        self.inspection(&self.layer_files(directory));
+    }
+
+    /// What these files and the environment say, where they can be understood.
+    pub fn inspection(&self, files: &[LayerFile]) -> Inspection {
+        let read = |file: &LayerFile| {
+            let text = file.text.as_ref().ok()?.as_ref()?;
+            Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
+        };
+        let layers = files.iter().filter_map(read);
+        let environment = Layer::environment(self.environment.clone());
+        let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
+        inspection.config.set_own_program(&self.program.display().to_string());
+        self.secrets.add(&known_secrets(&self.environment, inspection.config.agents.values()));
+        inspection
+    }
+
+    /// The configuration files that are looked for from `directory`, in the order of their layers.
+    pub fn layer_files(&self, directory: &Path) -> Vec<LayerFile> {
+        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
+        let user = user.map(|path| LayerFile { text: read_if_there(&path), name: LayerName::User(path) });
+        let upward = directory.ancestors().map(|folder| {
+            let path = folder.join("towline.toml");
+            LayerFile { text: read_if_there(&path), name: LayerName::Repository(path) }
+        });
+        let repository =
+            upward.into_iter().find(|file| !matches!(file.text, Ok(None))).unwrap_or_else(|| LayerFile {
+                name: LayerName::Repository(directory.join("towline.toml")),
+                text: Ok(None),
+            });
+        user.into_iter().chain([repository]).collect()
+    }
+
+    /// The state directory, made when it is missing.
+    pub fn home(&self) -> Result<Home, Error> {
+        let root = self.home_path()?;
+        Home::create(root.clone()).map_err(|error| unusable(&root, &error))
+    }
+
+    /// The state, unless there is none yet: reading creates nothing.
+    pub fn existing_state(&self) -> Result<Option<State>, Error> {
+        let root = self.home_path()?;
+        if root.join("towline.db").symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let home = Home::open(&root).map_err(|error| unusable(&root, &error))?;
+        self.open(home).map(Some)
+    }
+
+    /// The state, made when it is missing.
+    pub fn state(&self) -> Result<State, Error> {
+        self.open(self.home()?)
+    }
+
+    /// An engine of our own. It reads the configuration of each goal in the goal's repository.
+    pub fn engine(&self, state: State) -> Result<Engine, Error> {
+        self.engine_with(state, Projects::new(self.clone(), None))
+    }
+
+    /// An engine for a goal that was drafted in the context's directory, whose configuration holds for it.
+    pub fn engine_for_draft(&self, state: State) -> Result<Engine, Error> {
+        self.engine_with(state, Projects::new(self.clone(), Some(self.directory.clone())))
+    }
+
+    fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Error> {
+        let State { home, store } = state;
+        let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
+        let shim = ShimProgram::running(&self.program, args);
+        let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
+        Ok(Engine::open(EngineSettings { home, store, clock, shim, resolver, slots: 1 })?)
+    }
+
+    fn open(&self, home: Home) -> Result<State, Error> {
+        let guard: Arc<dyn UpgradeGuard> = Arc::new(Upgrade { home: home.clone(), show: self.show_upgrade });
+        let store = Arc::new(SqliteStore::open_guarded(&home.database(), &guard)?);
+        Ok(State { home, store })
+    }
+
+    /// Where the state directory is or would be.
+    pub fn home_path(&self) -> Result<PathBuf, Error> {
+        let named = self.variable("TOWLINE_HOME").map(|home| self.directory.join(home));
+        named.or_else(|| self.user_directory("XDG_STATE_HOME", ".local/state")).ok_or_else(|| {
+            Error::usage(
+                "there is no place for state: neither TOWLINE_HOME nor XDG_STATE_HOME nor HOME is set",
+            )
+            .hint("set TOWLINE_HOME to a directory of yours")
+        })
+    }
+
+    /// `towline` below the user's directory of this kind.
+    fn user_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let directory = match self.variable(variable) {
+            Some(directory) => PathBuf::from(directory),
+            None => Path::new(self.variable("HOME")?).join(below_home),
+        };
+        Some(directory.join("towline"))
+    }
+}
+
+fn unusable(root: &Path, error: &std::io::Error) -> Error {
+    Error::internal(format!("cannot use the state directory {}: {error}", root.display()))
+        .hint("set TOWLINE_HOME to a directory that you may write to")
+}
+
+fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {
+    match towline_files::read_following(path, LONGEST_LAYER) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(std::io::Error::other),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,357 @@
+//! From what was asked to a goal: everything is looked at before anything is created.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use jiff::Timestamp;
+use towline_agent::{AgentSettings, Resuming, agent};
+use towline_config::{
+    Config, GoalFile, GoalOrigin, Layer, LayerContent, LayerName, WorkspaceConfig, WorkspaceOverrides,
+    check_from_command,
+};
+use towline_core::{
+    AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Origin, SessionLimits,
+    WorkspaceMode, WorkspaceSpec,
+};
+use towline_engine::copied_secrets;
+use towline_workspace::{Protect, Repository, protects_more_than_always};
+use uuid::Uuid;
+
+use crate::agents::{must_be_installed, settings_of};
+use crate::context::Context;
+use crate::error::{Action, Error};
+use crate::in_place::Beginning;
+use crate::notice::Notice;
+use crate::{find, goal_file, in_place};
+
+/// How long a title may be.
+const TITLE: usize = 60;
+
+/// Where goals come from that are made here.
+pub const CHANNEL: &str = "cli";
+
+/// A goal that somebody asks for. What is not given is taken from its file, and else from the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// What is to be done.
+    pub prompt: Option<String>,
+    /// The goal's file.
+    pub file: Option<PathBuf>,
+    /// Commands that must succeed.
+    pub checks: Vec<String>,
+    /// Names of agents, in order of preference.
+    pub agents: Vec<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Limits.
+    pub budget: Vec<BudgetChange>,
+    /// The commit that the work starts from.
+    pub base: Option<String>,
+    /// Whether the work starts from uncommitted changes, too.
+    pub include_dirty: bool,
+    /// Whether the agent works in the user's own directory.
+    pub in_place: bool,
+    /// Whether a snapshot may have any size.
+    pub allow_large: bool,
+    /// Whether the checks must fail before any work.
+    pub red_first: bool,
+    /// Protected paths that the goal may change.
+    pub unprotect: Vec<String>,
+}
+
+/// A goal that is ready to be created.
+pub struct Draft {
+    /// The goal.
+    pub goal: Goal,
+    /// The agents that it may use.
+    pub agents: BTreeMap<AgentName, AgentSettings>,
+    /// What the user should know before it starts.
+    pub notices: Vec<Notice>,
+}
+
+/// Makes a goal of a request, its file and the configuration. Everything is checked before anything is created.
+pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<Draft, Error> {
+    let file = run.file.as_deref().map(|path| goal_file::read(&context.directory, path)).transpose()?;
+    let file = file.unwrap_or_default();
+    let prompt = prompt(run, &file)?;
+    let loaded = context.configuration_under(&context.directory, Some(flags(run)))?;
+    let is_flag = |key: &str| loaded.sources.get(key) == Some(&LayerName::Flags);
+    let [base_given, mode_given, baseline_given] =
+        ["workspace.base", "workspace.mode", "baseline.mode"].map(is_flag);
+    let mut notices: Vec<Notice> =
+        file.warnings.iter().chain(&loaded.warnings).cloned().map(Notice::Setting).collect();
+    let config = loaded.config;
+    let agents = agents(context, &config, run, &file, &mut notices)?;
+    let checks = match commands_as_checks(&run.checks)? {
+        given if !given.is_empty() => given,
+        _ => valid(file.checks.unwrap_or_else(|| config.checks.clone()))?,
+    };
+    let baseline = chosen(baseline_given, file.baseline, config.baseline);
+    if (baseline_given || file.baseline == Some(BaselineMode::Red)) && checks.is_empty() {
+        return Err(Error::usage("--red-first needs a check").hint([("give one", Action::GiveCheck)]));
+    }
+    let protect = file.protect.unwrap_or(config.protect);
+    let unprotect = [file.unprotect, run.unprotect.clone()].concat();
+    Protect::of(&protect, &unprotect)?;
+    let id = GoalId::from_uuid(Uuid::now_v7());
+    let mode = chosen(mode_given, file.workspace.mode, config.workspace.mode);
+    // Work in place has no base but what is there, so one that is only the configuration's does not count for it.
+    let named = if base_given { Some(config.workspace.base.clone()) } else { file.workspace.base.clone() };
+    // Last of all looks, because it may leave something in a repository, if only an object that nobody refers to.
+    let beginning = if mode.is_in_place() {
+        in_place::begin(context, run, named.as_deref(), id, &checks).await?
+    } else {
+        beginning(context, run, named.as_deref().unwrap_or(&config.workspace.base))?
+    };
+    let workspace = workspace(file.workspace, config.workspace, beginning, &mut notices)?;
+    let mask = context.secrets.mask();
+    let goal = Goal {
+        id,
+        // It is shown everywhere, and names the branch.
+        title: file.title.map_or_else(|| title(&mask.text(&prompt)), |title| mask.text(&title).into_owned()),
+        prompt,
+        checks,
+        budget: budget(file.budget, config.budget, run)?,
+        agents: agents.iter().map(|(name, _)| name.clone()).collect(),
+        model: run.model.clone().or(file.model),
+        agent_settings: file.agent_settings,
+        protect,
+        unprotect,
+        workspace,
+        briefing: file.briefing.unwrap_or(config.briefing),
+        baseline,
+        accounts: agents
+            .iter()
+            .filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?)))
+            .collect(),
+        sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
+        labels: file.labels,
+        metadata: file.metadata,
+        origin: origin(context, file.origin),
+        created_at: now,
+    };
+    let copied = copied_secrets(&goal);
+    context.secrets.add(&copied.secrets);
+    notices.extend(copied.warnings.into_iter().map(|warning| Notice::Files(warning.to_string())));
+    Ok(Draft { goal, agents: agents.into_iter().collect(), notices })
+}
+
+/// Where the work happens, as the goal's file or the configuration has it.
+fn workspace(
+    file: WorkspaceOverrides,
+    config: WorkspaceConfig,
+    beginning: Beginning,
+    notices: &mut Vec<Notice>,
+) -> Result<WorkspaceSpec, Error> {
+    let Beginning { repository, mode, base, git, notices: noticed } = beginning;
+    notices.extend(noticed);
+    let copy = file.copy.unwrap_or(config.copy);
+    must_be_inside(&copy)?;
+    let setup = file.setup.unwrap_or(config.setup);
+    if has_empty_submodules(&repository, mode, &setup) {
+        notices.push(Notice::EmptySubmodules);
+    }
+    Ok(WorkspaceSpec {
+        repository,
+        mode,
+        base,
+        setup,
+        copy,
+        generated: file.generated.unwrap_or(config.generated),
+        pass_env: file.pass_env.unwrap_or(config.pass_env),
+        warm: file.warm.unwrap_or(config.warm),
+        confirm: file.confirm.unwrap_or(config.confirm),
+        git: Some(git),
+    })
+}
+
+/// The request's settings as the layer above the configuration.
+fn flags(run: &Request) -> Layer {
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let agents = (!run.agents.is_empty()).then(|| toml::Value::from(run.agents.clone()).to_string());
+    let settings = [
+        ("defaults.agents", agents),
+        ("workspace.base", run.base.as_deref().map(quoted)),
+        ("workspace.mode", run.in_place.then(|| quoted("in-place"))),
+        ("baseline.mode", run.red_first.then(|| quoted("red"))),
+    ];
+    let given = settings.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Layer { name: LayerName::Flags, content: LayerContent::Pairs(given.collect()) }
+}
+
+/// A setting of the request wins over the goal's file, and the file over the configuration.
+fn chosen<T>(is_flag: bool, file: Option<T>, config: T) -> T {
+    file.filter(|_| !is_flag).unwrap_or(config)
+}
+
+/// Fails if a file to copy is not inside the repository.
+fn must_be_inside(copy: &[String]) -> Result<(), Error> {
+    let leads_out = |path: &&String| {
+        Path::new(path).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    match copy.iter().find(leads_out) {
+        Some(path) => Err(Error::usage(format!("`copy` names `{path}`, which is not inside the repository"))
+            .hint("name files by their path from the top of the repository, such as `.env`")),
+        None => Ok(()),
+    }
+}
+
+/// The prompt of the request, or of the file; not both.
+fn prompt(run: &Request, file: &GoalFile) -> Result<String, Error> {
+    let name = run.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+    match (&run.prompt, &file.prompt) {
+        (Some(_), Some(_)) => {
+            Err(Error::usage(format!("the prompt is given twice: on the command line and in {name}"))
+                .hint("leave one of them out"))
+        }
+        (Some(prompt), None) | (None, Some(prompt)) => Ok(prompt.clone()),
+        (None, None) => Err(Error::usage(format!("{name} does not say what is to be done"))
+            .hint("write `prompt = \"…\"` in TOML, or the words below the settings in Markdown")),
+    }
+}
+
+/// The first line that says something, shortened at a word.
+fn title(prompt: &str) -> String {
+    let line = prompt.lines().next().unwrap_or_default().trim_start_matches('#').trim();
+    if line.chars().count() <= TITLE {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(TITLE).collect();
+    let end = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}…", &cut[..end])
+}
+
+/// What may be spent: enough for an agent to begin, or nothing is.
+fn budget(own: Budget, config: Budget, run: &Request) -> Result<Budget, Error> {
+    let mut budget = own.or(config);
+    run.budget.iter().for_each(|change| budget.apply(change));
+    match budget.nothing() {
+        Some(axis) => {
+            Err(Error::usage(format!("the budget `{axis}` is 0, so that no agent could begin")).hint(
+                format!("give it more, such as {}, or leave it out", axis.suggestion().replace("=+", "=")),
+            ))
+        }
+        None => Ok(budget),
+    }
+}
+
+fn origin(context: &Context, own: GoalOrigin) -> Origin {
+    let user = || context.variable("USER").or_else(|| context.variable("LOGNAME")).map(str::to_owned);
+    Origin {
+        channel: own.channel.unwrap_or_else(|| CHANNEL.to_owned()),
+        thread: own.thread,
+        by: own.by.or_else(user),
+    }
+}
+
+/// The agents in the order they are to be used. Default agents that are not installed are skipped. Of agents that the
+/// goal names, only the first is sure to be needed, so only that one must be installed.
+fn agents(
+    context: &Context,
+    config: &Config,
+    run: &Request,
+    file: &GoalFile,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
+    let names: Vec<AgentName> = match &file.agents {
+        Some(named) if run.agents.is_empty() => named.iter().map(AgentName::new).collect(),
+        _ => config.agents_in_order.clone(),
+    };
+    let layer = run.file.clone().map_or(LayerName::StoredGoal, LayerName::Goal);
+    let mut agents = settings_of(context, &context.directory, config, &names, &file.agent_settings, layer)?;
+    if run.agents.is_empty() && file.agents.is_none() {
+        let is_there = |agent: &(AgentName, AgentSettings)| find::agent_program(context, &agent.1).is_some();
+        if agents.iter().any(is_there) {
+            let (installed, missing): (Vec<_>, Vec<_>) = agents.into_iter().partition(is_there);
+            notices.extend(missing.into_iter().map(|(name, _)| Notice::NotInstalled(name)));
+            agents = installed;
+        }
+    }
+    let Some((name, first)) = agents.first() else {
+        return Err(
+            Error::usage("no agent is configured").hint("add one to `defaults.agents` in towline.toml")
+        );
+    };
+    must_be_installed(context, name, first)?;
+    Ok(agents)
+}
+
+/// How long the agent's conversations are continued, if they can be at all.
+fn sessions(settings: &AgentSettings) -> SessionLimits {
+    let outlives_process = agent(settings.kind).resuming(settings) == Resuming::Possible;
+    SessionLimits { outlives_process, ..settings.sessions.clone() }
+}
+
+/// The checks that commands on the command line stand for.
+pub fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Error> {
+    let mut checks = Vec::new();
+    for command in commands {
+        if command.trim().is_empty() {
+            return Err(Error::usage("--check is empty").hint([("give a command", Action::GiveCheck)]));
+        }
+        let taken: Vec<String> = checks.iter().map(|check: &Check| check.name.clone()).collect();
+        checks.push(check_from_command(command, &taken));
+    }
+    valid(checks)
+}
+
+fn valid(checks: Vec<Check>) -> Result<Vec<Check>, Error> {
+    for check in &checks {
+        towline_check::validate(check).map_err(|error| Error::usage(error.to_string()))?;
+    }
+    Ok(checks)
+}
+
+/// Where a goal with a clone of its own begins.
+fn beginning(context: &Context, run: &Request, named: &str) -> Result<Beginning, Error> {
+    let repository = Repository::discover(&context.directory)?;
+    let (base, notices) = base(&repository, run, named)?;
+    let git = repository.git_settings(&base)?;
+    repository.refuse_filters_inside(&base, &git)?;
+    let repository = repository.root().display().to_string();
+    Ok(Beginning { repository, mode: WorkspaceMode::Clone, base, git, notices })
+}
+
+/// The commit that the work starts from. Uncommitted changes are named when they are no part of it.
+fn base(repository: &Repository, run: &Request, named: &str) -> Result<(Commit, Vec<Notice>), Error> {
+    let mut notices = Vec::new();
+    let mut dirty = repository.uncommitted()?;
+    // Whoever writes a goal down does not mean it as a part of the work.
+    let own_file = run.file.as_ref().and_then(|file| file.canonicalize().ok());
+    dirty.retain(|path| own_file.as_ref().is_none_or(|file| *file != repository.root().join(path)));
+    if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {
+        // One that was deleted holds for nothing, and is named with the other changes.
+        let is_there = repository.root().join("towline.toml").exists();
+        if is_there {
+            dirty.remove(at);
+        }
+        if is_there && !run.include_dirty {
+            notices.push(Notice::UncommittedConfiguration);
+        }
+    }
+    if run.include_dirty {
+        let before = repository.snapshot_dirty(in_place::consent(run))?;
+        notices.extend(before.warnings.into_iter().map(Notice::Files));
+        return Ok((before.base, notices));
+    }
+    let base = repository.resolve(named)?;
+    if !dirty.is_empty() {
+        notices.push(Notice::Uncommitted(dirty));
+    }
+    Ok((base, notices))
+}
+
+/// Whether the folders of submodules are empty where the agent works and where the checks run, and no setup command
+/// fills them.
+fn has_empty_submodules(repository: &str, mode: WorkspaceMode, setup: &[String]) -> bool {
+    Path::new(repository).join(".gitmodules").exists()
+        && !mode.is_in_place()
+        && !setup.iter().any(|command| command.contains("submodule"))
+}
+
+/// What the user should know about a goal whatever it begins with.
+pub fn notices_about(goal: &Goal) -> Vec<Notice> {
+    let no_checks = goal.checks.is_empty().then_some(Notice::NoChecks);
+    let unprotected = (!protects_more_than_always(&goal.protect)).then_some(Notice::UnprotectedTests);
+    no_checks.into_iter().chain(unprotected).collect()
+}

@@ -1,0 +1,170 @@
+//! Finding things by what people type: goals by a part of their id, programs by their name.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use towline_agent::{AgentSettings, agent};
+use towline_core::{AttemptNo, GoalId, Phase, StopWhy, Stopping};
+use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
+use towline_store::{GoalRecord, GoalSummary, Listed, Listing, list_all};
+use towline_workspace::{Repository, WorkspaceError};
+
+use crate::context::{Context, State};
+use crate::error::{Action, Error};
+
+/// Names the newest goal.
+const NEWEST: &str = "@";
+
+/// How many goals are named where one was meant.
+const NAMED: usize = 10;
+
+/// A goal and where it is stored.
+pub struct Found {
+    /// Where it is stored.
+    pub state: State,
+    /// The goal.
+    pub record: GoalRecord,
+}
+
+/// The one goal that `given` names.
+pub async fn goal(context: &Context, given: &str) -> Result<Found, Error> {
+    let (state, id) = goal_id(context, given).await?;
+    load(context, state, id).await
+}
+
+/// A goal by its id.
+pub async fn load(context: &Context, state: State, id: GoalId) -> Result<Found, Error> {
+    let record = state.store.load(id).await?;
+    know_secrets_of(context, &state.home, &record);
+    Ok(Found { state, record })
+}
+
+/// Masks the secrets of a goal from now on.
+pub fn know_secrets_of(context: &Context, home: &Home, record: &GoalRecord) {
+    context.know_secrets_of(Path::new(&record.goal.workspace.repository));
+    context.secrets.add(&attempt_tokens(home, &record.state));
+    context.secrets.add(&copied_secrets(&record.goal).secrets);
+}
+
+/// The repository that the context's directory is in, as goals name it.
+pub fn repository_here(context: &Context) -> Option<String> {
+    Some(Repository::discover(&context.directory).ok()?.root().display().to_string())
+}
+
+/// The newest goal of that repository, or of all where there is none.
+async fn newest(context: &Context, state: &State) -> Result<Vec<Listed>, Error> {
+    let listing = Listing { repository: repository_here(context), ..Listing::first(1) };
+    Ok(state.store.list(&listing).await?)
+}
+
+/// The id of the one goal that `given` names, also when nothing else of it can be read.
+pub async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), Error> {
+    let missing = || match given {
+        NEWEST => Error::not_found("this repository has no goals").hint([("list all goals", Action::List)]),
+        _ => Error::not_found(format!("there is no goal `{given}`")).hint([("list them", Action::List)]),
+    };
+    let state = context.existing_state()?.ok_or_else(missing)?;
+    let matching = match given {
+        NEWEST => newest(context, &state).await?,
+        _ => state.store.find(given, NAMED + 1).await?,
+    };
+    match matching.as_slice() {
+        [] => Err(missing()),
+        [only] => {
+            let id = only.id();
+            Ok((state, id))
+        }
+        several => Err(ambiguous(given, several)),
+    }
+}
+
+fn ambiguous(given: &str, several: &[Listed]) -> Error {
+    let line = |listed: &Listed| match listed {
+        Listed::Goal(goal) => format!("{}  {}", goal.id.short(), goal.title),
+        Listed::Unreadable(goal) => format!("{}  (cannot be read)", goal.id.short()),
+    };
+    let mut lines: Vec<String> = several.iter().take(NAMED).map(line).collect();
+    if several.len() > NAMED {
+        lines.push("and more".to_owned());
+    }
+    Error::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
+        .hint("give the id as it stands here")
+}
+
+/// The only paused goal of the repository that the context's directory is in.
+pub async fn only_paused(context: &Context) -> Result<GoalId, Error> {
+    let listing = Listing { phases: vec!["paused", "stopping"], ..Listing::all() };
+    let listed = match context.existing_state()? {
+        Some(state) => list_all(state.store.as_ref(), listing).await?,
+        None => Vec::new(),
+    };
+    let is_here = |goal: &GoalSummary| context.directory.starts_with(Path::new(&goal.repository));
+    let goals = listed.into_iter().filter_map(Listed::readable);
+    let paused: Vec<GoalSummary> = goals.filter(|goal| is_paused(goal) && is_here(goal)).collect();
+    match &paused[..] {
+        [] => {
+            Err(Error::not_found("no goal of this repository is paused")
+                .hint([("list all goals", Action::List)]))
+        }
+        [goal] => Ok(goal.id),
+        several => {
+            let line = |goal: &GoalSummary| format!("{}  {}", goal.id.short(), goal.title);
+            let lines: Vec<String> = several.iter().map(line).collect();
+            Err(Error::usage(format!("several goals are paused:\n  {}", lines.join("\n  ")))
+                .hint([("name one", Action::Resume)]))
+        }
+    }
+}
+
+/// Whether the goal is paused, or was about to be when its engine was killed.
+fn is_paused(goal: &GoalSummary) -> bool {
+    matches!(goal.phase, Phase::Paused { .. } | Phase::Stopping(Stopping { why: StopWhy::Pause { .. }, .. }))
+}
+
+/// The attempt by this number, if the goal has had it.
+pub fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Error> {
+    let found = AttemptNo::new(number).filter(|number| record.state.attempt(*number).is_some());
+    found.ok_or_else(|| {
+        let count = record.state.attempts.len();
+        Error::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
+    })
+}
+
+/// The repository that a goal belongs to, wherever this process is.
+pub fn repository(home: &Home, record: &GoalRecord) -> Result<Repository, Error> {
+    let path = Path::new(&record.goal.workspace.repository);
+    repository_of(home, &record.goal).map_err(|error| match error {
+        WorkspaceError::NotARepository { .. } | WorkspaceError::Io { .. } if !path.join(".git").exists() => {
+            let goal = record.goal.id.short();
+            let what = format!("the repository of goal {goal} is not in {} any more", path.display());
+            Error::not_found(what).hint("put it back there, then try again")
+        }
+        error => error.into(),
+    })
+}
+
+/// Whether a command's first word names something that can be run.
+pub fn program(command: &str, directory: &Path, search_path: Option<&str>) -> Option<PathBuf> {
+    if command.contains('/') {
+        let path = directory.join(command);
+        return is_executable(&path).then_some(path);
+    }
+    std::env::split_paths(search_path?).map(|folder| folder.join(command)).find(|path| is_executable(path))
+}
+
+/// An agent's program.
+pub fn agent_program(context: &Context, settings: &AgentSettings) -> Option<PathBuf> {
+    let program = settings.command.first()?;
+    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
+    self::program(program, &context.directory, search_path)
+}
+
+/// What to do when an agent's program is not there.
+pub fn how_to_get(name: &str, settings: &AgentSettings) -> String {
+    let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
+    format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,134 @@
+//! Looking at what Towline works with: facts for programs, rows for people.
+//!
+//! One module per section of a diagnosis. Nothing here creates, changes or asks anything over the network, and a section that
+//! is broken does not hide the others.
+
+mod agents;
+mod configuration;
+mod frames;
+mod git;
+mod probe;
+mod processes;
+mod rows;
+mod sign_in;
+mod store;
+
+use towline_agent::Ability;
+use towline_api::{
+    AgentFacts, AgentLine, ConfigurationFacts, FrameFacts, GitFacts, ProcessesFacts, StoreFacts,
+};
+use towline_config::Warning;
+use towline_store::{Listing, load_all};
+
+use self::agents::{Configured, configured, frames_of, frames_row, look_at};
+use self::frames::Stored;
+use self::rows::Section;
+pub use self::rows::{Mark, Row};
+use crate::context::Context;
+use crate::error::Error;
+
+/// Whether Towline can work here.
+pub struct Diagnosis {
+    /// Agents that are in use, configured or installed.
+    pub agents: Vec<AgentFacts>,
+    /// Frames that were not understood, by agent.
+    pub frames_not_understood: Vec<FrameFacts>,
+    /// Git and the repository.
+    pub git: GitFacts,
+    /// The state directory.
+    pub store: StoreFacts,
+    /// The configuration.
+    pub configuration: ConfigurationFacts,
+    /// How processes are supervised.
+    pub processes: ProcessesFacts,
+    /// The rows of each section, by its name.
+    pub sections: Vec<(&'static str, Vec<Row>)>,
+}
+
+/// Looks at everything.
+pub async fn diagnose(context: &Context) -> Diagnosis {
+    let (configuration, inspection) = configuration::look(context);
+    let (store, stored) = store::look(context).await;
+    let agents = agents::look(context, &inspection, frames::count(&stored).await);
+    let (git, processes): (Section<GitFacts>, Section<ProcessesFacts>) =
+        (git::look(context), processes::look());
+    Diagnosis {
+        agents: agents.facts.agents,
+        frames_not_understood: agents.facts.frames_not_understood,
+        git: git.facts,
+        store: store.facts,
+        configuration: configuration.facts,
+        processes: processes.facts,
+        sections: vec![
+            ("agents", agents.rows),
+            ("git", git.rows),
+            ("store", store.rows),
+            ("configuration", configuration.rows),
+            ("processes", processes.rows),
+        ],
+    }
+}
+
+/// The agents of the configuration.
+pub struct AgentList {
+    /// Those in use first, in the order of preference.
+    pub lines: Vec<AgentLine>,
+    /// Settings without effect.
+    pub warnings: Vec<Warning>,
+}
+
+/// One agent.
+pub struct AgentDetails {
+    /// What was seen of it.
+    pub line: AgentLine,
+    /// What it can do, by the name of the ability.
+    pub abilities: Vec<(&'static str, Ability)>,
+    /// What was looked at.
+    pub rows: Vec<Row>,
+    /// Settings without effect.
+    pub warnings: Vec<Warning>,
+}
+
+/// Lists the agents. Each is started for its version alone.
+pub async fn list_agents(context: &Context) -> Result<AgentList, Error> {
+    // What is wrong with the configuration is an error here, and not hidden in a list that is shorter than it should be.
+    let warnings = context.configuration(&context.directory)?.warnings;
+    let inspection = context.inspection(&context.layer_files(&context.directory));
+    let frames = frames::count(&stored(context).await?).await;
+    let lines = configured(&inspection).map(|agent| look_at_line(context, &agent, &frames).0).collect();
+    Ok(AgentList { lines, warnings })
+}
+
+/// Looks at one agent.
+pub async fn check_agent(context: &Context, name: &str) -> Result<AgentDetails, Error> {
+    let warnings = context.configuration(&context.directory)?.warnings;
+    let inspection = context.inspection(&context.layer_files(&context.directory));
+    let frames = frames::count(&stored(context).await?).await;
+    let Some(agent) = configured(&inspection).find(|configured| configured.name == name) else {
+        let names: Vec<&str> = configured(&inspection).map(|configured| configured.name).collect();
+        return Err(Error::not_found(format!("there is no agent `{name}` in the configuration"))
+            .hint(format!("there are: {}", names.join(", "))));
+    };
+    let abilities = towline_agent::agent(agent.settings.kind).abilities(agent.settings).all().into();
+    let (line, mut rows) = look_at_line(context, &agent, &frames);
+    rows.extend(frames_of(name, &frames).map(frames_row));
+    Ok(AgentDetails { line, abilities, rows, warnings })
+}
+
+fn look_at_line(context: &Context, agent: &Configured<'_>, frames: &[FrameFacts]) -> (AgentLine, Vec<Row>) {
+    let Configured { name, settings, standing } = agent;
+    let Section { facts, rows } = look_at(context, name, settings, *standing);
+    let line = AgentLine {
+        model: settings.model.clone(),
+        account: settings.account.clone(),
+        frames_not_understood: frames_of(&facts.name, frames).map_or(0, |frames| frames.total),
+        facts,
+    };
+    (line, rows)
+}
+
+async fn stored(context: &Context) -> Result<Stored, Error> {
+    let Some(state) = context.existing_state()? else { return Ok(Stored::default()) };
+    let records = load_all(state.store.as_ref(), Listing::all()).await?.records;
+    Ok(Stored { records, store: Some(state.store) })
+}

@@ -1,0 +1,90 @@
+//! Git, and the repository that the current directory is in.
+
+use towline_api::GitFacts;
+use towline_workspace::{Repository, WorkspaceError};
+
+use super::probe;
+use super::rows::{Mark, Row, Section};
+use crate::context::Context;
+use crate::find;
+
+/// The oldest git that has all that Towline asks of it: merging without a checkout is the newest of it.
+const OLDEST: (u32, u32) = (2, 38);
+const INSTALL: &str = "install git 2.38 or newer and make sure it is on PATH";
+
+/// Looks for git and for a repository.
+pub(crate) fn look(context: &Context) -> Section<GitFacts> {
+    let mut facts = GitFacts::default();
+    let Some(path) = find::program("git", &context.directory, context.variable("PATH")) else {
+        return Section { facts, rows: vec![Row::new(Mark::Problem, "git", "not found").fix(INSTALL)] };
+    };
+    facts.path = Some(path.display().to_string());
+    let words = probe::words(&path, &["version".to_owned()], &context.directory, &context.environment);
+    let mut rows = vec![match &words {
+        Ok(words) => {
+            let version = words.trim().trim_start_matches("git version ").to_owned();
+            let row = version_row(&version, &path.display().to_string());
+            facts.version = Some(version);
+            row
+        }
+        Err(why) => {
+            Row::new(Mark::Problem, "git", format!("{} does not work: {why}", path.display())).fix(INSTALL)
+        }
+    }];
+    if words.is_ok() {
+        rows.push(repository_row(context, &mut facts));
+    }
+    Section { facts, rows }
+}
+
+fn version_row(version: &str, path: &str) -> Row {
+    match numbers(version) {
+        Some(numbers) if numbers < OLDEST => {
+            Row::new(Mark::Problem, "git", format!("{version} is too old · {path}")).fix(INSTALL)
+        }
+        _ => Row::new(Mark::Good, "git", format!("{version} · {path}")),
+    }
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+fn repository_row(context: &Context, facts: &mut GitFacts) -> Row {
+    let found = Repository::discover(&context.directory);
+    let head = found.and_then(|repository| {
+        facts.repository = Some(repository.root().display().to_string());
+        Ok((repository.resolve("HEAD")?, repository))
+    });
+    match head {
+        Ok((head, repository)) => {
+            facts.head = Some(head.to_string());
+            let text = format!("{} at {}", repository.root().display(), head.short());
+            Row::new(Mark::Good, "repository", text)
+        }
+        Err(error) => explained(&error),
+    }
+}
+
+/// The errors say what to do after a semicolon.
+fn explained(error: &WorkspaceError) -> Row {
+    let message = error.to_string();
+    match message.rsplit_once("; ") {
+        Some((what, fix)) => Row::new(Mark::Problem, "repository", what).fix(fix),
+        None => Row::new(Mark::Problem, "repository", message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_git_that_is_too_old_is_a_problem_and_one_that_is_not_understood_is_not() {
+        let marks = ["2.37.9", "1.40.0", "2.38.0", "2.39.5 (Apple Git-154)", "3.0.rc1", "odd"]
+            .map(|version| version_row(version, "/usr/bin/git").mark);
+        use Mark::{Good, Problem};
+        assert_eq!(marks, [Problem, Problem, Good, Good, Good, Good]);
+    }
+}

@@ -1,0 +1,39 @@
+//! What a user can do with Towline, as functions over values.
+//!
+//! A surface, such as the command line, gives a [`Context`] and a request, and gets values, [`Notice`]s and [`Error`]s. Nothing
+//! here prints, parses arguments or looks at the process; which command line a [`Hint`] means is the surface's business.
+
+mod agents;
+mod context;
+mod draft;
+mod error;
+pub mod find;
+mod goal_file;
+mod in_place;
+pub mod init;
+pub mod inspect;
+mod merge;
+mod notice;
+mod projects;
+mod recheck;
+mod remove;
+mod replay;
+pub mod report;
+mod restore;
+mod secrets;
+mod steer;
+mod upgrade;
+
+pub use self::agents::{GoalAgents, agents_of, permission_notice};
+pub use self::context::{Context, LayerFile, State};
+pub use self::draft::{CHANNEL, Draft, Request, commands_as_checks, draft, notices_about};
+pub use self::error::{Action, Error, Hint};
+pub use self::merge::{Merge, Merged, merge, push};
+pub use self::notice::Notice;
+pub use self::recheck::{RecheckStep, Verified, verify};
+pub use self::remove::{Removal, remove};
+pub use self::replay::{ReplayOutcome, ReplayViewer, replay};
+pub use self::restore::{Restored, restore};
+pub use self::secrets::KnownSecrets;
+pub use self::steer::{Taken, halt, pass_on, steer, unreachable};
+pub use self::upgrade::ShowUpgrade;

@@ -1,0 +1,46 @@
+//! What a person should know although nothing failed.
+
+use towline_agent::Restriction;
+use towline_config::Warning;
+use towline_core::{AgentName, GoalId, WorkspaceMode};
+
+/// What a person should know although nothing failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A setting has no effect.
+    Setting(Warning),
+    /// Something about the user's files, in a sentence.
+    Files(String),
+    /// The agent changes the user's own files.
+    InPlace {
+        /// The goal that begins.
+        goal: GoalId,
+        /// The directory that it changes.
+        folder: String,
+        /// Whether git knows the directory.
+        mode: WorkspaceMode,
+    },
+    /// A default agent is skipped because it is not installed.
+    NotInstalled(AgentName),
+    /// `towline.toml` is not committed, so that the agent does not see it.
+    UncommittedConfiguration,
+    /// These changes are no part of the work.
+    Uncommitted(Vec<String>),
+    /// Submodules are empty where the agent works.
+    EmptySubmodules,
+    /// The goal has no checks.
+    NoChecks,
+    /// The agent may change the tests.
+    UnprotectedTests,
+    /// The agent may do all that the user may.
+    Unrestricted {
+        /// The agent.
+        agent: AgentName,
+        /// How it can be restricted.
+        restriction: Restriction,
+        /// Where it works.
+        mode: WorkspaceMode,
+    },
+    /// A hook of the project is changed by the merge, so that git runs none of them.
+    ChangedHooks(Vec<String>),
+}

@@ -1,0 +1,56 @@
+//! The configuration of goals, for the engine: each goal has that of its own project.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use towline_core::{AgentName, Goal, GoalId};
+use towline_engine::{Resolved, Resolver, Unresolved};
+
+use crate::agents::agents_in;
+use crate::context::Context;
+
+/// Reads the configuration of a goal's project.
+pub(crate) struct Projects {
+    context: Context,
+    /// Where the configuration of goals is read that were drafted by this process; the others have it in their repository.
+    drafted_in: Option<PathBuf>,
+    /// The configuration of goals in place. Their agents can write to the project's files, so what was read first counts
+    /// for them as long as this process lives.
+    in_place: Mutex<BTreeMap<GoalId, Resolved>>,
+}
+
+impl Projects {
+    pub(crate) fn new(context: Context, drafted_in: Option<PathBuf>) -> Self {
+        Self { context, drafted_in, in_place: Mutex::default() }
+    }
+
+    fn read(&self, goal: &Goal) -> Result<Resolved, Unresolved> {
+        let context = &self.context;
+        let resolved = |agents| Resolved {
+            agents,
+            environment: context.environment.clone(),
+            tools: vec![context.program.display().to_string(), "mcp".to_owned()],
+        };
+        let directory = self.drafted_in.as_deref().unwrap_or_else(|| Path::new(&goal.workspace.repository));
+        agents_in(context, directory, goal).map(|found| resolved(found.agents)).map_err(|error| {
+            let reason = error.to_string();
+            let understood = context.inspection(&context.layer_files(directory)).config.agents;
+            let understood = understood.into_iter().map(|(name, settings)| (AgentName::new(name), settings));
+            Unresolved { reason, known: resolved(understood.collect()) }
+        })
+    }
+}
+
+impl Resolver for Projects {
+    fn resolve(&self, goal: &Goal) -> Result<Resolved, Unresolved> {
+        if !goal.workspace.mode.is_in_place() {
+            return self.read(goal);
+        }
+        let mut in_place = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
+        match in_place.get(&goal.id) {
+            Some(resolved) => Ok(resolved.clone()),
+            None => Ok(in_place.entry(goal.id).or_insert(self.read(goal)?).clone()),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Removing goals with everything that belongs to them, and never their work.
+
+use std::collections::BTreeSet;
+
+use towline_api::{KeptReport, RmReport};
+use towline_core::GoalId;
+use towline_engine::{Engine, RemovalError, Removed, UnmergedWork};
+use towline_store::{GoalRecord, StoreError};
+
+use crate::context::{Context, State};
+use crate::error::Error;
+use crate::find;
+
+/// One goal that was to be removed.
+pub struct Removal {
+    /// The goal.
+    pub goal: GoalId,
+    /// The goal as it was; none if it could not be read.
+    pub record: Option<GoalRecord>,
+    /// What was removed and what was kept.
+    pub removed: Result<Removed, RemovalError>,
+}
+
+impl Removal {
+    /// As programs read it.
+    pub fn report(&self) -> RmReport {
+        let kept = |reference: Option<String>, commit: String| KeptReport { reference, commit };
+        let id = self.goal.to_string();
+        match &self.removed {
+            Ok(Removed { kept: work, left, bytes }) => RmReport {
+                id,
+                removed: true,
+                error: None,
+                kept: work
+                    .iter()
+                    .map(|work| kept(Some(work.reference.clone()), work.commit.to_string()))
+                    .collect(),
+                left: left.files.as_ref().map(|files| files.display().to_string()),
+                bytes: *bytes,
+            },
+            Err(error) => {
+                let work = match error {
+                    RemovalError::Unmerged { work } => work.as_slice(),
+                    _ => &[],
+                };
+                let kept = work.iter().map(|work| kept(None, work.commit.to_string())).collect();
+                RmReport { id, removed: false, error: Some(error.to_string()), kept, left: None, bytes: 0 }
+            }
+        }
+    }
+}
+
+/// Removes goals one by one and shows each; one that cannot be removed does not keep the others. By `force`, unmerged work is
+/// kept under a private ref, and goals that cannot be read are removed, too.
+pub async fn remove(
+    context: &Context,
+    ids: &[String],
+    force: bool,
+    mut show: impl FnMut(&Removal),
+) -> Result<Vec<Removal>, Error> {
+    let mut records: Vec<GoalRecord> = Vec::new();
+    let mut state = None;
+    // All of them are looked up before the first is removed: a typing error removes nothing.
+    let mut unreadable = BTreeSet::new();
+    for id in ids {
+        let (found, goal) = find::goal_id(context, id).await?;
+        if force && is_unreadable(&found, goal).await {
+            unreadable.insert(goal);
+            state = Some(found);
+            continue;
+        }
+        let found = find::load(context, found, goal).await?;
+        if records.iter().all(|known| known.goal.id != found.record.goal.id) {
+            records.push(found.record);
+        }
+        state = Some(found.state);
+    }
+    let Some(state) = state else { return Ok(Vec::new()) };
+    let engine = context.engine(state)?;
+    let unmerged = if force { UnmergedWork::Keep } else { UnmergedWork::Refuse };
+    let mut removals = Vec::new();
+    for record in records {
+        let goal = record.goal.id;
+        let removed = remove_one(&engine, goal, unmerged).await;
+        removals.push(Removal { goal, record: Some(record), removed });
+        removals.last().into_iter().for_each(&mut show);
+    }
+    for goal in unreadable {
+        let removed = engine.discard(goal).await.map(|()| Removed::default());
+        removals.push(Removal { goal, record: None, removed });
+        removals.last().into_iter().for_each(&mut show);
+    }
+    engine.close().await;
+    Ok(removals)
+}
+
+async fn is_unreadable(state: &State, goal: GoalId) -> bool {
+    matches!(state.store.load(goal).await, Err(StoreError::Unreadable { .. }))
+}
+
+async fn remove_one(engine: &Engine, goal: GoalId, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
+    engine.hold(goal).await?.remove(unmerged).await
+}

@@ -1,0 +1,155 @@
+//! An attempt once more, from the raw bytes that its agent left.
+
+use jiff::Timestamp;
+use towline_api::{ReplayReport, ReplayedDifference};
+use towline_core::{AttemptNo, Envelope, Event, GoalId, Seq};
+use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Replayed, Taken, Wording};
+use towline_mask::shows_marker;
+use towline_store::GoalRecord;
+
+use crate::context::Context;
+use crate::error::{Action, Error};
+use crate::find::{self, Found};
+
+/// How many events are read at once.
+const PAGE: usize = 500;
+
+/// Who sees the events of a replay, in their order.
+pub trait ReplayViewer {
+    /// Something that happened outside of the attempt.
+    fn pass(&mut self, event: &Envelope);
+
+    /// Something that happened in the attempt, at this time.
+    fn show(&mut self, event: &Envelope, at: Timestamp) -> impl Future<Output = ()>;
+}
+
+/// Whether the bytes of an attempt still mean what is stored.
+pub struct ReplayOutcome {
+    /// The goal.
+    pub goal: GoalId,
+    /// The attempt.
+    pub attempt: AttemptNo,
+    /// How many events are the same, or the first that is not.
+    pub outcome: Result<u64, Difference>,
+    /// How much may be shown of what the bytes say.
+    pub wording: Wording,
+}
+
+impl ReplayOutcome {
+    /// As programs read it.
+    pub fn report(&self) -> ReplayReport {
+        // What cannot be written as JSON is no event.
+        let shown = |event: &Event| serde_json::to_value(event).unwrap_or_default();
+        let difference = self.outcome.as_ref().err().map(|difference| {
+            let fresh = difference.fresh.as_ref().filter(|_| self.wording == Wording::All);
+            ReplayedDifference {
+                stored: difference.stored.as_ref().map(|stored| shown(&stored.event)),
+                replayed: fresh.map(|fresh| shown(&fresh.event)),
+            }
+        });
+        let same = self.outcome.as_ref().map_or_else(|difference| difference.same, |same| *same);
+        ReplayReport { goal: self.goal.to_string(), attempt: self.attempt.get(), same, difference }
+    }
+}
+
+/// Reads an attempt again, the last one if none is named, and shows what happened.
+pub async fn replay(
+    context: &Context,
+    id: &str,
+    attempt: Option<u32>,
+    viewer: &mut impl ReplayViewer,
+) -> Result<ReplayOutcome, Error> {
+    let found = find::goal(context, id).await?;
+    let number = number(&found.record, attempt)?;
+    let comparison = Comparison::new(number, open(&found, number)?);
+    let (outcome, wording) = compare(&found, number, comparison, viewer).await?;
+    Ok(ReplayOutcome { goal: found.record.goal.id, attempt: number, outcome, wording })
+}
+
+fn number(record: &GoalRecord, wanted: Option<u32>) -> Result<AttemptNo, Error> {
+    match (wanted, record.state.last_attempt()) {
+        (Some(number), _) => find::attempt(record, number),
+        (None, Some(last)) => Ok(last.n),
+        (None, None) => Err(Error::not_found("the goal has had no attempt yet")),
+    }
+}
+
+fn open(found: &Found, number: AttemptNo) -> Result<Replay, Error> {
+    let record = &found.record;
+    let goal = record.goal.id;
+    let is_over = record.state.attempt(number).is_some_and(|attempt| attempt.end.is_some());
+    let over = if is_over { Over::Recorded } else { Over::NotYet };
+    Replay::open(&found.state.home, goal, number, over).map_err(|error| match &error {
+        ReplayError::NotStarted { .. } => {
+            Error::not_found(error.to_string()).hint([("see why", Action::Show(goal))])
+        }
+        ReplayError::Removed { .. } => Error::not_found(error.to_string()).hint([(
+            "`towline gc` removes them after the time that `retention.logs` says; the story is still there",
+            Action::Log(goal),
+        )]),
+        ReplayError::NotOver { .. } => {
+            Error::usage(error.to_string()).hint([("follow it", Action::Follow(goal))])
+        }
+        ReplayError::Unreadable { .. } => Error::internal(error.to_string())
+            .hint([("the bytes are there all the same", Action::RawLog(goal.short(), number.get()))]),
+    })
+}
+
+/// Holds the stored log against the replay, and shows what happened meanwhile.
+async fn compare(
+    found: &Found,
+    attempt: AttemptNo,
+    mut comparison: Comparison,
+    viewer: &mut impl ReplayViewer,
+) -> Result<(Result<u64, Difference>, Wording), Error> {
+    let mut after = Seq(0);
+    loop {
+        let page = found.state.store.events(found.record.goal.id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok((comparison.finish(), Wording::All)) };
+        after = last.seq;
+        for stored in &page {
+            match comparison.take(stored) {
+                Ok(Taken::Elsewhere) => viewer.pass(stored),
+                Ok(Taken::Beside) => viewer.show(stored, stored.at).await,
+                Ok(Taken::Same(fresh)) => viewer.show(stored, fresh.at.unwrap_or(stored.at)).await,
+                Err(difference) if hides(found, attempt).await? => {
+                    return Ok((Err(difference), Wording::Kind));
+                }
+                Err(difference) => {
+                    show_differing(viewer, &difference, comparison, stored).await;
+                    return Ok((Err(difference), Wording::All));
+                }
+            }
+        }
+    }
+}
+
+/// Shows all that the bytes say from where they differ on.
+async fn show_differing(
+    viewer: &mut impl ReplayViewer,
+    difference: &Difference,
+    rest: Comparison,
+    stored: &Envelope,
+) {
+    let first = difference.fresh.as_deref().cloned();
+    for fresh in first.into_iter().chain(rest.rest()) {
+        let Replayed { at, source, parent, raw, event } = fresh;
+        let at = at.unwrap_or(stored.at);
+        viewer.show(&Envelope { at, source, parent, raw, event, ..stored.clone() }, at).await;
+    }
+}
+
+/// Whether what is stored of the attempt hides something: then the bytes may not be shown either, because whoever reads
+/// them now may not know what is secret in them.
+async fn hides(found: &Found, attempt: AttemptNo) -> Result<bool, Error> {
+    let mut after = Seq(0);
+    loop {
+        let page = found.state.store.events(found.record.goal.id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(false) };
+        after = last.seq;
+        let mut of_attempt = page.iter().filter(|event| event.attempt == Some(attempt));
+        if of_attempt.any(|event| shows_marker(&serde_json::to_string(&event.event).unwrap_or_default())) {
+            return Ok(true);
+        }
+    }
+}

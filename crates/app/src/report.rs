@@ -1,0 +1,132 @@
+//! Goals as reports: what is stored, in the shapes of `towline-api`.
+
+use jiff::Timestamp;
+use towline_api::{
+    AttemptReport, BaselineReport, GoalLine, GoalReport, MergedReport, QuestionLine, TrustReport, budget,
+};
+use towline_core::{Checkout, GoalState, Phase, Usage};
+use towline_engine::Home;
+use towline_store::{GoalRecord, GoalSummary, Listed, Listing, UnreadableGoal, load_all};
+
+use crate::context::Context;
+use crate::error::Error;
+
+/// Without a sandbox, verdicts are protected from what an agent does to files, git's data and Towline's files.
+pub const TRUST_LEVEL: u8 = 1;
+
+/// Instead of a phase, for a goal that cannot be read.
+pub const UNREADABLE: &str = "unreadable";
+
+/// A checkout with build output of an earlier verdict.
+pub const WARM: &str = "warm";
+
+/// The kind of checkout that proved the work of a goal that is done.
+pub fn confirmed_by(state: &GoalState) -> Option<&'static str> {
+    let verdict = state.last_verdict().filter(|_| state.phase == Phase::Done)?;
+    Some(if verdict.checkout == Checkout::Warm { WARM } else { "clean" })
+}
+
+/// All about a goal.
+pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalReport {
+    let GoalRecord { goal, state, .. } = record;
+    let question = state.open_question().filter(|_| state.phase.takes_answers());
+    let attempts = state
+        .attempts
+        .iter()
+        .map(|attempt| AttemptReport::of(attempt, home.attempt(goal.id, attempt.n).display().to_string()));
+    GoalReport {
+        id: goal.id.to_string(),
+        title: goal.title.clone(),
+        prompt: goal.prompt.clone(),
+        repository: goal.workspace.repository.clone(),
+        phase: state.phase.name().to_owned(),
+        reason: state.phase.reason(),
+        until: state.phase.until(),
+        question: question.map(Into::into),
+        agent: GoalSummary::of(record).agent.map(|agent| agent.to_string()),
+        origin: (&goal.origin).into(),
+        metadata: goal.metadata.clone(),
+        labels: goal.labels.clone(),
+        workspace: state.workspace.as_ref().map(|workspace| workspace.path.clone()),
+        branch: state.branch.clone(),
+        base: goal.workspace.base.to_string(),
+        candidate: state.candidate.as_ref().map(ToString::to_string),
+        changed: state.changed(),
+        baseline: BaselineReport::of(&state.baseline),
+        merged: state.merged.as_ref().map(MergedReport::from),
+        checks_hash: goal.checks_hash(),
+        checks_replaced_at: state.replaced_checks.as_ref().map(|replaced| replaced.since),
+        protect: goal.protect.clone(),
+        unprotect: goal.unprotect.clone(),
+        trust: TrustReport {
+            level: TRUST_LEVEL,
+            sandbox: None,
+            in_place: goal.workspace.mode.is_in_place(),
+            confirmed: confirmed_by(state).map(str::to_owned),
+        },
+        attempts: attempts.collect(),
+        usage: state.usage().into(),
+        budget: budget(state, now),
+        created_at: goal.created_at,
+        updated_at: record.updated_at,
+    }
+}
+
+/// A goal in short, with its prompt where that can be read.
+pub fn goal_line(listed: &Listed, prompt: Option<String>) -> GoalLine {
+    match listed {
+        Listed::Goal(goal) => line_of_summary(goal, prompt),
+        Listed::Unreadable(goal) => line_of_unreadable(goal),
+    }
+}
+
+fn line_of_summary(goal: &GoalSummary, prompt: Option<String>) -> GoalLine {
+    GoalLine {
+        id: goal.id.to_string(),
+        title: goal.title.clone(),
+        prompt,
+        repository: Some(goal.repository.clone()),
+        phase: goal.phase.name().to_owned(),
+        reason: goal.phase.reason(),
+        until: goal.phase.until(),
+        agent: goal.agent.as_ref().map(ToString::to_string),
+        merged: goal.merged.as_ref().map(MergedReport::from),
+        attempts: goal.attempts,
+        usage: goal.usage.into(),
+        created_at: goal.created_at,
+        updated_at: goal.updated_at,
+    }
+}
+
+fn line_of_unreadable(goal: &UnreadableGoal) -> GoalLine {
+    GoalLine {
+        id: goal.id.to_string(),
+        title: String::new(),
+        prompt: None,
+        repository: None,
+        phase: UNREADABLE.to_owned(),
+        reason: Some(goal.why.clone()),
+        until: None,
+        agent: None,
+        merged: None,
+        attempts: 0,
+        usage: Usage::default().into(),
+        created_at: goal.created_at,
+        updated_at: goal.created_at,
+    }
+}
+
+/// The goals with open questions, the newest first.
+pub async fn asking(context: &Context) -> Result<Vec<GoalRecord>, Error> {
+    let Some(state) = context.existing_state()? else { return Ok(Vec::new()) };
+    Ok(load_all(state.store.as_ref(), Listing { asks: true, ..Listing::all() }).await?.records)
+}
+
+/// All open questions of these goals.
+pub fn open_questions(records: &[GoalRecord]) -> Vec<QuestionLine> {
+    let of_goal = |record: &GoalRecord| {
+        let open = record.state.questions.iter().filter(|question| question.is_open());
+        open.map(|question| QuestionLine::of(&record.goal, question)).collect::<Vec<_>>()
+    };
+    records.iter().flat_map(of_goal).collect()
+}

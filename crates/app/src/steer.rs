@@ -1,0 +1,115 @@
+//! Having something happen to a goal from outside: the engine that runs it does it, or it is recorded for the next one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use towline_core::{Event, GoalId, Illegal, Phase};
+use towline_engine::{EngineError, Reply, Request, Wish, ask, follow};
+
+use crate::context::{Context, State};
+use crate::error::Error;
+use crate::find::{self, Found};
+
+/// How often an engine that has just begun to run the goal is asked, and the pause in between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Who took the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// The engine that runs the goal.
+    ByDriver,
+    /// Nobody yet: it is recorded.
+    Recorded,
+}
+
+/// Passes the request on, or records it.
+pub async fn steer(context: &Context, found: Found, wish: Wish) -> Result<Taken, Error> {
+    let goal = found.record.goal.id;
+    let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
+    let mut record = found.record;
+    for _ in 1..TRIES {
+        let state = State { home: home.clone(), store: Arc::clone(&store) };
+        match steer_once(context, Found { state, record }, wish.clone()).await? {
+            Some(taken) => return Ok(taken),
+            None => tokio::time::sleep(PAUSE).await,
+        }
+        record = store.load(goal).await?;
+    }
+    let found = Found { state: State { home, store }, record };
+    steer_once(context, found, wish).await?.ok_or_else(|| EngineError::Busy { goal }.into())
+}
+
+/// Passes the request on, or records it; neither where an engine has just begun to run the goal and does not listen yet.
+async fn steer_once(context: &Context, found: Found, wish: Wish) -> Result<Option<Taken>, Error> {
+    let goal = found.record.goal.id;
+    if pass_on(&found, wish.clone()).await? {
+        return Ok(Some(Taken::ByDriver));
+    }
+    let engine = context.engine(found.state)?;
+    let recorded = engine.leave_word(goal, wish.into()).await;
+    engine.close().await;
+    match recorded {
+        Ok(()) => Ok(Some(Taken::Recorded)),
+        Err(EngineError::Busy { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an engine runs the goal and has done what was requested.
+pub async fn pass_on(found: &Found, wish: Wish) -> Result<bool, Error> {
+    let goal = found.record.goal.id;
+    let asked = ask(&found.state.home, &found.record, &Request::Wish { goal, wish }).await;
+    match asked.map_err(unreachable)? {
+        Some(Reply::Accepted) => Ok(true),
+        Some(Reply::Refused { why }) => Err(Error::usage(format!("goal {}: {why}", goal.short()))),
+        Some(_) => Err(Error::internal("the process that drives the goal did not understand the request")
+            .hint("it may be another version of towline: end it with Ctrl-C in its terminal")),
+        None => Ok(false),
+    }
+}
+
+/// An engine that runs the goal and cannot be talked to.
+pub fn unreachable(error: std::io::Error) -> Error {
+    Error::internal(format!("cannot reach the process that drives the goal: {error}"))
+}
+
+/// Stops the goal through the engine that runs it, or here when none does, and waits until no process is left. Returns the goal.
+pub async fn halt(
+    context: &Context,
+    id: &str,
+    wish: Wish,
+    is_done: impl Fn(&Phase) -> bool,
+) -> Result<GoalId, Error> {
+    let found = find::goal(context, id).await?;
+    let goal = found.record.goal.id;
+    let event = Event::from(wish.clone());
+    let name = event.request();
+    let phase = if pass_on(&found, wish).await? {
+        wait_for_its_end(&found).await?
+    } else {
+        end_it_ourselves(context, found, event).await?
+    };
+    if !is_done(&phase) {
+        // It came to another end in the same moment.
+        let illegal = Illegal::WrongPhase { phase: phase.name(), event: name };
+        return Err(EngineError::Illegal { goal: goal.short(), illegal }.into());
+    }
+    Ok(goal)
+}
+
+async fn wait_for_its_end(found: &Found) -> Result<Phase, Error> {
+    let (home, store, record) = (&found.state.home, &found.state.store, &found.record);
+    let following = follow(home, store.clone(), record, record.last_seq).await;
+    let mut following = following.map_err(unreachable)?;
+    while following.next().await?.is_some() {}
+    Ok(store.load(record.goal.id).await?.state.phase)
+}
+
+async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Result<Phase, Error> {
+    let engine = context.engine(found.state)?;
+    let handle = engine.take_up(found.record.goal.id, Some(event)).await?;
+    let record = handle.result().await;
+    engine.close().await;
+    Ok(record?.state.phase)
+}

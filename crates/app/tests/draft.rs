@@ -1,0 +1,90 @@
+//! Drafting goals: what wins, what is refused, and what the user should know.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use towline_api::ErrorKind;
+use towline_app::{Action, Context, Draft, Error, Hint, Notice, Request, draft, find};
+use towline_core::BaselineMode;
+use towline_testkit::scratch::{Home, Project};
+
+struct Desk {
+    home: Home,
+    project: Project,
+}
+
+impl Desk {
+    fn new(configuration: &str) -> Self {
+        let project = Project::new();
+        let agent = "[defaults]\nagents = [\"first\"]\n[agents.first]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n\
+                     [agents.second]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n";
+        project.write("towline.toml", &format!("{agent}{configuration}"));
+        project.commit("configuration");
+        Self { home: Home::new(), project }
+    }
+
+    fn context(&self) -> Context {
+        let environment: BTreeMap<String, String> = self.home.env().into_iter().collect();
+        Context::new(environment, self.project.path().to_path_buf(), PathBuf::from("/bin/true"))
+    }
+
+    async fn draft(&self, request: Request) -> Result<Draft, Error> {
+        let prompt = request.prompt.or_else(|| Some("work".to_owned()).filter(|_| request.file.is_none()));
+        draft(&self.context(), &Request { prompt, ..request }, Timestamp::UNIX_EPOCH).await
+    }
+}
+
+fn names(draft: &Draft) -> Vec<String> {
+    draft.goal.agents.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn a_request_wins_over_the_goals_file_and_the_file_over_the_configuration() {
+    let desk = Desk::new("[baseline]\nmode = \"off\"\n[[checks]]\nname = \"c\"\nrun = \"true\"\n");
+    let configured = desk.draft(Request::default()).await.expect("a draft");
+    assert_eq!((names(&configured), configured.goal.baseline), (vec!["first".to_owned()], BaselineMode::Off));
+
+    desk.project.write("goal.toml", "prompt = \"p\"\nagents = [\"second\"]\nbaseline = \"auto\"\n");
+    let file = Some(PathBuf::from("goal.toml"));
+    let from_file = desk.draft(Request { file: file.clone(), ..Request::default() }).await.expect("a draft");
+    assert_eq!((names(&from_file), from_file.goal.baseline), (vec!["second".to_owned()], BaselineMode::Auto));
+
+    let flags = Request { file, agents: vec!["first".to_owned()], red_first: true, ..Request::default() };
+    let flagged = desk.draft(flags).await.expect("a draft");
+    assert_eq!((names(&flagged), flagged.goal.baseline), (vec!["first".to_owned()], BaselineMode::Red));
+}
+
+#[tokio::test]
+async fn a_flag_that_is_wrong_is_an_error_of_the_command_line() {
+    let desk = Desk::new("");
+    let error = desk.draft(Request { agents: vec!["frist".to_owned()], ..Request::default() }).await.err();
+    let words = error.expect("an error").to_string();
+    assert!(words.contains("unknown agent `frist`") && words.contains("the command line"), "{words}");
+    let red = desk.draft(Request { red_first: true, ..Request::default() }).await.err();
+    let Some(Error::Refused { kind: ErrorKind::Usage, hint: Some(Hint::Actions(actions)), .. }) = red else {
+        panic!("a refusal with a hint")
+    };
+    assert_eq!(actions[0].1, Action::GiveCheck);
+}
+
+#[tokio::test]
+async fn changes_that_are_no_part_of_the_work_are_named() {
+    let desk = Desk::new("");
+    desk.project.write("new.txt", "new");
+    let draft = desk.draft(Request::default()).await.expect("a draft");
+    assert_eq!(draft.notices, [Notice::Uncommitted(vec!["new.txt".to_owned()])]);
+    let with = Request { include_dirty: true, ..Request::default() };
+    assert_eq!(desk.draft(with).await.expect("a draft").notices, []);
+}
+
+#[tokio::test]
+async fn a_goal_that_does_not_exist_is_not_found_and_nothing_is_created() {
+    let desk = Desk::new("");
+    let error = find::goal(&desk.context(), "1a2b").await.err();
+    let Some(Error::Refused { kind: ErrorKind::NotFound, hint, .. }) = error else { panic!("a refusal") };
+    assert_eq!(hint, Some([("list them", Action::List)].into()));
+    assert!(!desk.home.towline().exists());
+}

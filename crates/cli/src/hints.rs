@@ -1,0 +1,58 @@
+//! Hints as command lines.
+
+use towline_app::{Action, Hint};
+use towline_core::GoalId;
+
+/// A hint as a person reads it.
+pub(crate) fn words(hint: &Hint) -> String {
+    match hint {
+        Hint::Advice(advice) => advice.clone(),
+        Hint::Actions(actions) => {
+            let one = |(purpose, action): &(String, Action)| match purpose.as_str() {
+                "" => command_line(action),
+                purpose => format!("{purpose}: {}", command_line(action)),
+            };
+            actions.iter().map(one).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn command_line(action: &Action) -> String {
+    let of = |command: &str, goal: &GoalId| format!("towline {command} {}", goal.short());
+    match action {
+        Action::List => "towline ls --all".to_owned(),
+        Action::Questions => "towline questions".to_owned(),
+        Action::Answer(goal, 1) => format!("{} …", of("answer", goal)),
+        Action::Answer(goal, number) => format!("{} …", of(&format!("answer --question {number}"), goal)),
+        Action::Run => "towline run \"fix the failing test\"".to_owned(),
+        Action::RunMerge(commit) => {
+            format!("towline run \"merge {commit} and resolve the conflicts\" --check …")
+        }
+        Action::Continue(goal) => of("run --goal", goal),
+        Action::Resume => "towline resume ID".to_owned(),
+        Action::Retry(goal) => of("retry", goal),
+        Action::Cancel(goal) => of("cancel", goal),
+        Action::Show(goal) => of("show", goal),
+        Action::Diff(goal) => of("diff", goal),
+        Action::Log(goal) => of("logs", goal),
+        Action::Follow(goal) => of("logs -f", goal),
+        Action::RawLog(goal, attempt) => format!("towline logs {goal} --raw --attempt {attempt}"),
+        Action::Restore(goal) => of("restore", goal),
+        Action::Merge(goal) => of("merge", goal),
+        Action::MergeUnproven(goal) => format!("{} --unproven", of("merge", goal)),
+        Action::MergeUnverified(goal) => format!("{} --no-verify", of("merge", goal)),
+        Action::Push(goal, remote) => format!("{} {remote}", of("push", goal)),
+        Action::RemoveByForce(goal) => of("rm --force", goal),
+        Action::PrintInit => "towline init --print".to_owned(),
+        Action::ForceInit => "towline init --force".to_owned(),
+        Action::GiveCheck => "--check \"cargo test\"".to_owned(),
+        Action::GiveBranch => "--into BRANCH".to_owned(),
+        Action::GiveMessage => "--message TEXT".to_owned(),
+        Action::Git(arguments) => format!("git {arguments}"),
+    }
+}
+
+/// What to do about a goal that cannot be read.
+pub(crate) fn how_to_mend(goal: GoalId) -> String {
+    words(&Hint::mend(goal))
+}

@@ -1,0 +1,99 @@
+//! Notices as people read them, on standard error.
+
+use towline_agent::Restriction;
+use towline_app::Notice;
+use towline_config::Warning;
+use towline_core::{GoalId, WorkspaceMode};
+
+use crate::draft::few;
+use crate::output;
+
+/// Prints them in their order.
+pub(crate) fn print(notices: &[Notice]) {
+    notices.iter().for_each(|notice| output::say(format_args!("{}", text(notice))));
+}
+
+/// Prints which settings have no effect.
+pub(crate) fn settings(warnings: &[Warning]) {
+    warnings.iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
+}
+
+/// One notice; it may have several lines.
+pub(crate) fn text(notice: &Notice) -> String {
+    match notice {
+        Notice::Setting(warning) => format!("warning: {warning}"),
+        Notice::Files(warning) => format!("warning: {warning}"),
+        Notice::InPlace { goal, folder, mode } => in_place(*goal, folder, *mode),
+        Notice::NotInstalled(agent) => {
+            format!("note: agent `{agent}` is not installed, so it is skipped")
+        }
+        Notice::UncommittedConfiguration => {
+            "note: towline.toml is not committed; it holds for this run, but the agent does not see it"
+                .to_owned()
+        }
+        Notice::Uncommitted(paths) => format!(
+            "note: uncommitted changes are not part of the work: {}\n      (--include-dirty starts from them)",
+            few(paths)
+        ),
+        Notice::EmptySubmodules => {
+            "note: submodules are not checked out for the agent and the checks\n      \
+             (if they are needed: setup = [\"git submodule update --init --recursive\"] in [workspace])"
+                .to_owned()
+        }
+        Notice::NoChecks => {
+            "note: no checks, so the goal can end as unproven at best (--check CMD)".to_owned()
+        }
+        Notice::UnprotectedTests => {
+            "note: tests are not protected (run towline init, or set [protect] paths)".to_owned()
+        }
+        Notice::Unrestricted { agent, restriction, mode } => {
+            unrestricted(agent.as_str(), *restriction, *mode)
+        }
+        Notice::ChangedHooks(names) => {
+            let names: Vec<String> = names.iter().map(|name| output::brief(name)).collect();
+            format!(
+                "warning: git runs no hooks for this merge, because it changes them; look at them before your next git command: {}",
+                names.join(", ")
+            )
+        }
+    }
+}
+
+fn in_place(goal: GoalId, folder: &str, mode: WorkspaceMode) -> String {
+    let id = goal.short();
+    let lost = match mode {
+        WorkspaceMode::InFolder => {
+            "This folder is in no git repository: what is there now is kept by Towline alone. Ignored files are not kept."
+        }
+        _ => "There is no clone, no branch and nothing to merge. Ignored files are not kept.",
+    };
+    format!(
+        "warning: the agent works in place: it changes your files in {folder} right away.\n         {lost}\n         \
+         To see what it changed: towline diff {id}\n         To put everything back as it is now: towline restore {id}"
+    )
+}
+
+fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> String {
+    let place = if mode.is_in_place() {
+        "It works in your own folder, and nothing holds it there."
+    } else {
+        "Its private clone keeps the work apart; it is no jail."
+    };
+    let restrict = match restriction {
+        Restriction::Otherwise(words) => format!("      {words}"),
+        Restriction::BySettings | Restriction::NotNeeded => format!(
+            "      To restrict it, in towline.toml:\n        \
+               [agents.{name}]\n        \
+               permission = \"ask\"  # or \"deny\": what `allow` does not name is refused\n        \
+               allow = [\"Edit\", \"Write\", \"Bash(git *)\"]\n        \
+               deny = [\"WebFetch\"]"
+        ),
+    };
+    format!(
+        "note: `{name}` runs with permission = \"bypass\": it may do all that you may,\n      \
+               without asking: run any command, read your files and keys, use the network.\n      \
+               {place}\n\
+         {restrict}\n      \
+               (said once per project)"
+    )
+}
