@@ -66,6 +66,8 @@ pub struct StoreFacts {
     pub unreadable: Vec<String>,
     /// Checkouts with packages and build output, left for the next verdict of their goals.
     pub checkouts: CheckoutFacts,
+    /// Workspaces of all goals.
+    pub workspaces: CheckoutFacts,
 }
 
 /// The size of some checkouts.

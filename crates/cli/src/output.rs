@@ -74,6 +74,20 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Shows how much of something was looked at, on standard error where that is a terminal, and takes it away at the end.
+pub(crate) fn progress(what: &'static str) -> impl Fn(usize, usize) + Send + 'static {
+    const EVERY: usize = 10;
+    let is_watched = io::stderr().is_terminal();
+    move |done, all| {
+        let mut stderr = io::stderr().lock();
+        let _ = match is_watched {
+            true if done == all => write!(stderr, "\r\u{1b}[K"),
+            true if done % EVERY == 0 => write!(stderr, "\rlooked at {done} of {all} {what}"),
+            _ => Ok(()),
+        };
+    }
+}
+
 /// Prints a line of a run, on standard output. A run goes on without anybody to read it.
 pub(crate) fn print(text: impl fmt::Display) {
     let _ = writeln!(io::stdout().lock(), "{}", clean(&text.to_string()));

@@ -168,7 +168,7 @@ fn logs_of_a_goal_that_went_on_after_the_look_stay() {
     runtime.block_on(async {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.database()).expect("a store"));
         let now = SystemClock.now();
-        let found = async || look(&home, &store, now, Duration::ZERO).await.expect("a look");
+        let found = async || look(&home, &store, now, Duration::ZERO, |_, _| {}).await.expect("a look");
         let (first, second) = (found().await, found().await);
         assert_eq!(first.waste.iter().map(|waste| waste.kind).collect::<Vec<_>>(), [WasteKind::Logs]);
 

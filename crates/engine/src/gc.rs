@@ -5,17 +5,19 @@
 //! conversations only when they are old and belong to nothing that may go on. Whatever is not certain stays, and it is
 //! said why. Goals themselves are removed by `removal`, never here.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use tokio::task::spawn_blocking;
-use towline_core::{FailureReason, GoalId, Phase};
+use towline_core::{FailureReason, GoalId, Phase, WorkspaceMode};
 use towline_store::{GoalRecord, Listing, Loaded, Store, StoreError, UnreadableGoal, load_all};
+use towline_workspace::{GoalWork, Remains, Repository, Standing};
 
 use crate::checkouts;
 use crate::control::is_driven;
@@ -93,12 +95,18 @@ pub struct Findings {
     pub ended_before: Timestamp,
 }
 
-/// Looks for what nobody needs. Changes nothing that anybody would notice.
+/// How many workspaces there are, and how many bytes they have with Towline's own repositories of their goals.
+pub fn workspaces_size(home: &Home) -> (usize, u64) {
+    (named_entries::<GoalId>(&home.workspaces()).len(), size_of(&home.workspaces()))
+}
+
+/// Looks for what nobody needs. Changes nothing that anybody would notice. Reports how many of how many goals it has looked at.
 pub async fn look(
     home: &Home,
     store: &Arc<dyn Store>,
     now: Timestamp,
     older_than: Duration,
+    on_progress: impl Fn(usize, usize) + Send + 'static,
 ) -> Result<Findings, StoreError> {
     let home = home.clone();
     let limit = now.checked_sub(older_than).unwrap_or(Timestamp::MIN);
@@ -112,9 +120,13 @@ pub async fn look(
     Ok(blocking(move || {
         let mut findings = Findings { ended_before: limit, ..Findings::default() };
         engine_files(&home, &mut findings);
-        for record in &records {
-            look_at_goal(&home, record, limit, &mut findings);
+        let standings = standings(&home, &records);
+        for (place, record) in records.iter().enumerate() {
+            on_progress(place, records.len());
+            let standing = standings.get(&record.goal.id).copied().unwrap_or(Standing::Unclear);
+            look_at_goal(&home, record, standing, limit, &mut findings);
         }
+        on_progress(records.len(), records.len());
         let ids = records.iter().map(|record| record.goal.id);
         let known = ids.chain(unreadable.iter().map(|goal| goal.id)).collect();
         orphans(&home, &found, &known, &mut findings);
@@ -171,7 +183,43 @@ fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
     Waste { kind, path, goal, bytes }
 }
 
-fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &mut Findings) {
+/// Where the work of goals stands whose workspaces may go, repository by repository. What cannot be asked is unclear.
+fn standings(home: &Home, records: &[GoalRecord]) -> BTreeMap<GoalId, Standing> {
+    let mut works: BTreeMap<&str, Vec<(GoalId, GoalWork)>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.goal.workspace.mode == WorkspaceMode::Clone) {
+        let Remains { base, candidate, branch, path, .. } = remains(home, record);
+        if let Some(candidate) = candidate.filter(|_| is_for_good(record) && is_directory(&path)) {
+            let goals = works.entry(&record.goal.workspace.repository).or_default();
+            goals.push((record.goal.id, GoalWork { base, candidate, branch }));
+        }
+    }
+    let mut standings = BTreeMap::new();
+    for (folder, goals) in works {
+        let (ids, goals): (Vec<GoalId>, Vec<GoalWork>) = goals.into_iter().unzip();
+        let found = Repository::at(Path::new(folder)).and_then(|repository| repository.standings(&goals));
+        standings.extend(ids.into_iter().zip(found.unwrap_or_default()));
+    }
+    standings
+}
+
+/// Whether something at or below a path was changed after this time. What cannot be read counts as changed.
+fn is_changed_since(path: &Path, at: Timestamp) -> bool {
+    let Ok(about) = fs::symlink_metadata(path) else { return true };
+    if about.ctime() > at.as_second() {
+        return true;
+    }
+    let entries = || fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    about.is_dir()
+        && entries().map_or(true, |all| all.iter().any(|entry| is_changed_since(&entry.path(), at)))
+}
+
+fn look_at_goal(
+    home: &Home,
+    record: &GoalRecord,
+    standing: Standing,
+    limit: Timestamp,
+    findings: &mut Findings,
+) {
     let goal = record.goal.id;
     if is_driven(home, record.lease.as_ref()) || is_alive(home, goal) {
         return;
@@ -185,7 +233,7 @@ fn look_at_goal(home: &Home, record: &GoalRecord, limit: Timestamp, findings: &m
     findings.waste.extend(checkouts.map(|checkout| waste(WasteKind::Checkout, checkout, Some(goal))));
     let workspace = home.workspace(goal);
     if fs::symlink_metadata(&workspace).is_ok() {
-        match reason_to_spare(home, record) {
+        match first_reason_to_spare(home, record, standing, settled_at) {
             None => findings.waste.push(waste(WasteKind::Workspace, workspace, Some(goal))),
             Some(why) => findings.spared.push(Spared { path: workspace, goal: Some(goal), why }),
         }
@@ -206,12 +254,36 @@ fn spare_checkout(record: &GoalRecord, checkout: PathBuf) -> Spared {
     Spared { path: checkout, goal: Some(goal), why }
 }
 
+/// Why the workspace of an ended goal stays, as far as a look at all goals together can tell. Before it is removed, the
+/// goal is looked at by itself.
+fn first_reason_to_spare(
+    home: &Home,
+    record: &GoalRecord,
+    standing: Standing,
+    settled_at: Timestamp,
+) -> Option<String> {
+    let workspace = home.workspace(record.goal.id);
+    let has_submodules = || workspace.join(".gitmodules").exists();
+    match standing {
+        Standing::Unmerged => Some(unmerged(record)),
+        Standing::Merged if !has_submodules() && !is_changed_since(&workspace, settled_at) => None,
+        Standing::Merged | Standing::Unclear => reason_to_spare(home, record),
+    }
+}
+
+fn unmerged(record: &GoalRecord) -> String {
+    format!("its work is in none of your branches (towline merge {})", record.goal.id.short())
+}
+
+/// Whether nothing will go on in the goal's workspace.
+const fn is_for_good(record: &GoalRecord) -> bool {
+    matches!(record.state.phase, Phase::Done | Phase::Failed { reason: FailureReason::GreenBefore })
+}
+
 /// Why the workspace of an ended goal stays, if it does.
 fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     let id = record.goal.id.short();
-    let for_good =
-        matches!(record.state.phase, Phase::Done | Phase::Failed { reason: FailureReason::GreenBefore });
-    if !for_good {
+    if !is_for_good(record) {
         let phase = record.state.phase.name();
         return Some(format!(
             "{phase}: it may go on there (towline retry {id}; or give it up: towline rm {id})"
@@ -228,7 +300,7 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
         Ok((_, submodules)) if !submodules.is_empty() => {
             Some(format!("work in its submodules is nowhere else: {}", submodules.join(", ")))
         }
-        Ok(_) => Some(format!("its work is in none of your branches (towline merge {id})")),
+        Ok(_) => Some(unmerged(record)),
         Err(error) => Some(error.to_string()),
     }
 }

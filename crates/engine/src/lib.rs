@@ -59,7 +59,7 @@ pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
 pub use feed::Events;
 pub use following::{Following, follow};
-pub use gc::{Findings, Spared, Waste, WasteKind, look};
+pub use gc::{Findings, Spared, Waste, WasteKind, look, workspaces_size};
 pub use handle::{Handle, Steerer, Stopper};
 pub use home::Home;
 pub use live::{Live, LiveMessage};

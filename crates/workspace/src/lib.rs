@@ -53,6 +53,7 @@ mod repository;
 mod section;
 mod settings;
 mod snapshot;
+mod standing;
 mod stored;
 mod submodules;
 mod take_over;
@@ -80,6 +81,7 @@ pub use protect::{Protect, protects_more_than_always};
 pub use removal::{AS_IT_IS_NOW, KeptWork, LeftBehind, Remains, Unmerged, WorkKind};
 pub use repository::Repository;
 pub use section::{Section, SectionFormat};
+pub use standing::{GoalWork, Standing};
 pub use towline_core::Commit;
 pub use verification::{
     Difference, DifferenceKind, Verification, discard_verification, reopened_verification, verification,

@@ -21,7 +21,7 @@ use crate::{Protect, Repository, Workspace, WorkspaceError};
 pub const AS_IT_IS_NOW: u32 = 0;
 
 /// Where the branches of goals are.
-const OUR_BRANCHES: &str = "refs/heads/towline/";
+pub(crate) const OUR_BRANCHES: &str = "refs/heads/towline/";
 
 /// Where the parts of a goal are in its repository.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, statvfs};
 use towline_api::{CheckoutFacts, LeftGoal, OpenQuestion, StoreFacts};
 use towline_core::GoalId;
-use towline_engine::{KeptCheckouts, is_driven};
+use towline_engine::{KeptCheckouts, is_driven, workspaces_size};
 use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
 use super::frames::Stored;
@@ -99,6 +99,10 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     let KeptCheckouts { goals, bytes } = KeptCheckouts::of(&state.home);
     facts.checkouts = CheckoutFacts { goals, bytes };
     rows.extend(checkout_row(&facts.checkouts));
+    let (goals, bytes) = workspaces_size(&state.home);
+    facts.workspaces = CheckoutFacts { goals, bytes };
+    let text = format!("{} in {goals} (`towline gc` removes those whose work is merged)", shown_bytes(bytes));
+    rows.extend((goals > 0).then(|| Row::new(Mark::Plain, "workspaces", text)));
     rows
 }
 

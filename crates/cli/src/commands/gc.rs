@@ -47,7 +47,9 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
     let findings = match context.existing_state()? {
         None => Findings::default(),
         Some(state) => {
-            let findings = look(&state.home, &state.store, SystemClock.now(), older_than).await?;
+            let findings =
+                look(&state.home, &state.store, SystemClock.now(), older_than, output::progress("goals"))
+                    .await?;
             if args.dry_run || findings.waste.is_empty() {
                 findings
             } else {

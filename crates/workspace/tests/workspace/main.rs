@@ -24,6 +24,7 @@ mod protect;
 mod protect_through;
 mod removal;
 mod repository;
+mod standing;
 mod support;
 mod verification;
 mod warm;
