@@ -1,4 +1,4 @@
-//! Projects of cargo, go and make.
+//! Projects of cargo, go, Maven and Gradle, and those that are tested by make or just.
 
 use toml::Table;
 
@@ -43,8 +43,57 @@ pub(super) fn go(tree: &Tree, folder: &str) -> Option<Planned> {
     Some(planned)
 }
 
+/// What a project of Maven is checked by. A module is tested with the project above it.
+pub(super) fn maven(tree: &Tree, folder: &str) -> Option<Planned> {
+    java(tree, folder, &["pom.xml"], "mvn", "mvnw", "-B test")
+}
+
+/// What a build of Gradle is checked by. A subproject is tested with the build above it.
+pub(super) fn gradle(tree: &Tree, folder: &str) -> Option<Planned> {
+    let manifests = ["settings.gradle", "settings.gradle.kts", "build.gradle", "build.gradle.kts"];
+    java(tree, folder, &manifests, "gradle", "gradlew", "test")
+}
+
+fn java(
+    tree: &Tree,
+    folder: &str,
+    manifests: &[&str],
+    program: &'static str,
+    wrapper: &str,
+    task: &str,
+) -> Option<Planned> {
+    let is_project = |folder: &str| manifests.iter().any(|name| tree.has(folder, name));
+    if !is_project(folder) || above(folder).any(is_project) {
+        return None;
+    }
+    // The wrapper brings the program, but not Java.
+    let (needed, run) = match tree.has(folder, wrapper) {
+        true => ("java", format!("./{wrapper} {task}")),
+        false => (program, format!("{program} {task}")),
+    };
+    let mut planned = Planned::of(folder, needed);
+    planned.checks.push((format!("{program} test"), run));
+    Some(planned)
+}
+
+/// What a folder with a makefile or a justfile is checked by, if that has a target for it.
+pub(super) fn runner(tree: &Tree, folder: &str) -> Option<Planned> {
+    make(tree, folder).or_else(|| just(tree, folder))
+}
+
+fn just(tree: &Tree, folder: &str) -> Option<Planned> {
+    let text = ["justfile", "Justfile", ".justfile"].into_iter().find_map(|name| tree.text(folder, name))?;
+    // The name of a recipe comes before its parameters.
+    let mut names = rules(text).filter_map(|(recipe, _)| recipe.split_whitespace().next());
+    let names: Vec<&str> = names.by_ref().map(|name| name.trim_start_matches('@')).collect();
+    let recipe = ["test", "check"].into_iter().find(|wanted| names.contains(wanted))?;
+    let mut planned = Planned::of(folder, "just");
+    planned.checks.push((format!("just {recipe}"), format!("just {recipe}")));
+    Some(planned)
+}
+
 /// What a folder with a makefile is checked by, if that has a target for it.
-pub(super) fn make(tree: &Tree, folder: &str) -> Option<Planned> {
+fn make(tree: &Tree, folder: &str) -> Option<Planned> {
     // In the order in which make itself looks for them.
     let text =
         ["GNUmakefile", "makefile", "Makefile"].into_iter().find_map(|name| tree.text(folder, name))?;
@@ -57,8 +106,11 @@ pub(super) fn make(tree: &Tree, folder: &str) -> Option<Planned> {
 
 /// The targets of a makefile's rules.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
-    let rules = text.lines().filter(|line| !line.starts_with(['\t', '#', ' ']));
-    let rules =
-        rules.filter_map(|line| line.split_once(':')).filter(|(_, rest)| !rest.starts_with(['=', ':']));
-    rules.flat_map(|(targets, _)| targets.split_whitespace())
+    rules(text).flat_map(|(targets, _)| targets.split_whitespace())
+}
+
+/// The lines that begin a rule or a recipe, before and after their colon.
+fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter(|line| !line.starts_with(['\t', '#', ' ']));
+    lines.filter_map(|line| line.split_once(':')).filter(|(_, rest)| !rest.starts_with(['=', ':']))
 }

@@ -80,9 +80,9 @@ pub(super) fn plan(tree: &Tree) -> Plan {
     // A makefile at the root that tests and stands for nothing else is how the whole project is tested.
     let mut whole = false;
     for folder in &folders {
-        let tools = [others::cargo, node::look, python::look, others::go];
+        let tools = [others::cargo, node::look, python::look, others::go, others::maven, others::gradle];
         let mut found: Vec<Planned> = tools.iter().filter_map(|look| look(tree, folder)).collect();
-        if let Some(make) = others::make(tree, folder) {
+        if let Some(make) = others::runner(tree, folder) {
             if found.iter().all(|planned| planned.checks.is_empty()) {
                 whole |= folder.is_empty();
                 found.push(make);
@@ -119,6 +119,8 @@ fn warm(tree: &Tree, folders: &[String]) -> Vec<String> {
             (has(&["Cargo.toml"]) && !is_member(), "target"),
             (has(&["package.json"]), "node_modules"),
             (has(&["pyproject.toml", "requirements.txt"]), ".venv"),
+            (has(&["pom.xml"]), "target"),
+            (has(&["build.gradle", "build.gradle.kts"]), "build"),
         ];
         let made = made.into_iter().filter(|(is_made, _)| *is_made);
         made.map(|(_, name)| join(folder, name)).collect::<Vec<_>>()

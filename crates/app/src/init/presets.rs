@@ -195,6 +195,36 @@ const PRESETS: &[Preset] = &[
         in_folder: &[],
     },
     Preset {
+        name: "Maven",
+        signs: &[Sign::File("pom.xml")],
+        anywhere: &["**/src/test/**", "**/pom.xml", "**/.mvn/**", "**/mvnw"],
+        in_folder: &[],
+    },
+    Preset {
+        name: "Gradle",
+        signs: &[
+            Sign::File("settings.gradle"),
+            Sign::File("settings.gradle.kts"),
+            Sign::File("build.gradle"),
+            Sign::File("build.gradle.kts"),
+        ],
+        anywhere: &[
+            "**/src/test/**",
+            "**/*.gradle",
+            "**/*.gradle.kts",
+            "**/gradle.properties",
+            "**/gradle/**",
+            "**/gradlew",
+        ],
+        in_folder: &[],
+    },
+    Preset {
+        name: "just",
+        signs: &[Sign::File("justfile"), Sign::File("Justfile"), Sign::File(".justfile")],
+        anywhere: &["**/Justfile"],
+        in_folder: &[],
+    },
+    Preset {
         name: "make",
         signs: &[Sign::File("Makefile"), Sign::File("makefile"), Sign::File("GNUmakefile")],
         anywhere: &["**/*.mk"],

@@ -90,8 +90,10 @@ pub(super) fn uses_pytest(tree: &Tree, folder: &str) -> bool {
     let has_tests = || {
         tree.below(folder).any(|path| {
             let (within, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let top = within.split('/').next().unwrap_or_default();
-            (within.is_empty() || TEST_FOLDERS.contains(&top)) && is_python_test(name)
+            let parts: Vec<&str> = within.split('/').collect();
+            let is_here = TEST_FOLDERS.contains(&parts[0]);
+            let is_in_source = parts[0] == "src" && parts.iter().any(|part| TEST_FOLDERS.contains(part));
+            (within.is_empty() || is_here || is_in_source) && is_python_test(name)
         })
     };
     tree.has(folder, "pytest.ini")

@@ -5,19 +5,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files whose text is read. Of all others the name is enough.
-pub(super) const MANIFESTS: [&str; 15] = [
+pub(super) const MANIFESTS: [&str; 24] = [
+    ".justfile",
     "Cargo.toml",
     "GNUmakefile",
+    "Justfile",
     "Makefile",
     "Pipfile",
+    "build.gradle",
+    "build.gradle.kts",
+    "conftest.py",
     "go.mod",
+    "justfile",
     "makefile",
     "package.json",
     "pnpm-workspace.yaml",
+    "pom.xml",
     "pyproject.toml",
     "pytest.ini",
     "requirements-dev.txt",
     "requirements.txt",
+    "settings.gradle",
+    "settings.gradle.kts",
     "setup.cfg",
     "setup.py",
     "tox.ini",
@@ -85,13 +94,16 @@ impl Tree {
         self.files.keys().filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The root, and then the folders that have a manifest, by their path.
+    /// The root, and then the folders that have a manifest or tests of pytest, by their path.
     pub(super) fn folders(&self) -> Vec<String> {
         let of_manifest = |path: &String| {
             let (folder, name) = path.rsplit_once('/')?;
             (MANIFESTS.contains(&name) && counts(folder)).then(|| folder.to_owned())
         };
-        let below: BTreeSet<String> = self.files.keys().filter_map(of_manifest).collect();
+        let of_tests =
+            |path: &String| python_project(path).filter(|folder| counts(folder)).map(str::to_owned);
+        let below = self.files.keys().flat_map(|path| of_manifest(path).into_iter().chain(of_tests(path)));
+        let below: BTreeSet<String> = below.filter(|folder| !folder.is_empty()).collect();
         std::iter::once(String::new()).chain(below).collect()
     }
 }
@@ -99,6 +111,23 @@ impl Tree {
 /// Whether pytest would take a file of this name for tests.
 pub(super) fn is_python_test(name: &str) -> bool {
     name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+}
+
+/// The folder whose code a test of pytest is about: the one that holds the folder of tests, or the `src` around both.
+fn python_project(path: &str) -> Option<&str> {
+    let (within, name) = path.rsplit_once('/')?;
+    let is_tests = |name: &str| TEST_FOLDERS.contains(&name) || name == "src";
+    let mut at = 0;
+    for part in within.split('/') {
+        if is_tests(part)
+            && is_python_test(name)
+            && within.split('/').any(|part| TEST_FOLDERS.contains(&part))
+        {
+            return Some(within[..at].trim_end_matches('/'));
+        }
+        at += part.len() + 1;
+    }
+    None
 }
 
 /// Whether a folder is looked at by itself.
