@@ -179,6 +179,9 @@ pub(crate) enum Command {
     Completions(crate::commands::completions::Completions),
     /// Print the manual page of towline, or write the pages of all commands
     Man(crate::commands::man::ManPages),
+    /// What a word of the command line can be, for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(crate::commands::completions::Complete),
     /// The scripted agent
     #[command(hide = true)]
     Script(Script),

@@ -129,6 +129,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Rm(rm) => commands::rm::run(&context, rm).await,
             Command::Gc(gc) => commands::gc::run(&context, gc).await,
             Command::Completions(completions) => Ok(commands::completions::run(&completions)),
+            Command::Complete(complete) => commands::completions::complete(&context, complete).await,
             Command::Man(man) => commands::man::run(&man),
             Command::Mcp => commands::mcp::run(&context).await,
             Command::Script(script) => commands::script::run(script),

@@ -57,6 +57,7 @@ fn changing(command: &Command) -> Option<&'static str> {
         | Command::Diff(_)
         | Command::Questions(_)
         | Command::Completions(_)
+        | Command::Complete(_)
         | Command::Man(_)
         | Command::Mcp
         | Command::Acp(_)

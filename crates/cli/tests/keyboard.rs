@@ -76,10 +76,15 @@ fn a_line_that_was_typed_before_a_question_does_not_answer_it() {
     terminal.wait_for(HINT, 1);
     terminal.type_in("no, make nothing");
     desk.wait_for_phase(&goal, "running");
-    terminal.type_in("yes");
-    terminal.wait_for("yes", 3);
+    terminal.press("yes");
+    terminal.wait_to_see("message> yes");
     let_go(&desk);
     terminal.wait_for(HINT, 2);
+    // What was begun as a message stays one.
+    terminal.wait_to_see("message> yes");
+    let control_u = "\u{15}";
+    terminal.press(control_u);
+    terminal.wait_to_see("answer>");
     terminal.type_in("no, nothing at all");
 
     let ran = finish(towline);
@@ -145,7 +150,6 @@ fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer()
         "  ? may it use Bash: make 1".to_owned(),
         "      yes · no · always: allow \"Bash(make *)\" for this goal".to_owned(),
         format!("  {HINT} {id} …"),
-        "no".to_owned(),
         "  answered question 1: no".to_owned(),
     ];
     assert_eq!(screen[..wanted.len()], wanted, "{screen:#?}");
@@ -196,6 +200,7 @@ fn nothing_of_the_block_stays_on_the_screen() {
     desk.only_goal();
     terminal.wait_for(HINT, 1);
     terminal.type_in("yes");
+    terminal.wait_for("answered question 1", 1);
     terminal.wait_to_see(BLOCK);
     let_go(&desk);
     terminal.wait_for(HINT, 2);
@@ -217,6 +222,7 @@ fn ctrl_c_says_what_happens_and_leaves_a_clean_screen() {
     desk.only_goal();
     terminal.wait_for(HINT, 1);
     terminal.type_in("yes");
+    terminal.wait_for("answered question 1", 1);
     terminal.wait_to_see(BLOCK);
     let control_c = "\u{3}";
     terminal.press(control_c);
@@ -244,6 +250,7 @@ fn ctrl_z_leaves_a_clean_screen_and_the_block_comes_back_in_front() {
     desk.only_goal();
     terminal.wait_for(HINT, 1);
     terminal.type_in("yes");
+    terminal.wait_for("answered question 1", 1);
     terminal.wait_to_see(BLOCK);
     let control_z = "\u{1a}";
     terminal.press(control_z);
@@ -258,4 +265,52 @@ fn ctrl_z_leaves_a_clean_screen_and_the_block_comes_back_in_front() {
     assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
     let screen = terminal.screen();
     assert!(!screen.iter().any(|line| line.contains(BLOCK)), "{screen:#?}");
+}
+
+/// Prints every line that it is given, and ends with the word `end`.
+fn listens(dir: &Path) -> PathBuf {
+    let body = r#"
+beg 1
+while IFS= read -r line; do
+  printf '%s\n' "$line" >> "$HOME/heard"
+  case $line in *end*) break ;; esac
+done
+finish
+"#;
+    hostile::with_body(dir, "listens", &format!("{BEG}{body}"))
+}
+
+#[test]
+fn a_typed_line_is_a_message_and_an_answer_where_something_is_asked() {
+    let desk = desk(listens);
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
+    let goal = desk.only_goal();
+    terminal.wait_to_see("answer>");
+    terminal.wait_for("\u{1b}]0;towline: needs an answer - make it\u{7}\u{7}", 1);
+    terminal.type_in("");
+    terminal.type_in("/tell mind the gap");
+    terminal.wait_to_see("operator: mind the gap");
+    assert_eq!(desk.show(&goal)["phase"], "blocked");
+    terminal.type_in("yes");
+    terminal.wait_to_see("message>");
+    terminal.type_in("that is the end");
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    terminal.wait_for_the_end();
+    let events = desk.events(&goal);
+    let told: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["event"]["kind"] == "told")
+        .map(|event| &event["event"]["text"])
+        .collect();
+    assert_eq!(told, ["mind the gap", "that is the end"]);
+    assert_eq!(outcomes(&desk, &goal), ["allow"]);
+    assert!(terminal.shown().contains("\u{1b}]0;towline: done - make it\u{7}\u{7}"), "{}", terminal.shown());
+    let screen = terminal.screen();
+    assert!(!screen.iter().any(|line| line.contains("message>") || line.contains("answer>")), "{screen:#?}");
+    assert!(
+        !screen.iter().any(|line| line == "yes" || line.is_empty()),
+        "debris of what was typed: {screen:#?}"
+    );
 }

@@ -7,6 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::json;
+use support::terminal::Terminal;
 use support::{Desk, Ran, finish};
 use towline_testkit::hostile;
 use towline_testkit::scratch::Project;
@@ -70,4 +71,17 @@ fn show_has_the_evidence_of_failed_checks_and_restored_paths() {
     for wanted in ["exit code 7", "expected 3, found 4", "restored as in the base: test.sh"] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
+}
+
+#[test]
+fn a_diff_on_a_terminal_has_colours_and_goes_through_the_pager() {
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    desk.set("PAGER", "sed s/^/paged:/");
+    assert_eq!(desk.towline(["run", "fix it", "--check", "test -e fix.txt"]).code, Some(0));
+    let mut terminal = Terminal::new();
+    let shown = finish(terminal.start(&desk.command(["diff", "@"])));
+    terminal.wait_for_the_end();
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(terminal.shown().contains("paged:\u{1b}[32m+fixed\u{1b}[0m"), "{}", terminal.shown());
+    assert!(desk.towline(["diff", "@"]).stdout.contains("\n+fixed\n"), "nothing of both in a pipe");
 }

@@ -88,8 +88,11 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
     assert!(report["reason"].as_str().expect("a reason").starts_with("no progress"), "{report}");
     let goal = report["id"].as_str().expect("an id");
     let shown = desk.towline(["show", goal]).stdout;
-    let steps = ["tell", "run --goal"].map(|step| format!("towline {step} {}", &goal[28..]));
+    let steps = ["tell", "retry"].map(|step| format!("towline {step} {}", &goal[28..]));
     assert!(steps.iter().all(|step| shown.contains(step)), "{steps:?} are not in {shown}");
+    assert_eq!(desk.towline(["tell", goal, "look at the check"]).code, Some(0));
+    let retried = desk.towline(["retry", goal, "--json"]).json();
+    assert_eq!(retried["attempts"].as_array().map(Vec::len), Some(6), "{retried}");
 }
 
 #[test]
@@ -279,7 +282,8 @@ fn a_goals_log_diff_and_list_tell_what_happened() {
 
     let list = desk.towline(["ls", "--json"]).json();
     let line = json!([{
-        "id": goal, "title": "leave a file", "phase": "done", "reason": null, "until": null, "agent": "claude",
+        "id": goal, "title": "leave a file", "prompt": "leave a file", "repository": report["repository"],
+        "phase": "done", "reason": null, "until": null, "agent": "claude",
         "merged": null, "attempts": 1, "usage": report["usage"], "created_at": report["created_at"],
         "updated_at": report["updated_at"],
     }]);
@@ -323,11 +327,13 @@ fn a_goal_that_another_process_drives_is_not_driven_twice() {
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
-    let second = desk.towline(["run", "--goal", &goal]);
-    assert_eq!(second.code, Some(2), "{second:?}");
-    assert!(second.stderr.contains("driven by another towline process"), "{}", second.stderr);
+    let refused = desk.towline(["run", "--goal", &goal, "--check", "false"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("driven by another towline process"), "{}", refused.stderr);
+    let second = desk.start(["run", "--goal", &goal]);
     assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
-    assert_eq!(finish(towline).code, Some(130));
+    assert_eq!((finish(towline).code, finish(second).code), (Some(130), Some(130)));
+    assert_eq!(desk.show(&goal)["attempts"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn assert_harmless(ran: &Ran) {
 fn no_words_of_an_agent_a_check_or_a_goal_give_orders_to_the_terminal() {
     let desk = Desk::with_script(asks_sleeps_begs_and_works);
     desk.agent_settings("permission = \"deny\"");
-    let run = ["run", "Paint \u{1b}[2Jit", "--check", ": \u{1b}[2J; false", "--budget", "attempts=4"];
+    let run = ["run", "Paint \u{1b}[2Jit", "--check", "echo \u{1b}[2J; false", "--budget", "attempts=4"];
     let towline = desk.start(run);
     let goal = desk.only_goal();
     desk.wait_for_phase(&goal, "blocked");
@@ -81,7 +81,7 @@ fn no_words_of_an_agent_a_check_or_a_goal_give_orders_to_the_terminal() {
     }
     let failed = desk.towline(["retry", &goal]);
     assert_harmless(&failed);
-    assert!(failed.stdout.contains("✗ : \u{fffd}[2J exit code 1"), "{failed:?}");
+    assert!(failed.stdout.contains("✗ echo \u{fffd}[2J exit code 1"), "{failed:?}");
     for command in [vec!["logs", &goal], vec!["show", &goal], vec!["ls"], vec!["show", &goal, "--json"]] {
         assert_harmless(&desk.towline(command));
     }

@@ -158,10 +158,7 @@ fn steady(lines: &[String]) -> String {
     let mut text = lines.join("\n");
     for (what, instead) in [
         // One that a narrow terminal has cut.
-        (
-            r"\b[0-9a-f]{8}-[0-9a-f]{4}-7\n[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b",
-            "1a2b3c4d-0000-7\n000-8000-c0ffee11c0ff",
-        ),
+        (r"\b[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "000-8000-c0ffee11c0ff"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "1a2b3c4d-0000-7000-8000-c0ffee11c0ff"),
         (r"\b[0-9a-f]{40}\b", "c0ffee11c0ffee11c0ffee11c0ffee11c0ffee11"),
         (r"\b[0-9a-f]{12}\b", "c0ffee11c0ff"),
@@ -229,7 +226,7 @@ fn taken_up_in_the_middle_of_a_tool() {
 fn checking_after_a_red_verdict() {
     let lint = "if grep please greeting; then ./try-it; else echo 'no greeting to lint'; exit 3; fi";
     let script = TWO_TURNS.replace("./try-it --slowly", "true");
-    still("checking", &script, &two_checks(lint), &[], "lint ✗ running");
+    still("checking", &script, &two_checks(lint), &[], "  hello, please come in");
 }
 
 #[test]

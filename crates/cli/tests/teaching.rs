@@ -59,6 +59,41 @@ fn every_shell_gets_a_script_that_it_can_read_and_that_hides_what_is_hidden() {
 }
 
 #[test]
+fn shells_are_offered_goals_with_their_titles_agents_and_budgets() {
+    let desk = Desk::with_script(towline_testkit::hostile::well_behaved);
+    assert_eq!(desk.towline(["run", "fix it", "--check", "true"]).code, Some(0));
+    let goal = desk.only_goal();
+    let offered = |kind: &str| desk.towline(["complete", kind]).stdout;
+    assert_eq!(offered("goals"), format!("{}\tfix it (done)\n", &goal[goal.len() - 8..]));
+    assert!(offered("agents").lines().any(|line| line.starts_with("claude\t")), "{}", offered("agents"));
+    assert!(offered("axes").lines().any(|line| line.starts_with("usd=\t")), "{}", offered("axes"));
+    let zsh = desk.towline(["completions", "zsh"]).stdout;
+    for asked in ["_towline_goals'", "_towline_agents'", "_towline_axes'"] {
+        assert!(zsh.contains(asked), "{asked}");
+    }
+    if let Some(completed) = completed_by_bash(&desk, &["towline", "show", ""]) {
+        assert_eq!(completed, &goal[goal.len() - 8..]);
+    }
+}
+
+/// What bash offers for the last of these words; none where there is no bash.
+fn completed_by_bash(desk: &Desk, words: &[&str]) -> Option<String> {
+    let script = desk.towline(["completions", "bash"]).stdout;
+    let program = desk.command(["complete"]).get_program().to_owned();
+    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let run = format!(
+        "towline() {{ '{}' \"$@\"; }}\n{script}\nCOMP_WORDS=({})\nCOMP_CWORD={}\n_towline_with_values towline\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        program.to_string_lossy(),
+        words.join(" "),
+        words.len() - 1
+    );
+    let mut bash = towline_testkit::scratch::clean_command("bash");
+    bash.args(["-c", &run]).env_clear().envs(desk.variables().iter().cloned());
+    let output = bash.current_dir(desk.project.path()).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[test]
 fn the_manual_has_a_page_for_every_command_that_help_lists() {
     let desk = Desk::new();
     let first = desk.towline(["man"]);

@@ -51,21 +51,23 @@ pub(super) async fn attach(
     let after = if from == From::Now { record.last_seq } else { Seq(0) };
     let mut following = follow(&home, Arc::clone(&store), &record, after).await.map_err(unreachable)?;
     let steering = Steering::Other { home: home.clone(), store: Arc::clone(&store) };
-    let screen = Screen::new(context, format);
+    let screen = Screen::new(context, &home, format);
     let mut watching = Watching::new(screen, goal, Arc::clone(&store), steering, None);
     if from == From::TheBeginning {
         watching.screen.print(&format!("goal {}  {}", goal.short(), output::brief(&record.goal.title)));
     }
     watching.begin(Some(&record).filter(|_| from == From::Now)).await;
+    let mut live = following.live();
     loop {
         tokio::select! {
+            Some(message) = live.next() => watching.screen.write(message),
             event = following.next() => match event? {
                 Some(event) => watching.take(&event).await,
                 None => break,
             },
             () = watching.tick() => watching.look().await,
             wish = interrupts.next() => match wish {
-                Wish::Suspend => watching.screen.suspend(),
+                Wish::Suspend => watching.suspend(),
                 Wish::Stop | Wish::Pause | Wish::Kill => {
                     watching.finish();
                     return leave(&home, &store, goal).await;

@@ -1,11 +1,20 @@
-//! `towline completions`: what a shell needs to complete towline's command line.
+//! `towline completions`: what a shell needs to complete towline's command line, and the hidden command that the script
+//! asks for goals, agents and budgets.
 
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use clap_complete::Shell;
+use towline_core::Axis;
+use towline_store::{Listed, Listing};
 
 use crate::args;
-use crate::output;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{find, output};
+
+/// How many goals are offered.
+const OFFERED: usize = 50;
 
 /// Print a script that completes towline's command line in your shell.
 #[derive(Debug, clap::Args)]
@@ -19,10 +28,130 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
+/// Print what a word of the command line can be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Complete {
+    /// What the word names.
+    kind: Kind,
+}
+
+/// What a word of the command line names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A goal.
+    Goals,
+    /// An agent.
+    Agents,
+    /// A budget.
+    Axes,
+}
+
 /// Prints the script.
 pub(crate) fn run(args: &Completions) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::visible(), "towline", &mut script);
-    output::tell_bytes(&script);
+    let script = String::from_utf8_lossy(&script);
+    output::tell_bytes(with_values(args.shell, &script, &commands_of_goals()).as_bytes());
     ExitCode::SUCCESS
 }
+
+/// Prints each word and what it means, separated by a tab. Whatever cannot be read completes to nothing.
+pub(crate) async fn complete(context: &Context, args: Complete) -> Result<ExitCode, Failure> {
+    let words = match args.kind {
+        Kind::Goals => goals(context).await?,
+        Kind::Agents => {
+            let agents = context.configuration_under(&context.directory, None)?.config.agents;
+            agents.into_iter().map(|(name, agent)| (name.to_string(), agent.kind.name().to_owned())).collect()
+        }
+        Kind::Axes => Axis::ALL.iter().map(|axis| (format!("{axis}="), "a limit".to_owned())).collect(),
+    };
+    for (word, meaning) in words {
+        output::tell(format_args!("{word}\t{}", output::brief(&meaning)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn goals(context: &Context) -> Result<Vec<(String, String)>, Failure> {
+    let Some(state) = context.existing_state()? else { return Ok(Vec::new()) };
+    let listing = Listing { repository: find::repository_here(context), ..Listing::first(OFFERED) };
+    let listed = state.store.list(&listing).await?;
+    let goals = listed.into_iter().filter_map(Listed::readable);
+    Ok(goals.map(|goal| (goal.id.short(), format!("{} ({})", goal.title, goal.phase.name()))).collect())
+}
+
+/// The commands whose first word is a goal.
+fn commands_of_goals() -> Vec<String> {
+    let takes_goal = |command: &&clap::Command| {
+        command.get_positionals().next().is_some_and(|word| ["id", "ids"].contains(&word.get_id().as_str()))
+    };
+    args::visible()
+        .get_subcommands()
+        .filter(takes_goal)
+        .flat_map(|command| std::iter::once(command.get_name()).chain(command.get_visible_aliases()))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The script with goals, agents and budgets, where the shell can ask for them.
+fn with_values(shell: Shell, script: &str, commands: &[String]) -> String {
+    match shell {
+        Shell::Bash => format!("{script}\n{}", BASH.replace("COMMANDS", &commands.join("|"))),
+        Shell::Fish => format!("{script}\n{}", FISH.replace("COMMANDS", &commands.join(" "))),
+        Shell::Zsh => {
+            let (head, rest) = script.split_once('\n').unwrap_or((script, ""));
+            let lines = rest.lines().map(asking_zsh).collect::<Vec<_>>().join("\n");
+            format!("{head}\n{ZSH}\n{lines}\n")
+        }
+        _ => script.to_owned(),
+    }
+}
+
+/// A line of the script for zsh that asks for the word that it is about.
+fn asking_zsh(line: &str) -> String {
+    let kinds = [
+        ("':id -- ", "goals"),
+        ("'*::ids -- ", "goals"),
+        ("--goal=[", "goals"),
+        ("--agent=[", "agents"),
+        ("--budget=[", "axes"),
+    ];
+    match kinds.iter().find(|(about, _)| line.contains(about)) {
+        Some((_, kind)) => line.replace(":_default'", &format!(":_towline_{kind}'")),
+        None => line.to_owned(),
+    }
+}
+
+const ZSH: &str = r#"
+_towline_values() {
+    local -a values
+    values=("${(@f)$(_call_program values towline complete $1 2>/dev/null | sed 's/:/\\:/g; s/\t/:/')}")
+    _describe -V "$1" values "${@:2}"
+}
+_towline_goals() { _towline_values goals }
+_towline_agents() { _towline_values agents }
+_towline_axes() { _towline_values axes -S '' }
+"#;
+
+const FISH: &str = r#"complete -c towline -n "__fish_seen_subcommand_from COMMANDS" -f -k -a "(towline complete goals 2>/dev/null)"
+complete -c towline -n "__fish_seen_subcommand_from run" -l goal -x -a "(towline complete goals 2>/dev/null)"
+complete -c towline -n "__fish_seen_subcommand_from run" -l agent -x -a "(towline complete agents 2>/dev/null)"
+complete -c towline -n "__fish_seen_subcommand_from run retry" -l budget -x -a "(towline complete axes 2>/dev/null)"
+"#;
+
+const BASH: &str = r#"_towline_with_values() {
+    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" kind=
+    case "$prev" in
+        --agent) kind=agents ;;
+        --budget) kind=axes ;;
+        --goal) kind=goals ;;
+        COMMANDS) [[ $COMP_CWORD -eq 2 ]] && kind=goals ;;
+    esac
+    if [[ -n $kind && $cur != -* ]]; then
+        [[ $kind == axes ]] && compopt -o nospace
+        COMPREPLY=( $(compgen -W "$(towline complete "$kind" 2>/dev/null | cut -f1)" -- "$cur") )
+        return 0
+    fi
+    _towline "$@"
+}
+complete -F _towline_with_values -o bashdefault -o default towline
+"#;

@@ -1,14 +1,17 @@
 //! `towline diff`: what a goal changed.
 
-use std::process::ExitCode;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
 
 use towline_core::Phase;
 use towline_engine::workspace_of;
 use towline_workspace::Stop;
 
 use crate::args::Diff;
+use crate::commands::foreground::Interrupts;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::view::Paint;
 use crate::{find, output};
 
 /// Prints the change: the proven candidate's when the goal is done, else what is in the workspace now.
@@ -43,11 +46,71 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     if shown != *diff {
         output::say(format_args!("note: secrets are hidden in this diff; --raw shows the bytes as they are"));
     }
-    if output::is_terminal() {
-        // Whatever the agent wrote into a file is there to be read, not obeyed.
-        shown.lines().for_each(output::tell);
-    } else {
+    if !output::is_terminal() {
         output::tell_bytes(shown.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Whatever the agent wrote into a file is there to be read, not obeyed.
+    let paint = Paint::for_stdout(context);
+    let lines: Vec<String> = shown.lines().map(|line| output::clean(&painted(paint, line))).collect();
+    if !lines.is_empty() && !paged(context, &lines)? {
+        lines.iter().for_each(output::tell);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line of a diff in its colour.
+fn painted(paint: Paint, line: &str) -> String {
+    match line.as_bytes() {
+        [b'd', b'i', b'f', b'f', b' ', ..] | [b'-', b'-', b'-', b' ', ..] | [b'+', b'+', b'+', b' ', ..] => {
+            paint.bold(line)
+        }
+        [b'@', b'@', ..] => paint.dim(line),
+        [b'+', ..] => paint.good(line),
+        [b'-', ..] => paint.bad(line),
+        _ => line.to_owned(),
+    }
+}
+
+/// Shows the lines in the person's pager; false where there is none.
+#[expect(clippy::disallowed_methods, reason = "the owner of the person's pager")]
+fn paged(context: &Context, lines: &[String]) -> Result<bool, Failure> {
+    let wanted = ["TOWLINE_PAGER", "GIT_PAGER", "PAGER"].into_iter().find_map(|name| context.variable(name));
+    let pager = wanted.unwrap_or("less");
+    let program = pager.split_whitespace().next().unwrap_or_default();
+    if program == "cat" || find::program(program, &context.directory, context.variable("PATH")).is_none() {
+        return Ok(false);
+    }
+    // The pager has the terminal: Ctrl-C is its own.
+    let _interrupts = Interrupts::listen()?;
+    let mut command = Command::new("/bin/sh");
+    // Colours, no pager for what fits the screen, and the text stays there.
+    command.args(["-c", pager]).env("LESS", context.variable("LESS").unwrap_or("FRX")).stdin(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return Ok(false) };
+    if let Some(mut stdin) = child.stdin.take() {
+        // Whoever leaves the pager has seen enough.
+        let _ = stdin.write_all(format!("{}\n", lines.join("\n")).as_bytes());
+    }
+    let _ = child.wait();
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_diff_have_the_colour_of_what_they_say() {
+        let paint = Paint::Colour;
+        for (line, wanted) in [
+            ("diff --git a/x b/x", paint.bold("diff --git a/x b/x")),
+            ("--- a/x", paint.bold("--- a/x")),
+            ("@@ -1 +1 @@", paint.dim("@@ -1 +1 @@")),
+            ("-old", paint.bad("-old")),
+            ("+new \u{1b}[2J", paint.good("+new \u{1b}[2J")),
+            (" same", " same".to_owned()),
+        ] {
+            assert_eq!(painted(paint, line), wanted, "{line}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ impl Foreground<'_> {
             }
         };
         let steering = Steering::Own(handle.steerer());
-        let screen = Screen::new(self.context, self.format);
+        let screen = Screen::new(self.context, &home, self.format);
         let mut watching = Watching::new(screen, handle.id, Arc::clone(&store), steering, Some(notifier));
         let after = before.as_ref().map_or(Seq(0), |before| before.last_seq);
         watching.begin(before.as_deref()).await;
@@ -134,7 +134,7 @@ async fn follow(
     watching: &mut Watching,
     mut trouble: watch::Receiver<Option<StoreTrouble>>,
 ) -> Result<(), Failure> {
-    let mut events = handle.events(after);
+    let (mut events, mut live) = (handle.events(after), handle.live());
     let mut kill_at = None;
     loop {
         tokio::select! {
@@ -142,6 +142,7 @@ async fn follow(
                 Some(event) => watching.take(&event).await,
                 None => return Ok(()),
             },
+            Some(message) = live.next() => watching.screen.write(message),
             Ok(()) = trouble.changed() => {
                 // Its end is in the log.
                 let trouble = trouble.borrow_and_update().clone();
@@ -168,7 +169,7 @@ async fn follow(
                     handle.pause(PauseReason::Shutdown).await;
                 }
                 Wish::Kill => handle.kill().await,
-                Wish::Suspend => watching.screen.suspend(),
+                Wish::Suspend => watching.suspend(),
             },
         }
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use towline_core::{Envelope, Event, GoalId, Phase, Seq};
+use towline_engine::{Home, LiveMessage};
 use towline_store::{GoalRecord, Store};
 
 use crate::args::RunFormat;
 use crate::commands::foreground::suspend;
-use crate::commands::typing::Typing;
+use crate::commands::typing::{Echo, Typing};
 use crate::context::Context;
 use crate::output::{self, Layout};
 use crate::view::{LastLine, Live, how_to_answer};
@@ -23,11 +24,19 @@ pub(super) enum Screen {
 }
 
 impl Screen {
-    pub(super) fn new(context: &Context, format: RunFormat) -> Self {
+    pub(super) fn new(context: &Context, home: &Home, format: RunFormat) -> Self {
         match format {
             RunFormat { events: true, .. } => Self::Events,
             RunFormat { json: true, .. } => Self::Silent,
-            _ => Self::Story(Box::new(Live::new(context))),
+            _ => Self::Story(Box::new(Live::new(context, home.clone()))),
+        }
+    }
+
+    /// Who shows what is typed.
+    pub(super) fn echo(&self) -> Echo {
+        match self {
+            Self::Story(live) if live.has_block() => Echo::View,
+            _ => Echo::Terminal,
         }
     }
 
@@ -72,12 +81,19 @@ impl Screen {
         }
     }
 
+    /// Shows the message that the agent is writing.
+    pub(super) fn write(&mut self, message: LiveMessage) {
+        if let Self::Story(live) = self {
+            live.write(message.text);
+        }
+    }
+
     /// Takes note of whose the screen is.
     pub(super) fn look(&mut self, typing: &Typing) -> Change {
         let Self::Story(live) = self else { return Change::None };
-        let now = typing.last_line();
-        match (live.look(now), now) {
-            (LastLine::Foreign, LastLine::Lives | LastLine::Typed) => Change::BackInFront,
+        let now = if output::is_in_front() { LastLine::Lives } else { LastLine::Foreign };
+        match (live.look(now, typing.prompt()), now) {
+            (LastLine::Foreign, LastLine::Lives) => Change::BackInFront,
             _ => Change::None,
         }
     }

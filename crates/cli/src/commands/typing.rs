@@ -1,38 +1,71 @@
-//! Answering on the spot: what a person types while a goal that runs in the foreground waits for an answer.
+//! What a person types at a goal that they watch: an answer where a question is open, and a message otherwise.
 //!
-//! The keyboard is read only while a question is open and the terminal is ours: what is typed otherwise is meant for
-//! somebody else, and a program in the background that reads is stopped.
+//! The keyboard is read only while the terminal is ours: a program in the background that reads is stopped.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use towline_core::{Ask, GoalId, Phase, QuestionNo};
 use towline_engine::{Home, Reply, Request, Steerer, Wish, ask};
 use towline_process::is_in_foreground;
 use towline_store::Store;
 
 use crate::output;
-use crate::view::LastLine;
+use crate::view::{Input, Prompt, TypedAs};
+
+/// Sends a message although a question is open.
+const TELL: &str = "/tell ";
+
+/// Who shows what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Echo {
+    /// The terminal, line by line.
+    Terminal,
+    /// The live view.
+    View,
+}
+
+/// A line that somebody has typed.
+pub(crate) struct Typed {
+    /// The question that it answers; none for a message.
+    answers: Option<QuestionNo>,
+    text: String,
+}
 
 /// Somebody at a keyboard, as far as there is one.
 pub(crate) struct Typing {
     goal: GoalId,
     store: Arc<dyn Store>,
     steering: Steering,
+    echo: Echo,
     /// What they are asked now.
     asked: Option<(QuestionNo, Ask)>,
-    /// Opened with the first question.
+    /// What the line is for that is being typed now.
+    typed_as: TypedAs,
+    input: Input,
+    lines: VecDeque<Typed>,
     keyboard: Option<Keyboard>,
 }
 
 impl Typing {
-    /// Nobody is asked yet.
-    pub(crate) const fn new(goal: GoalId, store: Arc<dyn Store>, steering: Steering) -> Self {
-        Self { goal, store, steering, asked: None, keyboard: None }
+    /// Nobody has typed anything yet.
+    pub(crate) fn new(goal: GoalId, store: Arc<dyn Store>, steering: Steering, echo: Echo) -> Self {
+        Self {
+            goal,
+            store,
+            steering,
+            echo,
+            asked: None,
+            typed_as: TypedAs::Message,
+            input: Input::default(),
+            lines: VecDeque::new(),
+            keyboard: None,
+        }
     }
 
     /// Takes note of the phase: whether a person is asked, and what.
@@ -42,28 +75,26 @@ impl Typing {
             _ => None,
         };
         let number = |asked: &Option<(QuestionNo, Ask)>| asked.as_ref().map(|(number, _)| *number);
-        let is_another = number(&asked) != number(&self.asked);
+        if number(&asked) == number(&self.asked) {
+            return;
+        }
+        // What was typed before a question is no answer to it: a `yes` that came too late for one permission must not
+        // give the next.
+        self.read_keys();
+        if asked.is_some() && is_at_keyboard() {
+            let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        }
+        if self.typed_as == TypedAs::Answer && !self.input.text().is_empty() {
+            self.input = Input::default();
+        }
         self.asked = asked;
-        if is_another && self.asked.is_some() && is_at_keyboard() {
-            self.forget_what_was_typed();
-        }
+        self.begin_line();
     }
 
-    /// Whose the last line of the screen is now.
-    pub(crate) fn last_line(&self) -> LastLine {
-        match &self.asked {
-            _ if !output::is_in_front() => LastLine::Foreign,
-            Some(_) if is_at_keyboard() => LastLine::Typed,
-            _ => LastLine::Lives,
-        }
-    }
-
-    /// What was typed before a question is no answer to it: a `yes` that came too late for one permission must not
-    /// give the next.
-    fn forget_what_was_typed(&mut self) {
-        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-        if let Some(keyboard) = &mut self.keyboard {
-            keyboard.typed.clear();
+    /// Decides what the next line is for, unless one was begun.
+    fn begin_line(&mut self) {
+        if self.input.text().is_empty() {
+            self.typed_as = if self.asked.is_some() { TypedAs::Answer } else { TypedAs::Message };
         }
     }
 
@@ -72,25 +103,54 @@ impl Typing {
         record.state.question(question).map(|question| (question.n, question.ask.clone()))
     }
 
-    /// A line that they have typed since they were asked, if there is one.
-    pub(crate) fn line(&mut self) -> Option<String> {
-        if self.asked.is_none() || !is_at_keyboard() {
-            return None;
-        }
-        if self.keyboard.is_none() {
-            self.keyboard = Keyboard::open().ok();
-        }
-        self.keyboard.as_mut()?.line()
+    /// The line that is being typed, where somebody can type.
+    pub(crate) fn prompt(&self) -> Option<Prompt> {
+        is_at_keyboard().then(|| Prompt { typed_as: self.typed_as, text: self.input.text() })
     }
 
-    /// Takes a line for the answer; gives back what is wrong with it.
-    pub(crate) async fn answer(&self, line: &str) -> Result<(), String> {
-        let Some((question, ask)) = &self.asked else { return Ok(()) };
-        if line.trim().is_empty() {
-            return Ok(());
+    /// The next line that was typed, if there is one.
+    pub(crate) fn line(&mut self) -> Option<Typed> {
+        self.read_keys();
+        self.lines.pop_front()
+    }
+
+    fn read_keys(&mut self) {
+        if !is_at_keyboard() {
+            return;
         }
-        let reply = ask.read_answer(line).map_err(|bad| bad.to_string())?;
-        self.steering.send(self.goal, Wish::Answer { question: *question, reply }).await
+        if self.keyboard.is_none() {
+            self.keyboard = Keyboard::open(self.echo).ok();
+        }
+        for byte in self.keyboard.as_mut().map(Keyboard::read).unwrap_or_default() {
+            if let Some(text) = self.input.take(byte) {
+                let asked = self.asked.as_ref().map(|(number, _)| *number);
+                let answers = asked.filter(|_| self.typed_as == TypedAs::Answer);
+                self.lines.push_back(Typed { answers, text });
+            }
+            self.begin_line();
+        }
+    }
+
+    /// Gives the terminal back as it was; the next look takes it again.
+    pub(crate) fn release(&mut self) {
+        self.keyboard = None;
+    }
+
+    /// Sends a line to the goal; gives back what is wrong with it.
+    pub(crate) async fn send(&self, typed: &Typed) -> Result<(), String> {
+        let text = typed.text.trim();
+        let message = text.strip_prefix(TELL).or(Some(text).filter(|_| typed.answers.is_none()));
+        let wish = match (message, &self.asked) {
+            _ if text.is_empty() => return Ok(()),
+            (Some(text), _) => Wish::Tell { text: text.to_owned() },
+            (None, Some((question, ask))) if typed.answers == Some(*question) => {
+                let reply = ask.read_answer(text).map_err(|bad| bad.to_string())?;
+                Wish::Answer { question: *question, reply }
+            }
+            // Somebody else was faster.
+            (None, _) => return Ok(()),
+        };
+        self.steering.send(self.goal, wish).await
     }
 }
 
@@ -135,28 +195,44 @@ fn is_at_keyboard() -> bool {
 /// The terminal, in a handle of our own that never makes anybody wait.
 struct Keyboard {
     terminal: File,
-    typed: Vec<u8>,
+    /// How the terminal was, where the view shows what is typed.
+    before: Option<Termios>,
 }
 
 impl Keyboard {
-    fn open() -> io::Result<Self> {
+    fn open(echo: Echo) -> io::Result<Self> {
         let mut options = File::options();
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
         let terminal = options.read(true).custom_flags(flags.cast_signed()).open("/dev/tty")?;
-        Ok(Self { terminal, typed: Vec::new() })
+        // What was typed before the view began was meant for somebody else.
+        let _ = tcflush(&terminal, QueueSelector::IFlush);
+        let before = match echo {
+            Echo::Terminal => None,
+            Echo::View => Some(tcgetattr(&terminal)?),
+        };
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            tcsetattr(&terminal, OptionalActions::Now, &modes)?;
+        }
+        Ok(Self { terminal, before })
     }
 
-    /// The next line. Bytes that are no text are shown as such: they are no answer that fits.
-    fn line(&mut self) -> Option<String> {
+    /// What was typed since the last look.
+    fn read(&mut self) -> Vec<u8> {
         let mut bytes = [0; 4_096];
-        while !self.typed.contains(&b'\n') {
-            match self.terminal.read(&mut bytes) {
-                Ok(count @ 1..) => self.typed.extend(bytes.get(..count)?),
-                Ok(_) | Err(_) => return None,
-            }
+        match self.terminal.read(&mut bytes) {
+            Ok(count) => bytes.get(..count).unwrap_or_default().to_vec(),
+            Err(_) => Vec::new(),
         }
-        let end = self.typed.iter().position(|byte| *byte == b'\n')?;
-        let line: Vec<u8> = self.typed.drain(..=end).collect();
-        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        // A program in the background must not change the terminal; the shell has its own modes there.
+        if let Some(before) = self.before.as_ref().filter(|_| is_at_keyboard()) {
+            let _ = tcsetattr(&self.terminal, OptionalActions::Now, before);
+        }
     }
 }

@@ -36,7 +36,7 @@ impl Watching {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
-        let typing = Typing::new(goal, Arc::clone(&store), steering);
+        let typing = Typing::new(goal, Arc::clone(&store), steering, screen.echo());
         Self { screen, goal, store, typing, notifier, ticks, is_watched }
     }
 
@@ -84,11 +84,18 @@ impl Watching {
         if self.screen.look(&self.typing) == Change::BackInFront {
             self.screen.ask_again(self.goal);
         }
-        if let Some(line) = self.typing.line()
-            && let Err(wrong) = self.typing.answer(&line).await
-        {
-            self.screen.print(&output::brief(&wrong));
+        // Where nobody reads a story, nobody is asked for words.
+        while let Some(typed) = self.typing.line() {
+            if let Err(wrong) = self.typing.send(&typed).await {
+                self.screen.print(&output::brief(&wrong));
+            }
         }
+    }
+
+    /// Rests until the shell lets us continue, with the terminal as it was.
+    pub(super) fn suspend(&mut self) {
+        self.typing.release();
+        self.screen.suspend();
     }
 
     /// Leaves the screen for good; gives back who notifies.

@@ -8,10 +8,13 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use towline_core::{
     AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, ToolKind, ToolUse, show_duration,
 };
+use towline_engine::Home;
 use towline_store::GoalRecord;
 
 pub(crate) use budget::{short, spent_of_limits};
@@ -30,20 +33,32 @@ pub(crate) struct Board {
     tools: Vec<Tool>,
     /// What else the agent says that it does.
     note: Option<String>,
+    /// The message that the agent is writing.
+    writing: String,
     /// When the agent was last heard of.
     heard: Timestamp,
-    /// The check that runs, and since when.
-    check: Option<(String, Timestamp)>,
+    check: Option<RunningCheck>,
     /// What the checks of the verdict that is being reached have said so far.
     results: Vec<(String, bool)>,
     /// Whether the workspace is there, so that a goal that still prepares runs its checks on the base.
     is_prepared: bool,
 }
 
+/// A check that runs.
+struct RunningCheck {
+    name: String,
+    since: Timestamp,
+    /// The directory of its output, where that can be read.
+    directory: Option<String>,
+    /// The last line that it has printed.
+    last_line: Option<String>,
+}
+
 /// A tool at work.
 struct Tool {
     id: String,
     kind: ToolKind,
+    name: String,
     title: String,
     since: Timestamp,
 }
@@ -59,6 +74,7 @@ impl Board {
             since: record.updated_at,
             tools: Vec::new(),
             note: None,
+            writing: String::new(),
             heard: record.updated_at,
             check: None,
             results: Vec::new(),
@@ -80,7 +96,14 @@ impl Board {
             Event::PhaseChanged { phase } => self.enter(phase.clone(), envelope.at),
             Event::Agent { event } => self.hear(event, envelope),
             Event::Prepared { .. } => self.is_prepared = true,
-            Event::CheckStarted { name, .. } => self.check = Some((name.clone(), envelope.at)),
+            Event::CheckStarted { name, process } => {
+                self.check = Some(RunningCheck {
+                    name: name.clone(),
+                    since: envelope.at,
+                    directory: process.as_ref().map(|process| process.directory.clone()),
+                    last_line: None,
+                });
+            }
             Event::CheckFinished { result } => {
                 self.check = None;
                 // The confirmation in a clean checkout counts instead of the first run.
@@ -92,11 +115,36 @@ impl Board {
         self.counted = self.counted.max(envelope.seq);
     }
 
+    /// Takes note of the message that the agent is writing.
+    pub(crate) fn write(&mut self, text: String) {
+        self.writing = text;
+    }
+
+    /// The goal's title.
+    pub(crate) fn title(&self) -> &str {
+        &self.goal.title
+    }
+
+    /// Where the output of the running check is, if one runs for an attempt.
+    pub(crate) fn check_output(&self, home: &Home) -> Option<PathBuf> {
+        let Phase::Checking { attempt } = &self.phase else { return None };
+        let directory = self.check.as_ref()?.directory.as_ref()?;
+        Some(home.attempt(self.goal.id, *attempt).join("checks").join(directory))
+    }
+
+    /// Takes note of the last line that the running check has printed.
+    pub(crate) fn show_check_line(&mut self, line: Option<String>) {
+        if let Some(check) = &mut self.check {
+            check.last_line = line;
+        }
+    }
+
     fn enter(&mut self, phase: Phase, at: Timestamp) {
         // An agent that waited for an answer goes on with what it was doing.
         if self.phase.living_attempt().is_none() || self.phase.living_attempt() != phase.living_attempt() {
             self.tools.clear();
             self.note = None;
+            self.writing.clear();
         }
         self.check = None;
         if matches!(phase, Phase::Checking { .. }) {
@@ -135,7 +183,10 @@ impl Board {
                 let pause = show_duration(std::time::Duration::from_millis(*delay_ms));
                 self.note = Some(format!("waits for the provider: try {attempt} in {pause}"));
             }
-            AgentEvent::Message { .. } => self.note = None,
+            AgentEvent::Message { .. } => {
+                self.note = None;
+                self.writing.clear();
+            }
             _ => {}
         }
     }
@@ -151,6 +202,7 @@ impl Board {
             None => self.tools.push(Tool {
                 id: tool.id.clone(),
                 kind: tool.tool,
+                name: tool.name.clone(),
                 title: tool.title.clone(),
                 since: at,
             }),

@@ -11,7 +11,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::Paint;
 use super::line::Line;
-use crate::output::clean;
+use crate::output::{clean, printable};
 
 /// How many rows of the screen the block takes, as it was drawn. Here and not in the drawer so that a panic, wherever it
 /// happens, takes the block away before it speaks.
@@ -66,6 +66,12 @@ impl Drawer {
     /// Takes the block away.
     pub(super) fn erase(&mut self) {
         self.draw(&[], Vec::new(), Size { width: self.width, height: 0 });
+    }
+
+    /// Puts this into the title of the terminal; with a bell, where a person is needed.
+    pub(super) fn announce(&self, title: &str, with_bell: bool) {
+        let bell = if with_bell { "\u{7}" } else { "" };
+        write(&format!("\u{1b}]0;{}\u{7}{bell}", printable(title)));
     }
 
     /// What is drawn belongs to somebody else by now, who has written below it.

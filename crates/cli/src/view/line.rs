@@ -113,36 +113,58 @@ pub(crate) fn start_of(text: &str, width: usize) -> &str {
 }
 
 /// A line in lines of at most so many columns, broken between words, each but the first a little further in than the
-/// first, or below the value where the line has a label and a value. A word that is wider stands alone, whole: whoever copies an address or a path gets all of it.
+/// first, or below the value where the line has a label and a value. A word that is wider is broken inside its column.
 pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
     let bare = without_colours(line);
     if columns(&bare) <= width {
         return vec![line.to_owned()];
     }
     let hanging = " ".repeat(hanging_indent(&bare, width));
+    let room = width.saturating_sub(hanging.len()).max(1);
     let mut lines: Vec<String> = Vec::new();
     let (mut current, mut used, mut has_words) = (String::new(), 0, false);
     for (place, word) in line.split(' ').enumerate() {
-        let wide = columns(&without_colours(word));
-        if has_words && wide > 0 && used + 1 + wide > width {
-            lines.push(std::mem::replace(&mut current, hanging.clone()).trim_end().to_owned());
-            (used, has_words) = (hanging.len(), false);
-        } else if place > 0 && (has_words || lines.is_empty()) {
-            current.push(' ');
-            used += 1;
+        for (part, piece) in pieces(word, room).into_iter().enumerate() {
+            let wide = columns(&without_colours(&piece));
+            if part > 0 || (has_words && wide > 0 && used + 1 + wide > width) {
+                lines.push(std::mem::replace(&mut current, hanging.clone()).trim_end().to_owned());
+                (used, has_words) = (hanging.len(), false);
+            } else if place > 0 && (has_words || lines.is_empty()) {
+                current.push(' ');
+                used += 1;
+            }
+            current.push_str(&piece);
+            used += wide;
+            has_words |= wide > 0;
         }
-        current.push_str(word);
-        used += wide;
-        has_words |= wide > 0;
     }
     lines.push(current);
     lines
+}
+
+/// A word in pieces of at most so many columns, with its colours.
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let (mut used, mut in_colour) = (0, false);
+    for c in word.chars() {
+        in_colour |= c == '\u{1b}';
+        let wide = if in_colour { 0 } else { c.width().unwrap_or(0) };
+        in_colour &= c != 'm';
+        if used > 0 && used + wide > width {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += wide;
+        pieces.last_mut().into_iter().for_each(|piece| piece.push(c));
+    }
+    pieces
 }
 
 fn hanging_indent(line: &str, width: usize) -> usize {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let value = text.find("  ").map(|gap| text[gap..].trim_start_matches(' '));
+    // A word that is whole in a line of its own stays whole: whoever copies an address or a path gets all of it.
     let below_value = value.map(|value| columns(line) - columns(value)).filter(|below| {
         let widest = value.unwrap_or_default().split(' ').map(columns).max();
         *below <= width / 2 && below + widest.unwrap_or(0) <= width
@@ -189,9 +211,9 @@ mod tests {
         for (line, wanted) in [
             ("short", vec!["short"]),
             ("  one two three four", vec!["  one two", "    three", "    four"]),
-            ("an/address/that/is/wider than it", vec!["an/address/that/is/wider", "  than it"]),
+            ("an/address/that/is/wider than it", vec!["an/addre", "  ss/that/", "  is/wider", "  than it"]),
             ("id  one two six", vec!["id  one", "    two", "    six"]),
-            ("id  seventeen two", vec!["id", "  seventeen", "  two"]),
+            ("id  seventeen two", vec!["id", "  seventee", "  n two"]),
             ("日本 日本 日本", vec!["日本 日本", "  日本"]),
         ] {
             assert_eq!(wrapped(line, 10), wanted, "{line}");
@@ -203,5 +225,7 @@ mod tests {
         let line = Paint::Colour.dim("  one two three");
         assert_eq!(wrapped(&line, 15), std::slice::from_ref(&line));
         assert_eq!(wrapped(&line, 10), ["\u{1b}[2m  one two", "    three\u{1b}[0m"]);
+        let long = Paint::Colour.dim("  seventeen");
+        assert_eq!(wrapped(&long, 10), ["\u{1b}[2m  sevent", "    een\u{1b}[0m"]);
     }
 }

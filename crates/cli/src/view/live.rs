@@ -4,22 +4,30 @@
 //! belong to whoever types an answer, or to a shell that has put the run into the background. Where there is no terminal
 //! there is no block, and nothing here has to be called again and again.
 
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use towline_core::{Envelope, Event, Phase, QuestionNo};
-use towline_engine::{Clock, SystemClock};
+use towline_engine::{Clock, Home, SystemClock};
+use towline_process::Stream;
 use towline_store::GoalRecord;
 
 use super::asking::AnswerBy;
 use super::board::{Board, Canvas};
 use super::drawer::{Drawer, Size};
 use super::letters::Letters;
+use super::line::{Line, Tone, columns};
 use super::{Paint, Story, Telling};
 use crate::context::Context;
 use crate::output;
 
 /// How often the run looks at the screen.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// How long the output of a running check is not read again.
+const READING: Duration = Duration::from_millis(500);
+/// How many bytes at the end of a check's output are searched for its last line.
+const LAST_BYTES: u64 = 4_096;
 /// How long the screen stays as it is at least: a flood of news is no reason to draw for each.
 const STEADY: Duration = Duration::from_millis(80);
 
@@ -28,10 +36,41 @@ const STEADY: Duration = Duration::from_millis(80);
 pub(crate) enum LastLine {
     /// The run's.
     Lives,
-    /// That of a person who may type an answer.
-    Typed,
     /// That of a shell, while the run is in the background.
     Foreign,
+}
+
+/// What a line is for that somebody types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypedAs {
+    /// The agent.
+    Message,
+    /// The open question.
+    Answer,
+}
+
+/// The line that somebody types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// What it is for.
+    pub(crate) typed_as: TypedAs,
+    /// What was typed so far.
+    pub(crate) text: String,
+}
+
+impl Prompt {
+    /// The end of what was typed, as far as there is room.
+    fn line(&self, width: usize) -> Line {
+        let label = match self.typed_as {
+            TypedAs::Message => "message> ",
+            TypedAs::Answer => "answer> ",
+        };
+        let mut text = self.text.as_str();
+        while !text.is_empty() && columns(label) + columns(text) > width {
+            text = text.char_indices().nth(1).map_or("", |(at, _)| &text[at..]);
+        }
+        Line::of(Tone::Bold, label).and(Tone::Plain, text)
+    }
 }
 
 /// What a foreground run shows.
@@ -42,6 +81,7 @@ pub(crate) struct Live {
     asked: Option<QuestionNo>,
     /// The block, on a terminal that can have one.
     block: Option<Block>,
+    home: Home,
 }
 
 /// The block, and what is to be printed above it with the next frame.
@@ -52,11 +92,13 @@ struct Block {
     drawer: Drawer,
     waiting: Vec<String>,
     drawn_at: Option<Instant>,
+    prompt: Option<Prompt>,
+    read_at: Option<Instant>,
 }
 
 impl Live {
     /// A view for this terminal, or plain lines where there is none.
-    pub(crate) fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &Context, home: Home) -> Self {
         let paint = Paint::for_stdout(context);
         let can_move = context.variable("TERM").is_some_and(|term| term != "dumb");
         let block = (can_move && output::is_terminal()).then(|| Block {
@@ -65,8 +107,11 @@ impl Live {
             drawer: Drawer::new(paint),
             waiting: Vec::new(),
             drawn_at: None,
+            prompt: None,
+            read_at: None,
         });
-        Self { story: Story::new(paint, Telling::Short), last_line: LastLine::Lives, asked: None, block }
+        let story = Story::new(paint, Telling::Short);
+        Self { story, last_line: LastLine::Lives, asked: None, block, home }
     }
 
     /// Whether there is more to show than the events tell: what is stored is wanted at each change of the phase.
@@ -119,11 +164,29 @@ impl Live {
         self.draw();
     }
 
-    const fn enter(&mut self, phase: &Phase) {
-        self.asked = match phase {
+    /// Shows the message that the agent is writing, as far as it has come; an empty one is over.
+    pub(crate) fn write(&mut self, text: String) {
+        if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
+            board.write(text);
+        }
+        self.draw();
+    }
+
+    fn enter(&mut self, phase: &Phase) {
+        let asked = match phase {
             Phase::Blocked { question, .. } => Some(*question),
             _ => None,
         };
+        let was_asked = std::mem::replace(&mut self.asked, asked).is_some();
+        let block = self.block.as_ref().filter(|_| self.last_line == LastLine::Lives);
+        if let Some((block, board)) = block.and_then(|block| Some((block, block.board.as_ref()?))) {
+            let needs_person = asked.is_some() || phase.is_settled();
+            let what = if asked.is_some() { "needs an answer" } else { phase.name() };
+            if needs_person || was_asked {
+                let title = block.letters.shown(&format!("towline: {what} - {}", board.title()));
+                block.drawer.announce(&title, needs_person);
+            }
+        }
     }
 
     /// Shows what is asked to somebody who has not seen it.
@@ -144,20 +207,15 @@ impl Live {
     }
 
     /// Draws the block where it may live, and nowhere else. Gives whose the last line was before.
-    pub(crate) fn look(&mut self, last_line: LastLine) -> LastLine {
-        self.story.answer_by(match last_line {
-            LastLine::Typed => AnswerBy::Typing,
-            LastLine::Lives | LastLine::Foreign => AnswerBy::Command,
-        });
+    pub(crate) fn look(&mut self, last_line: LastLine, prompt: Option<Prompt>) -> LastLine {
+        self.story.answer_by(if prompt.is_some() { AnswerBy::Typing } else { AnswerBy::Command });
         if let Some(block) = &mut self.block {
-            match last_line {
-                LastLine::Lives => {}
-                LastLine::Typed => block.leave(),
-                LastLine::Foreign => {
-                    // It stands where the shell has written since: nothing there is ours to clear.
-                    block.drawer.forget();
-                    block.leave();
-                }
+            block.prompt = prompt;
+            block.read_check(&self.home);
+            if last_line == LastLine::Foreign {
+                // It stands where the shell has written since: nothing there is ours to clear.
+                block.drawer.forget();
+                block.leave();
             }
         }
         let before = std::mem::replace(&mut self.last_line, last_line);
@@ -197,14 +255,58 @@ impl Block {
             now: SystemClock.now(),
             letters: self.letters,
         };
-        let lines = self.board.as_ref().map(|board| board.lines(&canvas)).unwrap_or_default();
+        let mut lines = self.board.as_ref().map(|board| board.lines(&canvas)).unwrap_or_default();
+        lines.extend(self.prompt.as_ref().map(|prompt| prompt.line(canvas.width)));
         self.drawer.draw(&std::mem::take(&mut self.waiting), lines, size);
         self.drawn_at = Some(Instant::now());
+    }
+
+    /// Reads the last line of the running check, now and then.
+    fn read_check(&mut self, home: &Home) {
+        let Some(board) = &mut self.board else { return };
+        let Some(directory) = board.check_output(home) else { return };
+        if self.read_at.is_none_or(|read| read.elapsed() >= READING) {
+            self.read_at = Some(Instant::now());
+            board.show_check_line(last_line_of(&directory.join(Stream::Stdout.file_name())));
+        }
     }
 
     /// Prints what waits, and leaves nothing of the block.
     fn leave(&mut self) {
         self.drawer.draw(&std::mem::take(&mut self.waiting), Vec::new(), Size::of_stdout());
         self.drawn_at = None;
+    }
+}
+
+/// The last line with words in a file that may grow.
+fn last_line_of(path: &Path) -> Option<String> {
+    let mut file = towline_files::open(path).ok()?;
+    let length = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LAST_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_line_is_shown_behind_what_it_is_for() {
+        let prompt = |typed_as, text: &str| Prompt { typed_as, text: text.to_owned() };
+        let shown = |prompt: Prompt| prompt.line(16).painted(Paint::Plain);
+        assert_eq!(shown(prompt(TypedAs::Message, "")), "message> ");
+        assert_eq!(shown(prompt(TypedAs::Answer, "use SQLite, not 日本")), "answer> not 日本");
+    }
+
+    #[test]
+    fn the_last_line_with_words_is_found_at_the_end_of_a_long_file() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let file = dir.path().join("stdout.log");
+        assert_eq!(last_line_of(&file), None);
+        std::fs::write(&file, format!("{}\ntest b ... ok\n\n", "x".repeat(10_000))).expect("written");
+        assert_eq!(last_line_of(&file).as_deref(), Some("test b ... ok"));
     }
 }

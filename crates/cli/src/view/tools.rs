@@ -51,7 +51,16 @@ fn title(tool: &ToolUse) -> String {
         ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
         _ => "·",
     };
-    format!("{sign} {}", brief(&tool.title))
+    format!("{sign} {}", brief(&named(tool.tool, &tool.name, &tool.title)))
+}
+
+/// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it.
+pub(super) fn named(kind: ToolKind, name: &str, title: &str) -> String {
+    let is_plain = kind == ToolKind::Execute
+        || kind == ToolKind::Mcp
+        || name.is_empty()
+        || title.to_lowercase().starts_with(&name.to_lowercase());
+    if is_plain { title.to_owned() } else { format!("{name} {title}") }
 }
 
 fn line(paint: Paint, tool: &ToolUse, took: Option<Duration>) -> String {
@@ -119,10 +128,10 @@ mod tests {
         let output = "first\nsecond\n\n";
         for (kind, status, code, took, wanted) in [
             (Execute, Ok, Some(0), 0, "  $ it"),
-            (Edit, Ok, None, 12, "  ± it · 12s"),
+            (Edit, Ok, None, 12, "  ± Tool it · 12s"),
             (Execute, Failed, Some(2), 61, "  $ it failed (exit code 2) after 1m 01s: second"),
-            (Fetch, Failed, None, 0, "  · it failed: first"),
-            (Edit, Denied, None, 0, "  ± it was not permitted"),
+            (Fetch, Failed, None, 0, "  · Tool it failed: first"),
+            (Edit, Denied, None, 0, "  ± Tool it was not permitted"),
             (Execute, Cancelled, None, 12, "  $ it was ended after 12s"),
         ] {
             let mut tools = Tools::default();

@@ -3,15 +3,18 @@
 use jiff::Timestamp;
 use towline_core::{AttemptNo, Phase, StopWhy, Stopping, ToolKind};
 
-use super::Board;
+use super::{Board, RunningCheck};
 use crate::view::letters::Letters;
-use crate::view::line::{Line, Tone};
+use crate::view::line::{Line, Tone, wrapped};
+use crate::view::tools::named;
 use crate::view::{clock_time, how_to_answer};
 
 /// A screen with fewer columns gets one line.
 const NARROW: usize = 40;
 /// How many columns of a check's name are shown.
 const NAME: usize = 24;
+/// How many lines of the message that is being written are shown.
+const WRITING: usize = 3;
 /// How many verdicts of a check are shown.
 const HISTORY: usize = 8;
 
@@ -36,6 +39,7 @@ enum Weight {
     Checks,
     Budget,
     Title,
+    Output,
 }
 
 impl Board {
@@ -49,6 +53,8 @@ impl Board {
         let mut lines =
             vec![(Weight::Title, self.title_line(canvas)), (Weight::State, self.state_line(canvas))];
         lines.extend(self.doing_lines(canvas).into_iter().map(|line| (Weight::Doing, line)));
+        let output = self.check_output_line().into_iter().chain(self.writing_lines(canvas));
+        lines.extend(output.map(|line| (Weight::Output, line)));
         lines.push((Weight::Checks, self.checks_line(canvas)));
         lines.push((Weight::Budget, self.budget_line(canvas)));
         while lines.len() > room {
@@ -160,7 +166,8 @@ impl Board {
     fn work_line(&self, canvas: &Canvas) -> Line {
         let (letters, between) = (canvas.letters, canvas.letters.between());
         let Some(tool) = self.tools.last() else {
-            let note = self.note.as_deref().unwrap_or("thinks");
+            let doing = if self.writing.is_empty() { "thinks" } else { "writes" };
+            let note = self.note.as_deref().unwrap_or(doing);
             let silent = ticking(self.heard, canvas.now);
             return Line::of(Tone::Plain, note).and(Tone::Dim, &format!("{between}{silent}"));
         };
@@ -175,14 +182,15 @@ impl Board {
             count => tail.push_str(&format!("{between}{} more at work", count - 1)),
         }
         let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width() + 2);
-        let title = Line::of(Tone::Plain, tool.title.lines().next().unwrap_or_default());
+        let title = named(tool.kind, &tool.name, tool.title.lines().next().unwrap_or_default());
+        let title = Line::of(Tone::Plain, &title);
         let mut line = Line::of(Tone::Dim, &format!("{sign} "));
         line.append(title.fit(room, letters.more()));
         line.and(Tone::Dim, &tail)
     }
 
     fn check_line(&self, canvas: &Canvas) -> Line {
-        let Some((name, since)) = &self.check else {
+        let Some(RunningCheck { name, since, .. }) = &self.check else {
             return Line::of(Tone::Plain, "makes a clean checkout");
         };
         let tail = format!("{}{}", canvas.letters.between(), ticking(*since, canvas.now));
@@ -192,6 +200,21 @@ impl Board {
         let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width());
         let line = Line::of(Tone::Plain, &format!("check {name}")).and(Tone::Dim, &what);
         line.fit(room, canvas.letters.more()).and(Tone::Dim, &tail)
+    }
+
+    /// The end of the message that the agent is writing.
+    fn writing_lines(&self, canvas: &Canvas) -> Vec<Line> {
+        let room = canvas.width.saturating_sub(2);
+        let lines: Vec<String> =
+            self.writing.lines().flat_map(|line| wrapped(line.trim_end(), room)).collect();
+        let shown = lines.iter().skip(lines.len().saturating_sub(WRITING));
+        shown.map(|line| Line::of(Tone::Plain, &format!("  {line}"))).collect()
+    }
+
+    /// The last line that the running check has printed.
+    fn check_output_line(&self) -> Option<Line> {
+        let check = self.check.as_ref().filter(|_| matches!(self.phase, Phase::Checking { .. }))?;
+        Some(Line::of(Tone::Dim, &format!("  {}", check.last_line.as_ref()?)))
     }
 
     /// What is asked, how to answer it, and what happens otherwise.
@@ -248,7 +271,7 @@ impl Board {
             let (tone, sign) = if *met { (Tone::Good, letters.met()) } else { (Tone::Bad, letters.missed()) };
             cell.push(tone, &sign.to_string());
         }
-        let runs = self.check.as_ref().is_some_and(|(running, _)| running == name);
+        let runs = self.check.as_ref().is_some_and(|running| running.name == name);
         let word = match history.last() {
             _ if runs => "running",
             None => "not run yet",

@@ -368,3 +368,25 @@ fn the_cost_grows_during_the_turn_as_an_estimate_until_the_agent_reports_it() {
     let scene = used(65, Usage { cost: MicroUsd(110_000), ..Usage::default() }, scene);
     assert!(shown(&scene).contains(" $1.31") && !shown(&scene).contains("~$"), "{}", shown(&scene));
 }
+
+#[test]
+fn the_end_of_a_message_is_seen_while_it_is_written() {
+    let mut scene = Scene::new();
+    scene.board.write(format!("First I read it.\n{}\nThen I change it.", "long ".repeat(40)));
+    let shown = scene.shown(&canvas(100, 40));
+    assert!(shown.contains("\nwrites") && shown.contains("\n  Then I change it.\n"), "{shown}");
+    assert!(!shown.contains("First I read it."), "{shown}");
+    let text = "Then I change it.".to_owned();
+    let whole = scene.agent(70, AgentEvent::Message { role: towline_core::Role::Assistant, text });
+    assert!(!whole.shown(&canvas(100, 40)).contains("Then"), "{}", whole.shown(&canvas(100, 40)));
+}
+
+#[test]
+fn the_last_line_of_a_running_check_is_seen_and_goes_first_where_there_is_no_room() {
+    let started = Event::CheckStarted { name: "tests".into(), process: None };
+    let mut scene = running().phase(100, Phase::Checking { attempt: no(3) }).event(110, started);
+    scene.board.show_check_line(Some("test greeting ... \u{1b}[2Jok".into()));
+    assert!(scene.shown(&SMALL).contains("\n  test greeting ... \u{fffd}[2Jok\n"), "{}", scene.shown(&SMALL));
+    let little = scene.shown(&canvas(80, 9));
+    assert!(!little.contains("greeting ..."), "{little}");
+}
