@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub(crate) use towline_app::{Context, LayerFile, State};
+pub(crate) use towline_app::{Context, State};
 use towline_engine::known_secrets;
 
 use crate::failure::Failure;

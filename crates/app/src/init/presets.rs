@@ -332,7 +332,7 @@ mod tests {
     fn every_pattern_can_be_used_and_is_explained() {
         let patterns: Vec<String> = all().map(str::to_owned).collect();
         Protect::of(&patterns, &[]).unwrap();
-        let page = include_str!("../../../../../docs/configuration.md");
+        let page = include_str!("../../../../docs/configuration.md");
         let unexplained: Vec<&str> =
             all().filter(|pattern| !page.contains(&format!("`{pattern}`"))).collect();
         assert_eq!(unexplained, Vec::<&str>::new(), "docs/configuration.md says nothing about these");

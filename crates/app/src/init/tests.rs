@@ -354,7 +354,7 @@ fn assert_file_says(plan: &Plan, agents: &Agents) {
         };
         checks.iter().map(run).collect::<Vec<_>>()
     };
-    let planned = |checks: &[super::Command]| {
+    let planned = |checks: &[super::plan::Command]| {
         checks.iter().map(|check| (check.name.clone(), check.run.clone())).collect::<Vec<_>>()
     };
     assert_eq!(commands(&config.checks), planned(&plan.checks), "{written}");
