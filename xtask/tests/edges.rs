@@ -59,7 +59,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("towline-server", &["towline-api", "towline-app", "towline-engine", "towline-store"]),
     ("towline-provider", &[]),
-    ("towline-builtin", &["towline-core", "towline-files", "towline-provider"]),
+    (
+        "towline-builtin",
+        &["towline-core", "towline-agent", "towline-files", "towline-mask", "towline-provider"],
+    ),
     // It puts the parts together, and the one binary is the supervisor as well: so it may name what the engine takes.
     (
         "towline-cli",

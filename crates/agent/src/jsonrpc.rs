@@ -1,8 +1,9 @@
-//! JSON-RPC on lines, for one side of it: who waits for which answer, and what a line is.
+//! JSON-RPC on lines: what a line is, how one is written, and for a client who waits for which answer.
 //!
-//! Neighbours: agents that speak JSON-RPC (app servers, ACP). Our requests have ids that follow from what they are for,
-//! not from a counter: a conversation that is read again from its log, where the operator's words are missing, must give
-//! the same ids to the same requests.
+//! Neighbours: the clients of agents that speak JSON-RPC (app servers, ACP), the built-in agent, its MCP servers and Towline's
+//! own MCP server. The requests of a client have ids that follow from what they are for, not from a counter: a
+//! conversation that is read again from its log, where the operator's words are missing, must give the same ids to the
+//! same requests.
 
 use std::collections::HashMap;
 
@@ -16,27 +17,20 @@ use crate::lines::line;
 /// The version of JSON-RPC.
 const VERSION: &str = "2.0";
 
+/// The code for a line that is no JSON.
+pub const PARSE_ERROR: i64 = -32_700;
+/// The code for JSON that is no request, or a request that makes no sense at the moment.
+pub const INVALID_REQUEST: i64 = -32_600;
 /// The code for a method that is not known.
-pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
+pub const METHOD_NOT_FOUND: i64 = -32_601;
+/// The code for parameters that cannot be used.
+pub const INVALID_PARAMS: i64 = -32_602;
+/// The code for a request that failed for no fault of its own.
+pub const INTERNAL_ERROR: i64 = -32_603;
 
-/// Our side of a conversation; `Purpose` says what an answer is for.
+/// What a line is.
 #[derive(Debug)]
-pub(crate) struct Peer<Purpose> {
-    waiting: HashMap<String, Purpose>,
-}
-
-/// What a line from the other side is.
-#[derive(Debug)]
-pub(crate) enum Incoming<'a, Purpose> {
-    /// The answer to a request of ours.
-    Answer {
-        /// What it was asked for.
-        purpose: Purpose,
-        /// The result, or what went wrong.
-        result: Result<&'a RawValue, RpcError>,
-    },
-    /// An answer to nothing that we wait for.
-    StrayAnswer,
+pub enum Message<'a> {
     /// A request, which must be answered.
     Request(RpcRequest<'a>),
     /// News.
@@ -46,31 +40,64 @@ pub(crate) enum Incoming<'a, Purpose> {
         /// The news.
         params: &'a RawValue,
     },
+    /// The answer to a request.
+    Answer {
+        /// The id of the request.
+        id: &'a RawValue,
+        /// The result, or what went wrong.
+        result: Result<&'a RawValue, RpcError>,
+    },
 }
 
 /// A request of the other side.
 #[derive(Debug, Clone)]
-pub(crate) struct RpcRequest<'a> {
+pub struct RpcRequest<'a> {
     /// Its id, as it is to be repeated in the answer.
-    pub(crate) id: &'a RawValue,
+    pub id: &'a RawValue,
     /// What is asked.
-    pub(crate) method: &'a str,
+    pub method: &'a str,
     /// With what.
-    pub(crate) params: &'a RawValue,
+    pub params: &'a RawValue,
 }
 
-/// What went wrong with a request of ours.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(crate) struct RpcError {
+/// What went wrong with a request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RpcError {
     /// The code.
-    #[serde(default)]
-    pub(crate) code: i64,
+    pub code: i64,
     /// The words.
-    #[serde(default)]
-    pub(crate) message: String,
+    pub message: String,
     /// More about it.
-    #[serde(default)]
-    pub(crate) data: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+impl RpcError {
+    /// An error with nothing more about it.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: Value::Null }
+    }
+
+    /// The request makes no sense at this moment.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(INVALID_REQUEST, message)
+    }
+
+    /// The parameters of a request cannot be read or used.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    /// The machine is at fault.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(INTERNAL_ERROR, message)
+    }
+
+    /// There is no such method.
+    pub fn unknown_method(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("there is no method {method}"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -78,13 +105,120 @@ struct Line<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     /// Method names have no escapes.
-    #[serde(borrow)]
     method: Option<&'a str>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<RpcError>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads a line; none when it is no JSON-RPC.
+pub fn read(text: &str) -> Option<Message<'_>> {
+    let line: Line<'_> = serde_json::from_str(text).ok()?;
+    let params = line.params.unwrap_or(RawValue::NULL);
+    Some(match (line.method, line.id) {
+        (Some(method), Some(id)) => Message::Request(RpcRequest { id, method, params }),
+        (Some(method), None) => Message::Notification { method, params },
+        (None, Some(id)) => {
+            // Whatever its shape, it is an error and no result.
+            let error = line.error.map(|error| serde_json::from_str(error.get()).unwrap_or_default());
+            Message::Answer { id, result: error.map_or(Ok(line.result.unwrap_or(RawValue::NULL)), Err) }
+        }
+        (None, None) => return None,
+    })
+}
+
+/// Reads a line for a server: what cannot be understood is to be refused under the id that it has, if it has one.
+pub fn read_for_server(line: &[u8]) -> Result<Message<'_>, (Value, RpcError)> {
+    let refused = |code, words: String| (Value::Null, RpcError::new(code, words));
+    let text = str::from_utf8(line).map_err(|error| refused(PARSE_ERROR, error.to_string()))?;
+    let is_id = |id: &RawValue| {
+        id.get().starts_with(['"', '-']) || id.get().starts_with(|c: char| c.is_ascii_digit())
+    };
+    match read(text) {
+        Some(Message::Request(request)) if !is_id(request.id) => {
+            Err(refused(INVALID_REQUEST, "the id of a request is a string or a number".to_owned()))
+        }
+        Some(message @ (Message::Request(_) | Message::Notification { .. })) => Ok(message),
+        other => {
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| refused(PARSE_ERROR, format!("this line is no JSON: {error}")))?;
+            let is_answer = value.get("result").is_some() || value.get("error").is_some();
+            if let Some(answer) = other.filter(|_| is_answer) {
+                return Ok(answer);
+            }
+            let id = value.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+            let words =
+                "a line holds one JSON-RPC message: an object with a method, or with the answer to a request";
+            Err((id.unwrap_or_default(), RpcError::invalid_request(words)))
+        }
+    }
+}
+
+/// A request under an id that no other request of this conversation has.
+pub fn request(id: impl Serialize, method: &str, params: impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Request<'a, I, P> {
+        id: I,
+        jsonrpc: &'static str,
+        method: &'a str,
+        params: P,
+    }
+    line(&Request { id, jsonrpc: VERSION, method, params })
+}
+
+/// News for the other side.
+pub fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Notification<'a, P> {
+        jsonrpc: &'static str,
+        method: &'a str,
+        params: P,
+    }
+    line(&Notification { jsonrpc: VERSION, method, params })
+}
+
+/// The answer to a request of the other side.
+pub fn answer(id: impl Serialize, result: impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Answer<I, R> {
+        id: I,
+        jsonrpc: &'static str,
+        result: R,
+    }
+    line(&Answer { id, jsonrpc: VERSION, result })
+}
+
+/// The refusal of a request of the other side.
+pub fn refusal(id: impl Serialize, error: &RpcError) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Refusal<'a, I> {
+        error: &'a RpcError,
+        id: I,
+        jsonrpc: &'static str,
+    }
+    line(&Refusal { error, id, jsonrpc: VERSION })
+}
+
+/// A client's side of a conversation; `Purpose` says what an answer is for.
+#[derive(Debug)]
+pub(crate) struct Peer<Purpose> {
+    waiting: HashMap<String, Purpose>,
+}
+
+/// What a line from the other side is to a client.
+#[derive(Debug)]
+pub(crate) enum Incoming<'a, Purpose> {
+    /// The answer to a request of ours: what it was asked for, and the result.
+    Answer { purpose: Purpose, result: Result<&'a RawValue, RpcError> },
+    /// An answer to nothing that we wait for.
+    StrayAnswer,
+    /// A request, which must be answered.
+    Request(RpcRequest<'a>),
+    /// News.
+    Notification { method: &'a str, params: &'a RawValue },
 }
 
 impl<Purpose> Default for Peer<Purpose> {
@@ -102,76 +236,24 @@ impl<Purpose> Peer<Purpose> {
         method: &str,
         params: impl Serialize,
     ) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Request<'a, P> {
-            id: &'a str,
-            jsonrpc: &'static str,
-            method: &'a str,
-            params: P,
-        }
         self.waiting.insert(id.to_owned(), purpose);
-        line(&Request { id, jsonrpc: VERSION, method, params })
+        request(id, method, params)
     }
 
     /// Reads a line; none when it is no JSON-RPC.
     pub(crate) fn read<'a>(&mut self, text: &'a str) -> Option<Incoming<'a, Purpose>> {
-        let line: Line<'a> = serde_json::from_str(text).ok()?;
-        let params = line.params.unwrap_or(RawValue::NULL);
-        match (line.method, line.id) {
-            (Some(method), Some(id)) => Some(Incoming::Request(RpcRequest { id, method, params })),
-            (Some(method), None) => Some(Incoming::Notification { method, params }),
-            (None, Some(id)) => {
-                let result = match (line.error, line.result) {
-                    (Some(error), _) => Err(error),
-                    (None, result) => Ok(result.unwrap_or(RawValue::NULL)),
-                };
+        Some(match read(text)? {
+            Message::Request(request) => Incoming::Request(request),
+            Message::Notification { method, params } => Incoming::Notification { method, params },
+            Message::Answer { id, result } => {
                 let id: Option<Text<'_>> = serde_json::from_str(id.get()).ok();
                 match id.and_then(|id| self.waiting.remove(id.as_str())) {
-                    Some(purpose) => Some(Incoming::Answer { purpose, result }),
-                    None => Some(Incoming::StrayAnswer),
+                    Some(purpose) => Incoming::Answer { purpose, result },
+                    None => Incoming::StrayAnswer,
                 }
             }
-            (None, None) => None,
-        }
+        })
     }
-}
-
-/// News for the other side.
-pub(crate) fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Notification<'a, P> {
-        jsonrpc: &'static str,
-        method: &'a str,
-        params: P,
-    }
-    line(&Notification { jsonrpc: VERSION, method, params })
-}
-
-/// The answer to a request of the other side.
-pub(crate) fn answer(id: &RawValue, result: impl Serialize) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Answer<'a, R> {
-        id: &'a RawValue,
-        jsonrpc: &'static str,
-        result: R,
-    }
-    line(&Answer { id, jsonrpc: VERSION, result })
-}
-
-/// The refusal of a request of the other side.
-pub(crate) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Refusal<'a> {
-        error: Problem<'a>,
-        id: &'a RawValue,
-        jsonrpc: &'static str,
-    }
-    #[derive(Serialize)]
-    struct Problem<'a> {
-        code: i64,
-        message: &'a str,
-    }
-    line(&Refusal { error: Problem { code, message }, id, jsonrpc: VERSION })
 }
 
 #[cfg(test)]
@@ -218,10 +300,8 @@ mod tests {
             let Some(Incoming::Request(request)) = peer.read(&text) else { panic!("no request") };
             assert_eq!((request.method, request.params.get()), ("fs/read", "[1]"));
             assert_eq!(parsed(&answer(request.id, json!({})))["id"].to_string(), id);
-            assert_eq!(
-                parsed(&refusal(request.id, METHOD_NOT_FOUND, "no"))["error"]["code"],
-                METHOD_NOT_FOUND
-            );
+            let refused = parsed(&refusal(request.id, &RpcError::new(METHOD_NOT_FOUND, "no")));
+            assert_eq!(refused["error"], json!({"code": METHOD_NOT_FOUND, "message": "no"}));
         }
     }
 
@@ -237,5 +317,37 @@ mod tests {
         for other in ["", "Error: x", "[]", "{}", "7", r#"{"result":1}"#] {
             assert!(peer.read(other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn an_error_of_any_shape_is_no_result() {
+        for error in ["7", "{}", r#"{"code":"x","message":[]}"#] {
+            let line = format!(r#"{{"id":1,"result":{{}},"error":{error}}}"#);
+            let Some(Message::Answer { result: Err(found), .. }) = read(&line) else { panic!("{line}") };
+            assert_eq!(found, RpcError::default());
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_under_its_id() {
+        for (line, id, code) in [
+            ("{", Value::Null, PARSE_ERROR),
+            ("\u{0}", Value::Null, PARSE_ERROR),
+            ("[]", Value::Null, INVALID_REQUEST),
+            ("7", Value::Null, INVALID_REQUEST),
+            ("{}", Value::Null, INVALID_REQUEST),
+            (r#"{"id":7}"#, json!(7), INVALID_REQUEST),
+            (r#"{"id":7,"method":3}"#, json!(7), INVALID_REQUEST),
+            (r#"{"id":{},"method":"a"}"#, Value::Null, INVALID_REQUEST),
+        ] {
+            let (found, refusal) = read_for_server(line.as_bytes()).expect_err(line);
+            assert_eq!((found, refusal.code), (id, code), "{line}");
+        }
+        assert_eq!(
+            read_for_server(b"{\"a\":\"\xff\"}").map_err(|(_, refusal)| refusal.code).err(),
+            Some(PARSE_ERROR)
+        );
+        assert!(matches!(read_for_server(b"{\"id\":1,\"result\":null}"), Ok(Message::Answer { .. })));
+        assert!(matches!(read_for_server(b"{\"id\":-1,\"method\":\"a\"}"), Ok(Message::Request(_))));
     }
 }

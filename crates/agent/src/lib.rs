@@ -1,26 +1,20 @@
 //! How Towline speaks with each agent: what to start, and what the bytes mean.
 //!
-//! One module per agent. Everything here is sans-IO: lines go in, actions come out, so that live runs, replays and
+//! One module per agent, in `kinds`. Everything here is sans-IO: lines go in, actions come out, so that live runs, replays and
 //! tests on recordings run the same code. Neighbours: the engine feeds it from the process shim and carries out
 //! its actions. Nothing here starts a process, sleeps, or reads files or the environment.
 
 mod abilities;
-mod acp;
 mod api_settings;
-mod claude;
-mod codex;
-mod command;
 mod environment;
-mod gemini;
 mod json;
-mod jsonrpc;
-mod kind;
+pub mod jsonrpc;
+mod kinds;
 mod lines;
 mod permission;
 mod plain_text;
 mod priced;
 mod protocol;
-mod script;
 mod settings;
 mod sign_in;
 mod text;
@@ -30,7 +24,7 @@ mod version;
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
-pub use kind::{Kind, agent};
+pub use kinds::{Kind, agent};
 pub use permission::tool_call;
 pub use plain_text::without_escapes;
 pub use priced::{Pricing, UnknownPrice, priced};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use towline_core::{ClockLimits, Price, SessionLimits};
 
 use crate::api_settings::ApiSettings;
-use crate::kind::Kind;
+use crate::kinds::Kind;
 use crate::protocol::WindowSize;
 
 /// What happens when the agent asks to use a tool that no rule speaks about.

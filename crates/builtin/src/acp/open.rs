@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::conversation::Conversation;
@@ -12,7 +13,7 @@ use super::hands::{Hands, ServerParams};
 use super::instructions::instructions;
 use super::journal::{Journal, JournalError};
 use super::record::{Header, Record, VERSION};
-use super::rpc::Refusal;
+use super::rpc::{Refusal, no_such_session};
 use super::server::Shared;
 use super::session::{Parts, Session};
 use super::{clock, updates};
@@ -43,7 +44,7 @@ pub(super) struct Wanted {
 }
 
 /// Opens a session, and tells the client all about it.
-pub(super) async fn open(shared: &Shared, way: Way, wanted: Wanted, request: Value) {
+pub(super) async fn open(shared: &Shared, way: Way, wanted: Wanted, request: Box<RawValue>) {
     match opened(shared, &way, wanted).await {
         Ok((session, records)) => {
             let id = session.id.clone();
@@ -124,7 +125,7 @@ fn begun(shared: &Shared, directory: &Path) -> Result<(String, Journal), Refusal
 fn found(folder: &Path, id: &str, directory: &Path) -> Result<(Journal, Vec<Record>), Refusal> {
     match Journal::open(folder, id) {
         Ok((journal, header, records)) if header.cwd == directory => Ok((journal, records)),
-        Ok(_) | Err(JournalError::NotFound) => Err(Refusal::no_such_session(id)),
+        Ok(_) | Err(JournalError::NotFound) => Err(no_such_session(id)),
         Err(error) => Err(broken(&error)),
     }
 }

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
+use towline_agent::jsonrpc;
 
 use super::rpc::Refusal;
 use crate::lock::lock;
@@ -26,7 +29,7 @@ pub(super) type Pieces = mpsc::UnboundedReceiver<Piece>;
 /// What the writer is given.
 #[derive(Debug)]
 pub(super) enum Piece {
-    Line(Value),
+    Line(Vec<u8>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -45,7 +48,7 @@ impl Outbox {
 
     /// Tells the client something.
     pub(super) fn notify(&self, method: &str, params: Value) {
-        self.put(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        self.put(jsonrpc::notification(method, params));
     }
 
     /// Tells of a session.
@@ -54,10 +57,10 @@ impl Outbox {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&self, id: Value, result: Result<Value, Refusal>) {
+    pub(super) fn answer(&self, id: impl Serialize, result: Result<Value, Refusal>) {
         self.put(match result {
-            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            Err(refusal) => json!({"jsonrpc": "2.0", "id": id, "error": refusal.to_json()}),
+            Ok(result) => jsonrpc::answer(id, result),
+            Err(refusal) => jsonrpc::refusal(id, &refusal),
         });
     }
 
@@ -73,16 +76,17 @@ impl Outbox {
             asked.waiting.insert(id.clone(), sender);
             id
         };
-        self.put(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.put(jsonrpc::request(id, method, params));
         receiver.await.ok().flatten()
     }
 
     /// The client has answered.
-    pub(super) fn answered(&self, id: &Value, result: Option<Value>) {
-        let waiting = id.as_str().and_then(|id| lock(&self.asked).waiting.remove(id));
+    pub(super) fn answered(&self, id: &RawValue, result: Option<&RawValue>) {
+        let id: String = serde_json::from_str(id.get()).unwrap_or_default();
+        let waiting = lock(&self.asked).waiting.remove(&id);
         if let Some(waiting) = waiting {
             // Whoever asked may have been cancelled by now.
-            let _ = waiting.send(result);
+            let _ = waiting.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
         }
     }
 
@@ -94,7 +98,7 @@ impl Outbox {
         }
     }
 
-    fn put(&self, line: Value) {
+    fn put(&self, line: Vec<u8>) {
         // A client that reads no more is noticed by the writer, which ends everything.
         let _ = self.pieces.send(Piece::Line(line));
     }
@@ -108,10 +112,7 @@ pub(super) async fn write_out(mut pieces: Pieces, mut output: impl AsyncWrite + 
         let mut next = Some(first);
         while let Some(piece) = next {
             match piece {
-                Piece::Line(line) => {
-                    buffer.extend_from_slice(line.to_string().as_bytes());
-                    buffer.push(b'\n');
-                }
+                Piece::Line(line) => buffer.extend_from_slice(&line),
                 Piece::Flush(sender) => waiting.push(sender),
             }
             next = pieces.try_recv().ok();

@@ -8,7 +8,7 @@ use towline_provider::{Answer, Client, Delta, Endpoint, ProviderError, Question,
 
 use super::AcpSettings;
 use super::model::{MakeModel, Model};
-use super::rpc::Refusal;
+use super::rpc;
 use super::server::serve;
 
 /// Serves on standard input and output until the input ends.
@@ -33,7 +33,7 @@ impl Model for Client {
 fn provider() -> MakeModel {
     Box::new(|settings| {
         if settings.lacks_key() {
-            return Err(Refusal::auth_required(format!(
+            return Err(rpc::auth_required(format!(
                 "there is no key for {}: set {} in the environment, or name another variable with --key-env",
                 settings.url(),
                 settings.key_variable,

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::task::JoinSet;
+use towline_agent::jsonrpc::{Message, RpcRequest, read_for_server};
 
 use super::AcpSettings;
 use super::content::{self, Block};
@@ -16,7 +18,7 @@ use super::model::MakeModel;
 use super::open::{self, Wanted, Way};
 use super::outbox::{Outbox, write_out};
 use super::record::{Mode, Record};
-use super::rpc::{self, Incoming, Refusal};
+use super::rpc::{self, Refusal};
 use super::session::Session;
 use super::turn::Turn;
 use crate::lock::lock;
@@ -52,7 +54,7 @@ impl Shared {
     }
 
     fn session(&self, id: &str) -> Result<Arc<Session>, Refusal> {
-        lock(&self.sessions).get(id).cloned().ok_or_else(|| Refusal::no_such_session(id))
+        lock(&self.sessions).get(id).cloned().ok_or_else(|| rpc::no_such_session(id))
     }
 
     fn cancel_all(&self) {
@@ -127,24 +129,22 @@ impl Server {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        match rpc::read(line) {
-            Ok(Incoming::Request { id, method, params }) => self.on_request(id, &method, params),
-            Ok(Incoming::Notification { method, params }) => self.on_notification(&method, params),
-            Ok(Incoming::Answer { id, result }) => self.shared.outbox.answered(&id, result),
+        match read_for_server(line) {
+            Ok(Message::Request(RpcRequest { id, method, params })) => self.on_request(id, method, params),
+            Ok(Message::Notification { method, params }) => self.on_notification(method, params),
+            Ok(Message::Answer { id, result }) => self.shared.outbox.answered(id, result.ok()),
             Err((id, refusal)) => self.shared.outbox.answer(id, Err(refusal)),
         }
     }
 
-    fn on_request(&mut self, id: Value, method: &str, params: Value) {
+    fn on_request(&mut self, id: &RawValue, method: &str, params: &RawValue) {
         let answer = match method {
             "initialize" => Ok(hello()),
-            "session/new" | "session/load" | "session/resume" => {
-                match self.on_open(id.clone(), method, params) {
-                    Ok(()) => return,
-                    Err(refusal) => Err(refusal),
-                }
-            }
-            "session/prompt" => match self.on_prompt(id.clone(), params) {
+            "session/new" | "session/load" | "session/resume" => match self.on_open(id, method, params) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+            "session/prompt" => match self.on_prompt(id, params) {
                 Ok(()) => return,
                 Err(refusal) => Err(refusal),
             },
@@ -155,7 +155,7 @@ impl Server {
         self.shared.outbox.answer(id, answer);
     }
 
-    fn on_notification(&self, method: &str, params: Value) {
+    fn on_notification(&self, method: &str, params: &RawValue) {
         if method == "session/cancel"
             && let Ok(Cancel { session_id }) = rpc::params(method, params)
             && let Ok(session) = self.shared.session(&session_id)
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    fn on_open(&mut self, id: Value, method: &str, params: Value) -> Result<(), Refusal> {
+    fn on_open(&mut self, id: &RawValue, method: &str, params: &RawValue) -> Result<(), Refusal> {
         let wanted: Wanted = rpc::params(method, params)?;
         let named = || {
             let missing = || Refusal::invalid_params(format!("{method}: the sessionId is missing"));
@@ -175,17 +175,17 @@ impl Server {
             "session/resume" => Way::Resume(named()?),
             _ => Way::New,
         };
-        let shared = Arc::clone(&self.shared);
+        let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
         self.openings.spawn(async move { open::open(&shared, way, wanted, id).await });
         Ok(())
     }
 
-    fn on_prompt(&mut self, id: Value, params: Value) -> Result<(), Refusal> {
+    fn on_prompt(&mut self, id: &RawValue, params: &RawValue) -> Result<(), Refusal> {
         let Prompt { session_id, prompt } = rpc::params("session/prompt", params)?;
         let session = self.shared.session(&session_id)?;
         let prompt = content::words(prompt)?;
         let cancelled = session.begin_turn()?;
-        let shared = Arc::clone(&self.shared);
+        let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
         self.turns.spawn(async move {
             let turn = Turn::new(&session, &shared.outbox, &shared.settings);
             let answer = turn.run(prompt, cancelled).await;
@@ -195,7 +195,7 @@ impl Server {
         Ok(())
     }
 
-    fn on_set_mode(&self, params: Value) -> Result<Value, Refusal> {
+    fn on_set_mode(&self, params: &RawValue) -> Result<Value, Refusal> {
         let SetMode { session_id, mode_id } = rpc::params("session/set_mode", params)?;
         let mode = Mode::ALL.into_iter().find(|mode| mode.id() == mode_id).ok_or_else(|| {
             Refusal::invalid_params(format!("there is no mode `{mode_id}`; there are `ask` and `bypass`"))
@@ -203,7 +203,7 @@ impl Server {
         self.record(&session_id, Record::Mode { mode })
     }
 
-    fn on_set_model(&self, params: Value) -> Result<Value, Refusal> {
+    fn on_set_model(&self, params: &RawValue) -> Result<Value, Refusal> {
         let SetModel { session_id, model_id: model } = rpc::params("session/set_model", params)?;
         if model.trim().is_empty() {
             return Err(Refusal::invalid_params("the model has no name"));

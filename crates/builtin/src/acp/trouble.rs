@@ -62,7 +62,7 @@ fn refusal(error: &ProviderError) -> Refusal {
     if let Some(until) = error.until {
         data["until"] = until.to_string().into();
     }
-    Refusal { code: status, message: error.message.clone(), data: Some(data) }
+    Refusal { code: status, message: error.message.clone(), data }
 }
 
 #[cfg(test)]
@@ -84,10 +84,10 @@ mod tests {
         ] {
             for (status, code) in [(None, code), (Some(200), code), (Some(418), 418)] {
                 let error = ProviderError { class, status, until: None, message: "words".into() };
-                let wanted = Refusal { code, message: "words".into(), data: Some(json!({"class": name})) };
+                let wanted = Refusal { code, message: "words".into(), data: json!({"class": name}) };
                 assert_eq!(Refusal::from(Trouble::from(error.clone())), wanted);
                 let later = ProviderError { until: until.parse().ok(), ..error };
-                let data = Some(json!({"class": name, "until": until}));
+                let data = json!({"class": name, "until": until});
                 assert_eq!(Refusal::from(Trouble::from(later)), Refusal { data, ..wanted });
             }
         }

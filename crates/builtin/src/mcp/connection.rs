@@ -10,12 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use towline_agent::jsonrpc::{self, Message, RpcError, RpcRequest};
+use towline_mask::is_secret_variable;
 
 use super::lines::{Line, next_line};
 use super::servers::{McpServer, TOWLINE};
@@ -31,8 +34,6 @@ const WAITING: usize = 64;
 const LAST_WORDS: usize = 2 * 1024;
 /// How long a server that says no more may take to end by itself, and its last words to arrive.
 const ENDING: Duration = Duration::from_millis(500);
-/// The code of JSON-RPC for a method that one does not know.
-pub(super) const NO_SUCH_METHOD: i64 = -32_601;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub(super) struct Refusal {
 pub(super) struct Connection {
     pub(super) name: String,
     shared: Arc<Shared>,
-    outbox: mpsc::Sender<Value>,
+    outbox: mpsc::Sender<Vec<u8>>,
     next_id: AtomicU64,
     _tasks: JoinSet<()>,
 }
@@ -100,7 +101,7 @@ impl Connection {
             Asked::Closed(why) => return Err(Refusal { code: None, why: why.clone() }),
         };
         let _waiting = Waiting { connection: self, id };
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let message = jsonrpc::request(id, method, params);
         // When the message cannot be written, the reader finds out why.
         let _ = self.outbox.send(message).await;
         answered.await.unwrap_or_else(|_| Err(Refusal { code: None, why: "nobody answers".to_owned() }))
@@ -108,7 +109,7 @@ impl Connection {
 
     /// Tells the server something.
     pub(super) async fn notify(&self, method: &str) {
-        let _ = self.outbox.send(json!({"jsonrpc": "2.0", "method": method})).await;
+        let _ = self.outbox.send(jsonrpc::notification(method, json!({}))).await;
     }
 
     /// What the server said last besides its answers, ready to be put after a sentence.
@@ -134,7 +135,7 @@ impl Drop for Waiting<'_> {
         let Asked::Open(asked) = &mut *lock(&self.connection.shared.asked) else { return };
         if asked.remove(&self.id).is_some() {
             let params = json!({"requestId": self.id, "reason": "nobody waits for it any more"});
-            let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+            let message = jsonrpc::notification("notifications/cancelled", params);
             // A server that reads nothing does not need to know.
             let _ = self.connection.outbox.try_send(message);
         }
@@ -205,28 +206,20 @@ fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Towline's own server speaks with a token from its environment.
     let hides_secrets = server.name != TOWLINE;
-    for (name, _) in std::env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|name| hidden.iter().any(|one| one == name) || hides_secrets && is_secret(name))
-        {
-            command.env_remove(name);
+    for (name, value) in std::env::vars_os() {
+        // What a server needs of that kind, it is given by name.
+        let is_secret = || is_secret_variable(&name.to_string_lossy(), &value.to_string_lossy());
+        if hidden.iter().any(|one| name == one.as_str()) || hides_secrets && is_secret() {
+            command.env_remove(&name);
         }
     }
     command.envs(server.env.iter().map(|(name, value)| (name, value)));
     command
 }
 
-/// Whether a variable of ours is no business of a server: what it needs of that kind, it is given by name.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["_API_KEY", "_ACCESS_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end))
-}
-
-async fn write(mut stdin: ChildStdin, mut inbox: mpsc::Receiver<Value>) {
-    while let Some(message) = inbox.recv().await {
-        let line = format!("{message}\n");
-        if stdin.write_all(line.as_bytes()).await.is_err() {
+async fn write(mut stdin: ChildStdin, mut inbox: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = inbox.recv().await {
+        if stdin.write_all(&line).await.is_err() {
             return;
         }
     }
@@ -244,7 +237,7 @@ async fn keep_last_words(mut stderr: ChildStderr, shared: Arc<Shared>, silent: o
 async fn listen(
     stdout: ChildStdout,
     shared: Arc<Shared>,
-    outbox: mpsc::Sender<Value>,
+    outbox: mpsc::Sender<Vec<u8>>,
     silence: oneshot::Receiver<()>,
 ) {
     let mut stdout = BufReader::new(stdout);
@@ -261,59 +254,36 @@ async fn listen(
     shared.close(silence).await;
 }
 
-fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Value>) {
-    let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else {
+fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Vec<u8>>) {
+    let Some(message) = str::from_utf8(line).ok().and_then(jsonrpc::read) else {
         // What is no message may be a complaint.
         shared.heard(line);
         shared.heard(b"\n");
         return;
     };
-    let id = message.remove("id").filter(|id| !id.is_null());
-    match (message.get("method").and_then(Value::as_str), id) {
-        (Some(method), Some(id)) => {
+    match message {
+        Message::Request(RpcRequest { id, method, .. }) => {
             let answer = match method {
-                "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
-                _ => {
-                    let error =
-                        json!({"code": NO_SUCH_METHOD, "message": format!("there is no method {method}")});
-                    json!({"jsonrpc": "2.0", "id": id, "error": error})
-                }
+                "ping" => jsonrpc::answer(id, json!({})),
+                _ => jsonrpc::refusal(id, &RpcError::unknown_method(method)),
             };
             // A server that asks without reading gets no answers.
             let _ = outbox.try_send(answer);
         }
-        (None, Some(id)) => {
-            let Some(id) = id.as_u64() else { return };
-            let answer = match message.remove("error") {
-                Some(error) => Err(refusal(&error)),
-                None => Ok(message.remove("result").unwrap_or_default()),
-            };
-            shared.answer(id, answer);
+        Message::Answer { id, result } => {
+            let Ok(id) = id.get().parse() else { return };
+            let read = |result: &RawValue| serde_json::from_str(result.get()).unwrap_or_default();
+            shared.answer(id, result.map(read).map_err(refusal));
         }
-        // News: nothing that is used here depends on it.
-        (_, None) => {}
+        // Nothing that is used here depends on it.
+        Message::Notification { .. } => {}
     }
 }
 
-fn refusal(error: &Value) -> Refusal {
-    let why = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
-    let code = error.get("code").and_then(Value::as_i64);
-    Refusal { code, why: one_line(why, 4_000) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_told_by_their_names() {
-        for name in
-            ["OPENAI_API_KEY", "TOWLINE_TOKEN", "aws_secret_access_key", "CLIENT_SECRET", "DB_PASSWORD"]
-        {
-            assert!(is_secret(name), "{name}");
-        }
-        for name in ["PATH", "HOME", "TOKENIZERS_PARALLELISM", "LANG", "HTTPS_PROXY"] {
-            assert!(!is_secret(name), "{name}");
-        }
-    }
+fn refusal(error: RpcError) -> Refusal {
+    let why = match error.message.as_str() {
+        "" => "an error without a message",
+        words => words,
+    };
+    Refusal { code: Some(error.code), why: one_line(why, 4_000) }
 }

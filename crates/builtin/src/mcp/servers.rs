@@ -6,9 +6,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use towline_agent::jsonrpc::METHOD_NOT_FOUND;
 use towline_provider::{Call, ToolSpec};
 
-use super::connection::{Connection, NO_SUCH_METHOD, Refusal};
+use super::connection::{Connection, Refusal};
 use super::content;
 use super::names::Names;
 use crate::tools::{Described, HeadAndTail, Outcome, Reach, ToolKind, one_line};
@@ -204,7 +205,7 @@ async fn greet(connection: &Connection) -> Result<Vec<Value>, Refusal> {
         let mut page = match connection.request("tools/list", params).await {
             Ok(page) => page,
             // A server without tools need not know of them.
-            Err(refusal) if refusal.code == Some(NO_SUCH_METHOD) => return Ok(tools),
+            Err(refusal) if refusal.code == Some(METHOD_NOT_FOUND) => return Ok(tools),
             Err(refusal) => return Err(refusal),
         };
         let before = tools.len();

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use towline_agent::jsonrpc::{Message, RpcError, RpcRequest, answer, read_for_server, refusal};
 use towline_core::GoalId;
 use towline_engine::{Reply, speak_for_agent};
 
@@ -35,7 +36,7 @@ pub(crate) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         let Ok(line) = line else { break };
         if let Some(answer) = bridge.answer(&line).await {
             let mut stdout = std::io::stdout().lock();
-            if writeln!(stdout, "{answer}").and_then(|()| stdout.flush()).is_err() {
+            if stdout.write_all(&answer).and_then(|()| stdout.flush()).is_err() {
                 break;
             }
         }
@@ -58,25 +59,28 @@ impl Bridge {
         Ok(Self { engines, goal, token: named("TOWLINE_TOKEN")?.to_owned() })
     }
 
-    /// The answer to a line; none to news and to what is no request.
-    async fn answer(&self, line: &str) -> Option<Value> {
-        let request: Value = match serde_json::from_str(line) {
-            Ok(request) => request,
-            Err(error) => return Some(failed(&Value::Null, -32_700, &format!("not JSON: {error}"))),
+    /// The answer to a line; none to news and answers.
+    async fn answer(&self, line: &str) -> Option<Vec<u8>> {
+        let RpcRequest { id, method, params } = match read_for_server(line.as_bytes()) {
+            Ok(Message::Request(request)) => request,
+            Ok(_) => return None,
+            Err((id, error)) => return Some(refusal(id, &error)),
         };
-        let id = request.get("id").filter(|id| !id.is_null())?;
-        let params = request.get("params").cloned().unwrap_or_default();
-        let result = match request["method"].as_str()? {
+        let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
+        let result = match method {
             "initialize" => initialize(&params),
             "ping" => json!({}),
             "tools/list" => json!({ "tools": Tool::ALL.map(Tool::describe) }),
             "tools/call" => match Tool::named(params["name"].as_str().unwrap_or_default()) {
                 Some(tool) => self.call(tool, params["arguments"].clone()).await,
-                None => return Some(failed(id, -32_602, &format!("there is no tool {}", params["name"]))),
+                None => {
+                    let words = format!("there is no tool {}", params["name"]);
+                    return Some(refusal(id, &RpcError::invalid_params(words)));
+                }
             },
-            method => return Some(failed(id, -32_601, &format!("there is no method {method}"))),
+            method => return Some(refusal(id, &RpcError::unknown_method(method))),
         };
-        Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+        Some(answer(id, result))
     }
 
     async fn call(&self, tool: Tool, arguments: Value) -> Value {
@@ -106,8 +110,4 @@ fn initialize(params: &Value) -> Value {
 /// What a tool says; a mistake of the agent's is for the agent to read, not an error of the protocol.
 fn said(text: &str, is_error: bool) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": is_error})
-}
-
-fn failed(id: &Value, code: i64, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

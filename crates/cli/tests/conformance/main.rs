@@ -14,9 +14,19 @@ mod exceptions;
 mod cases;
 mod stage;
 mod subject;
-mod subjects;
 mod table;
 mod traps;
+
+/// The agents of the suite. What one of them cannot do, and what holds for it in another way, is said in `exceptions`.
+mod subjects {
+    mod builtin;
+    mod cli;
+    mod plain;
+
+    pub(crate) use builtin::{builtin_anthropic, builtin_chat, builtin_gemini, builtin_responses};
+    pub(crate) use cli::{claude, claude_older, codex, gemini, gemini_stream, opencode};
+    pub(crate) use plain::plain;
+}
 
 /// Makes the tests of all cases for all subjects, and the lists for the table.
 macro_rules! every_case_for_every_subject {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use towline_core::{End, LaunchProblem, Refusal};
 
 use super::{Evidence, Rejected, Retries, TurnResult, classify};
-use crate::codex::wire::TurnError;
+use crate::kinds::codex::wire::TurnError;
 use crate::protocol::ProcessEnd;
 
 fn exit(code: i32) -> ProcessEnd {

@@ -7,7 +7,7 @@ use towline_core::LaunchProblem;
 use super::plan;
 use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
-use crate::acp::Acp;
+use crate::kinds::acp::Acp;
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Stdio};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;

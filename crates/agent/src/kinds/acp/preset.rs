@@ -9,7 +9,7 @@ use towline_core::PriceList;
 
 use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
-use crate::kind::Kind;
+use crate::kinds::Kind;
 use crate::protocol::{EXIT_PATIENCE, Resuming};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};

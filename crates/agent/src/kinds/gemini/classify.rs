@@ -7,8 +7,8 @@
 use towline_core::{End, Refusal, TurnStop};
 
 use super::wire::Failure;
-use crate::acp::{Meaning, meaning_of};
 use crate::json::{self, Text, lenient_objects};
+use crate::kinds::acp::{Meaning, meaning_of};
 use crate::plain_text::plain;
 use crate::protocol::ProcessEnd;
 use crate::text;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use towline_core::{End, LaunchProblem, Refusal};
 
 use super::{Evidence, Failed, Outcome, classify};
-use crate::acp::opening::Way;
 use crate::jsonrpc::RpcError;
+use crate::kinds::acp::opening::Way;
 use crate::protocol::ProcessEnd;
 
 fn stopped(reason: &str) -> Outcome {

@@ -10,13 +10,10 @@ use super::elicitation::Form;
 use super::protocol::AcpProtocol;
 use super::tools::Ruled;
 use super::wire::{self, PermissionOption, read};
-use crate::jsonrpc::{self, METHOD_NOT_FOUND, RpcRequest};
+use crate::jsonrpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
 use crate::lines::{Reading, Unknown};
 use crate::permission::{self, BY_RULE, Ruling, Verdict};
 use crate::protocol::Action;
-
-/// The code for parameters that cannot be read.
-const INVALID_PARAMS: i64 = -32_602;
 
 /// A request that waits for a person.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ impl AcpProtocol {
                 Some(asked) if !asked.tool_call.tool_call_id.is_empty() => {
                     Ok(self.on_permission(request, asked))
                 }
-                _ => Ok(self.refuse(request, INVALID_PARAMS, "the tool call cannot be read")),
+                _ => Ok(self.refuse(request, &RpcError::invalid_params("the tool call cannot be read"))),
             },
             "elicitation/create" => Ok(self.on_elicitation(request)),
             // Known, and not offered: whoever asks all the same does without.
@@ -59,18 +56,19 @@ impl AcpProtocol {
             | "terminal/wait_for_exit"
             | "terminal/kill" => {
                 let words = format!("Towline does not offer {}", request.method);
-                let refusal = jsonrpc::refusal(request.id, METHOD_NOT_FOUND, &words);
-                Ok(self.lines.write(refusal).into_iter().collect())
+                let error = RpcError::new(METHOD_NOT_FOUND, words);
+                Ok(self.lines.write(jsonrpc::refusal(request.id, &error)).into_iter().collect())
             }
             unknown => {
-                Ok(self.refuse(request, METHOD_NOT_FOUND, &format!("Towline does not know {unknown}")))
+                let words = format!("Towline does not know {unknown}");
+                Ok(self.refuse(request, &RpcError::new(METHOD_NOT_FOUND, words)))
             }
         }
     }
 
     /// Refuses what is not understood, and counts it.
-    fn refuse(&mut self, request: &RpcRequest<'_>, code: i64, words: &str) -> Vec<Action> {
-        let refusal = self.lines.write(jsonrpc::refusal(request.id, code, words));
+    fn refuse(&mut self, request: &RpcRequest<'_>, error: &RpcError) -> Vec<Action> {
+        let refusal = self.lines.write(jsonrpc::refusal(request.id, error));
         let told = self.lines.unknown(format!("request {}", request.method), request.params.get());
         refusal.into_iter().chain(told).collect()
     }

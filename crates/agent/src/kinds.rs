@@ -1,10 +1,17 @@
-//! The kinds of agents: one line for each. What a kind does and refuses is said by its [`Agent`] alone.
+//! The kinds of agents: a module and a line for each. What a kind does and refuses is said by its [`Agent`] alone.
+
+mod acp;
+mod claude;
+mod codex;
+mod command;
+mod gemini;
+mod script;
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::Acp;
+use self::acp::Acp;
 use crate::protocol::Agent;
 
 macro_rules! kinds {
@@ -41,19 +48,19 @@ macro_rules! kinds {
 
 kinds! {
     /// Claude Code.
-    Claude "claude" => crate::claude::Claude,
+    Claude "claude" => claude::Claude,
     /// Codex, by its app server.
-    Codex "codex" => crate::codex::Codex,
+    Codex "codex" => codex::Codex,
     /// Any agent that speaks the Agent Client Protocol.
     Acp "acp" => Acp::Any,
     /// The agent over model APIs inside the binary.
     Builtin "builtin" => Acp::Builtin,
     /// Gemini CLI, by its stream of JSON.
-    Gemini "gemini" => crate::gemini::Gemini,
+    Gemini "gemini" => gemini::Gemini,
     /// Any program that takes a prompt, prints text and exits.
-    Command "command" => crate::command::Command,
+    Command "command" => command::Command,
     /// The scripted agent inside the binary.
-    Script "script" => crate::script::Script,
+    Script "script" => script::Script,
 }
 
 impl FromStr for Kind {

@@ -10,7 +10,7 @@ use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Repl
 
 use super::protocol::CodexProtocol;
 use super::{shell, tools, wire};
-use crate::jsonrpc::{METHOD_NOT_FOUND, RpcRequest, answer, refusal};
+use crate::jsonrpc::{METHOD_NOT_FOUND, RpcError, RpcRequest, answer, refusal};
 use crate::lines::{Reading, Unknown, decode};
 use crate::permission::{self, NO_ANSWER, Ruling, Verdict};
 use crate::protocol::Action;
@@ -95,7 +95,7 @@ impl CodexProtocol {
         // Whoever asks must not wait for ever.
         Ok(read.unwrap_or_else(|Unknown(what)| {
             let words = format!("Towline does not answer {what}");
-            let refused = self.lines.write(refusal(request.id, METHOD_NOT_FOUND, &words));
+            let refused = self.lines.write(refusal(request.id, &RpcError::new(METHOD_NOT_FOUND, words)));
             let told = self.lines.unknown(what, request.params.get());
             refused.into_iter().chain(told).collect()
         }))

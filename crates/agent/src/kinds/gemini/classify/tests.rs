@@ -3,7 +3,7 @@
 use towline_core::{End, LaunchProblem, Refusal};
 
 use super::{Evidence, Outcome, classify};
-use crate::gemini::wire::Failure;
+use crate::kinds::gemini::wire::Failure;
 use crate::protocol::ProcessEnd;
 
 fn exited(code: i32) -> ProcessEnd {
