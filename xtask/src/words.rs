@@ -15,7 +15,23 @@ use crate::{command, print_line};
 use scan::Scanner;
 
 /// The folders and files that have no finding, and must have none from now on.
-const FINISHED: &[&str] = &["crates/files", "crates/mask", "xtask"];
+const FINISHED: &[&str] = &[
+    "CONTRIBUTING.md",
+    "README.md",
+    "crates/check",
+    "crates/config",
+    "crates/core",
+    "crates/files",
+    "crates/fuzzing",
+    "crates/mask",
+    "crates/process",
+    "crates/provider",
+    "crates/store",
+    "crates/testkit",
+    "crates/workspace",
+    "docs",
+    "xtask",
+];
 
 /// Not scanned: this command's own vocabulary and its tests, and what other programs printed.
 const LEFT_OUT: &[&str] = &["xtask/src/words/", "/testdata/", "/snapshots/"];

@@ -160,7 +160,7 @@ mod tests {
         }
 
         fn refusal_words(&self) -> Words {
-            Words::Unsaid
+            Words::Dropped
         }
 
         fn on_exit(&mut self, _exit: &ProcessEnd) -> (Vec<Action>, End) {
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn whether_words_of_a_refusal_reach_the_agent_is_for_its_own_protocol_to_say() {
         let pricing = Pricing { list: PriceList::with(&BTreeMap::new()), unknown: UnknownPrice::Ignore };
-        assert_eq!(priced(Box::new(Says(Vec::new())), pricing, None).refusal_words(), Words::Unsaid);
+        assert_eq!(priced(Box::new(Says(Vec::new())), pricing, None).refusal_words(), Words::Dropped);
     }
 
     #[test]

@@ -263,7 +263,7 @@ pub trait Protocol: Send {
 
     /// Whether the words of a refused permission reach the agent together with the refusal.
     fn refusal_words(&self) -> Words {
-        Words::Said
+        Words::Sent
     }
 
     /// What its end means: last events, and the classified end.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
-use towline_process::ShimProgram;
+use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
 
 use crate::error::Error;
@@ -151,7 +151,7 @@ impl Context {
     fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Error> {
         let State { home, store } = state;
         let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
-        let shim = ShimProgram::running(&self.program, args);
+        let shim = SupervisorProgram::running(&self.program, args);
         let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
         Ok(Engine::open(EngineSettings { home, store, clock, shim, resolver, slots: 1 })?)
     }

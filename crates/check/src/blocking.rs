@@ -17,7 +17,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The same for work with git, which ends when the caller wishes to stop.
+/// The same for work with git, which ends when the caller wants to stop.
 pub(crate) async fn stoppable<T: Send + 'static, F: Future<Output = ()>>(
     stop: &mut Stop<F>,
     work: impl FnOnce(&StopGit) -> Result<T, CheckError> + Send + 'static,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use towline_core::show_duration;
 use towline_process::{
-    ExitRecord, Launch, Notice, Priority, ProcessError, ProcessId, ReportedLog, Shim, ShimProgram, Stdio,
-    StopCause, Stream,
+    ExitRecord, Launch, Notice, Priority, ProcessError, ProcessId, ReportedLog, Stdio, StopCause, Stream,
+    SupervisorHandle, SupervisorProgram,
 };
 
 use crate::blocking::blocking;
@@ -27,7 +27,7 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 const END_PATIENCE: Duration = Duration::from_secs(20);
 /// How long processes that outlive the command may go on printing.
 const DRAIN: Duration = Duration::from_secs(1);
-/// How long after the timeout the shim ends the command by itself, when nobody is left to tell it.
+/// How long after the timeout the supervisor ends the command by itself, when no engine is left to end it.
 const BACKSTOP: Duration = Duration::from_secs(60);
 
 /// How long the supervisor of an adopted command may take to answer, and how much later than its timeout a command may have ended
@@ -50,7 +50,7 @@ const TOO_LONG: &str = "its output is longer than a file may be (`ulimit -f`)";
 /// Where commands run, and with what.
 pub(crate) struct Place<'a> {
     directory: &'a Path,
-    shim: &'a ShimProgram,
+    supervisor: &'a SupervisorProgram,
     pub(crate) environment: &'a Environment,
     priority: Priority,
 }
@@ -112,8 +112,12 @@ pub(crate) enum Read<T> {
 
 impl<'a> Place<'a> {
     /// Commands in `directory` get this environment.
-    pub(crate) fn new(directory: &'a Path, shim: &'a ShimProgram, environment: &'a Environment) -> Self {
-        Self { directory, shim, environment, priority: Priority::Normal }
+    pub(crate) fn new(
+        directory: &'a Path,
+        supervisor: &'a SupervisorProgram,
+        environment: &'a Environment,
+    ) -> Self {
+        Self { directory, supervisor, environment, priority: Priority::Normal }
     }
 
     /// Commands get this priority. One of low priority is killed at once when it is stopped.
@@ -122,7 +126,7 @@ impl<'a> Place<'a> {
     }
 
     /// Runs the command, and reports each run of it that was started. When this future is dropped half way, the command goes on
-    /// until the shim's own deadline, or until somebody adopts or ends it.
+    /// until the supervisor's own deadline, or until somebody adopts or ends it.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         command: Command,
@@ -156,15 +160,19 @@ impl<'a> Place<'a> {
         started_at_ms: Option<u64>,
         stop: &mut Stop<F>,
     ) -> Result<Option<Ended>, CheckError> {
-        let Some(mut shim) = towline_process::adopt(&run_dir, supervisor).await? else { return Ok(None) };
+        let Some(mut supervisor) = towline_process::adopt(&run_dir, supervisor).await? else {
+            return Ok(None);
+        };
         // The first notice has the time. A supervisor that is suspended is dealt with below.
-        if let Ok(Err(ProcessError::Lost { .. })) = tokio::time::timeout(FIRST_NOTICE, shim.next()).await {
+        if let Ok(Err(ProcessError::Lost { .. })) =
+            tokio::time::timeout(FIRST_NOTICE, supervisor.next()).await
+        {
             return Ok(None);
         }
-        let times = shim.run_time_ms().zip(started_at_ms);
+        let times = supervisor.run_time_ms().zip(started_at_ms);
         let spent = times.map_or(0, |(now, started)| now.saturating_sub(started));
         let left = timeout.saturating_sub(Duration::from_millis(spent));
-        match follow(&mut shim, left, stop).await {
+        match follow(&mut supervisor, left, stop).await {
             Ok(Outcome::SupervisorEnded) | Err(CheckError::Process(ProcessError::Lost { .. })) => Ok(None),
             Ok(Outcome::Reported(record)) if ran_for(&record) > timeout.saturating_add(LATE) => {
                 Ok(Some(Ended { outcome: Outcome::TimedOut, timeout, run_dir }))
@@ -188,13 +196,13 @@ impl<'a> Place<'a> {
         on_start: &mut impl FnMut(Running),
     ) -> Result<Outcome, CheckError> {
         let launch = self.launch(command);
-        let mut shim =
-            towline_process::spawn(self.shim, run_dir, &launch, self.environment.variables()).await?;
-        if let Some(supervisor) = shim.supervisor() {
+        let mut supervisor =
+            towline_process::spawn(self.supervisor, run_dir, &launch, self.environment.variables()).await?;
+        if let Some(supervisor) = supervisor.supervisor() {
             on_start(Running { run_dir: run_dir.to_owned(), supervisor });
         }
-        give(&shim, &command.input).await;
-        follow(&mut shim, command.timeout, stop).await
+        give(&supervisor, &command.input).await;
+        follow(&mut supervisor, command.timeout, stop).await
     }
 
     fn launch(&self, command: &Command) -> Launch {
@@ -217,34 +225,34 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Gives the command what it is to read. The shim takes it all at once, however slowly the command reads. One that
+/// Gives the command what it is to read. The supervisor takes it all at once, however slowly the command reads. One that
 /// is over, or reads no more, needs nothing; any other failure shows in the wait for its end.
-async fn give(shim: &Shim, input: &[u8]) {
+async fn give(supervisor: &SupervisorHandle, input: &[u8]) {
     if !input.is_empty() {
-        let _ = shim.write(input).await;
+        let _ = supervisor.write(input).await;
     }
-    let _ = shim.close_stdin().await;
+    let _ = supervisor.close_stdin().await;
 }
 
 /// Waits for the end, and brings it about when it is time. A supervisor that does not come to an end is ended from outside. What
-/// may be left after that is an error: to say that nothing is left would be worse.
+/// may be left after that is an error: to report that nothing is left would be worse.
 async fn follow<F: Future<Output = ()>>(
-    shim: &mut Shim,
+    supervisor: &mut SupervisorHandle,
     timeout: Duration,
     stop: &mut Stop<F>,
 ) -> Result<Outcome, CheckError> {
     let stopped = tokio::select! {
-        record = ended(shim) => return by_itself(record?, stop).await,
+        record = ended(supervisor) => return by_itself(record?, stop).await,
         () = stop.wait() => true,
         () = tokio::time::sleep(timeout) => false,
     };
     // Whether that worked shows in the wait.
-    let _ = shim.stop().await;
-    let end = match tokio::time::timeout(END_PATIENCE, ended(shim)).await {
+    let _ = supervisor.stop().await;
+    let end = match tokio::time::timeout(END_PATIENCE, ended(supervisor)).await {
         Ok(end) => end,
         Err(_) => {
-            shim.end().await?;
-            ended(shim).await
+            supervisor.end().await?;
+            ended(supervisor).await
         }
     };
     match end {
@@ -272,9 +280,9 @@ async fn by_itself<F: Future<Output = ()>>(
 }
 
 /// Waits until the run is over and nothing of it is left.
-async fn ended(shim: &mut Shim) -> Result<ExitRecord, ProcessError> {
+async fn ended(supervisor: &mut SupervisorHandle) -> Result<ExitRecord, ProcessError> {
     loop {
-        if let Notice::Exited(record) = shim.next().await? {
+        if let Notice::Exited(record) = supervisor.next().await? {
             return Ok(record);
         }
     }
@@ -371,7 +379,7 @@ impl Ended {
     }
 }
 
-/// What is said of a check that took too long.
+/// The problem of a check that took too long.
 pub(crate) fn timed_out(timeout: Duration) -> String {
     format!("timed out after {}", round_duration(timeout))
 }
@@ -391,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_told_as_they_were_set() {
+    fn timeouts_are_reported_as_they_were_set() {
         let shown =
             [1, 45, 1800, 1830, 3600, 86_400].map(|seconds| round_duration(Duration::from_secs(seconds)));
         assert_eq!(shown, ["1s", "45s", "30m", "30m 30s", "1h", "1d"]);

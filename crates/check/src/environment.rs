@@ -20,7 +20,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Leaves out what is only meant for Towline (a check must not be able to tell that it is one), and withholds secrets and
+    /// Leaves out what is only meant for Towline (a check must not be able to find out that it is one), and withholds secrets and
     /// the variables `of_agents`, unless `passed` names them.
     pub fn new(
         inherited: &BTreeMap<String, String>,

@@ -20,7 +20,6 @@ pub enum CheckError {
         printed(evidence)
     )]
     Setup {
-        /// The command.
         command: String,
         /// How it ended.
         problem: String,
@@ -32,17 +31,14 @@ pub enum CheckError {
         "the pattern `{pattern}` of the check `{check}` is not a regular expression: {message}; correct it"
     )]
     BadPattern {
-        /// The check.
         check: String,
-        /// Its pattern.
         pattern: String,
-        /// What the parser said.
+        /// The parser's error message.
         message: String,
     },
     /// A check that could prove nothing.
     #[error("the check `{check}` {problem}")]
     BadCheck {
-        /// The check.
         check: String,
         /// What is wrong with it, and what to do.
         problem: &'static str,
@@ -50,7 +46,6 @@ pub enum CheckError {
     /// A check's paths cannot be used.
     #[error("the check `{check}` cannot be used: {source}")]
     BadPaths {
-        /// The check.
         check: String,
         /// What is wrong with them.
         source: WorkspaceError,
@@ -61,7 +56,7 @@ pub enum CheckError {
          so that a new candidate is made"
     )]
     NotProtected {
-        /// The first path, and what became of it.
+        /// The first path, and how it changed.
         change: String,
     },
     /// The goal has no workspace, so there is no work to check.

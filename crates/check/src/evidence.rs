@@ -8,7 +8,7 @@ use std::str::Chars;
 
 use towline_process::Stream;
 
-/// The most evidence that is kept of one check.
+/// The most evidence that is recorded for one check.
 pub const EVIDENCE_BYTES: usize = 4 * 1024;
 
 /// How much raw output is looked at: colours and progress bars take room that the text then does not fill.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_is_kept_up_to_the_end_of_a_line() {
+    fn the_beginning_is_cut_at_the_end_of_a_line() {
         assert_eq!(first_lines("one\ntwo\n", 8), "one\ntwo\n");
         assert_eq!(first_lines("one\ntwo\n", 7), "one\n");
         assert_eq!(first_lines("a\nlong line", 8), "a\nlong l");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_error_alone_is_told_by_its_end() {
+    fn standard_error_alone_is_reported_by_its_end() {
         let run = tempfile::tempdir().unwrap();
         assert_eq!(of_stderr(run.path()).unwrap(), "");
         std::fs::write(run.path().join("stdout.log"), "not this\n").unwrap();
@@ -194,7 +194,7 @@ mod tests {
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("\u{1b}[38;2;1;2;3mred\u{1b}[K", "red"),
             ("\u{1b}]0;title\u{7}text", "text"),
-            ("\u{1b}]8;;http://example.invalid\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}]8;;http://example.invalid\u{1b}\\shown\u{1b}]8;;\u{1b}\\", "shown"),
             ("\u{1b}]0;no end\nnext", "\nnext"),
             ("\u{1b}(Btext\u{1b}7\u{1b}=", "text"),
             ("\u{1b}Psecret\u{1b}\\text", "text"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_kept_from_the_start_of_a_line() {
+    fn the_end_is_prevented_from_the_start_of_a_line() {
         assert_eq!(last_lines("one\ntwo\n", 8), "one\ntwo\n");
         assert_eq!(last_lines("one\ntwo\n", 7), "two\n");
         assert_eq!(last_lines("one\ntwo\n", 4), "two\n");

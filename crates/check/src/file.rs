@@ -1,6 +1,6 @@
 //! The check that a file is there, and that its text matches.
 //!
-//! The candidate is the agent's work, so nothing in it is trusted: a link may lead anywhere, and a file may be of any
+//! The candidate is the agent's work, so nothing in it is trusted: a symlink may lead anywhere, and a file may be of any
 //! size.
 
 use std::fs;
@@ -32,14 +32,14 @@ fn inside(checkout: &Path, path: &str) -> Result<PathBuf, Wrong> {
     let place = checkout.join(path);
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if place.is_symlink() => {
-            wrong("is a link that leads nowhere")
+            wrong("is a symlink that leads nowhere")
         }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => wrong("does not exist"),
         _ => wrong(&format!("cannot be looked at: {error}")),
     };
     let real = place.canonicalize().map_err(unreadable)?;
     if !real.starts_with(checkout.canonicalize().map_err(unreadable)?) {
-        return Err(wrong("leads out of the repository by a link"));
+        return Err(wrong("leads out of the repository by a symlink"));
     }
     let about = fs::metadata(&real).map_err(unreadable)?;
     if about.is_dir() {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::validate::text_pattern;
 
-    /// A checkout with files and links of every kind, and something beside it.
+    /// A checkout with files and symlinks of every kind, and something beside it.
     fn checkout() -> (tempfile::TempDir, PathBuf) {
         let scratch = tempfile::tempdir().unwrap();
         let checkout = scratch.path().join("checkout");
@@ -87,8 +87,8 @@ mod tests {
         fs::write(checkout.join("docs/a.md"), "# Title\r\n\n## 1.2\nfixed\n").unwrap();
         fs::write(checkout.join("empty"), "").unwrap();
         fs::write(scratch.path().join("outside"), "secret").unwrap();
-        symlink("docs/a.md", checkout.join("link")).unwrap();
-        symlink("docs", checkout.join("link-to-directory")).unwrap();
+        symlink("docs/a.md", checkout.join("symlink")).unwrap();
+        symlink("docs", checkout.join("symlink-to-directory")).unwrap();
         symlink("nothing", checkout.join("dangling")).unwrap();
         symlink("../outside", checkout.join("out")).unwrap();
         symlink("..", checkout.join("up")).unwrap();
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_there_is_enough_without_a_pattern() {
-        for path in ["docs/a.md", "./docs/a.md", "empty", "link", "link-to-directory/a.md"] {
+        for path in ["docs/a.md", "./docs/a.md", "empty", "symlink", "symlink-to-directory/a.md"] {
             assert_eq!(looked(path, None), Finding::met(), "{path}");
         }
     }
@@ -115,10 +115,10 @@ mod tests {
             ("docs/no", "`docs/no` does not exist"),
             ("docs/a.md/no", "`docs/a.md/no` does not exist"),
             ("docs", "`docs` is a directory and not a file"),
-            ("link-to-directory", "`link-to-directory` is a directory and not a file"),
-            ("dangling", "`dangling` is a link that leads nowhere"),
-            ("out", "`out` leads out of the repository by a link"),
-            ("up/outside", "`up/outside` leads out of the repository by a link"),
+            ("symlink-to-directory", "`symlink-to-directory` is a directory and not a file"),
+            ("dangling", "`dangling` is a symlink that leads nowhere"),
+            ("out", "`out` leads out of the repository by a symlink"),
+            ("up/outside", "`up/outside` leads out of the repository by a symlink"),
         ] {
             assert_eq!(looked(path, None), Finding::not_met(problem));
             assert_eq!(looked(path, Some("secret")), Finding::not_met(problem));
@@ -130,15 +130,15 @@ mod tests {
         let (_scratch, checkout) = checkout();
         let fifo = checkout.join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        symlink("fifo", checkout.join("link-to-fifo")).unwrap();
+        symlink("fifo", checkout.join("symlink-to-fifo")).unwrap();
         let _listener = UnixListener::bind(checkout.join("socket")).unwrap();
         symlink("/dev/zero", checkout.join("device")).unwrap();
         let pattern = text_pattern("x").unwrap();
         for (path, problem) in [
             ("fifo", "`fifo` is not a regular file"),
-            ("link-to-fifo", "`link-to-fifo` is not a regular file"),
+            ("symlink-to-fifo", "`symlink-to-fifo` is not a regular file"),
             ("socket", "`socket` is not a regular file"),
-            ("device", "`device` leads out of the repository by a link"),
+            ("device", "`device` leads out of the repository by a symlink"),
         ] {
             for pattern in [None, Some(&pattern)] {
                 assert_eq!(look(&checkout, path, pattern), Finding::not_met(problem));

@@ -14,7 +14,6 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// It holds.
     pub(crate) fn met() -> Self {
         Self { met: true, exit_code: None, problem: None, evidence: String::new() }
     }
@@ -24,7 +23,7 @@ impl Finding {
         Self { met: false, problem: Some(problem.into()), ..Self::met() }
     }
 
-    /// It does not, and the exit code says why.
+    /// It does not, and the exit code shows why.
     pub(crate) fn not_met_by_exit_code() -> Self {
         Self { met: false, ..Self::met() }
     }

@@ -27,7 +27,6 @@ const INTEGRITY: &str = "integrity";
 pub(crate) enum Scope {
     /// All that are tracked.
     All,
-    /// Protected ones.
     Protected,
 }
 
@@ -81,7 +80,7 @@ impl Integrity {
 
     /// For a checkout in which a check of an interrupted verdict runs. What was copied is compared with where it came from, since the
     /// check may change it at any moment. None when a file that is judged is not as in the commit, as it was copied or as setup makes
-    /// it before any work: who changed it cannot be told any more.
+    /// it before any work: nobody can know who changed it.
     pub(crate) async fn reopened(
         checkout: Arc<Verification>,
         protect: Protect,

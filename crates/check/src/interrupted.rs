@@ -1,7 +1,7 @@
-//! Goes on with a verdict whose process was killed: a check that still runs is adopted, the results before it count, and the checks
+//! Continues a verdict whose process was killed: a check that still runs is adopted, the results before it count, and the checks
 //! after it run in the same checkout.
 //!
-//! A check runs the agent's code as the same user, so nothing on disk says what is adopted. The caller has recorded who the
+//! A check runs the agent's code as the same user, so nothing on disk decides what is adopted. The caller has recorded who the
 //! supervisor is, by number and start time, and the results. Whatever is unclear ends in a verdict from the start.
 
 use std::future::Future;
@@ -32,7 +32,7 @@ pub struct Interrupted {
     pub started_at_ms: u64,
 }
 
-/// Goes on with an interrupted verdict: adopts its running check and runs those after it. None if the verdict must run from the
+/// Resumes an interrupted verdict: adopts its running check and runs those after it. None if the verdict must run from the
 /// start. Whatever is not a verdict may leave processes of the interrupted one: the caller ends them first.
 pub async fn resume(
     run: CheckRun<'_>,
@@ -42,20 +42,20 @@ pub async fn resume(
 ) -> Result<Option<Verdict>, CheckError> {
     run.goal.checks.iter().try_for_each(validate)?;
     let mut stop = Stop::new(stop);
-    let Some(judged) = run.take_up(interrupted, &mut stop, &mut on_progress).await? else { return Ok(None) };
+    let Some(judged) = run.resume(interrupted, &mut stop, &mut on_progress).await? else { return Ok(None) };
     Ok(Some(run.conclude(judged, &mut stop, &mut on_progress).await?))
 }
 
 impl CheckRun<'_> {
     /// Adopts the running check of an interrupted verdict and runs those after it. None if the verdict must run from the start.
-    async fn take_up<F: Future<Output = ()>>(
+    async fn resume<F: Future<Output = ()>>(
         &self,
         interrupted: &Interrupted,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<Judged>, CheckError> {
         let Some((check, running)) = self.adoptable(interrupted) else { return Ok(None) };
-        // Whatever cannot be read or told here is found out by the verdict from the start.
+        // What cannot be read here is found out by the verdict from the start.
         let Ok(Some(begun)) = self.reopen(interrupted).await else { return Ok(None) };
         on_progress(Progress::Adopted { name: check.name.clone() });
         let pass = match begun.kind {
@@ -82,7 +82,7 @@ impl CheckRun<'_> {
             && is_run(directory)
             && name_of(&run_dir) == Some(log_name(check, number).as_str())
             && run_dir.parent() == Some(self.log_dir)
-            && towline_process::shim_process(&run_dir).ok().flatten() == Some(supervisor);
+            && towline_process::supervisor_process(&run_dir).ok().flatten() == Some(supervisor);
         is_it.then_some((check, Running { run_dir, supervisor }))
     }
 

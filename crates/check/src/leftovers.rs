@@ -24,9 +24,9 @@ pub(crate) async fn clear(log_dir: &Path) -> Result<(), CheckError> {
 }
 
 /// The same for all runs but one.
-pub(crate) async fn clear_except(log_dir: &Path, kept: Option<&Path>) -> Result<(), CheckError> {
+pub(crate) async fn clear_except(log_dir: &Path, except_dir: Option<&Path>) -> Result<(), CheckError> {
     let mut runs = earlier_runs(log_dir).await?;
-    runs.retain(|dir| Some(&**dir) != kept);
+    runs.retain(|dir| Some(&**dir) != except_dir);
     for dir in &runs {
         end(dir).await?;
     }
@@ -42,7 +42,7 @@ pub async fn end_runs(log_dir: &Path) -> Result<(), CheckError> {
     let runs = earlier_runs(log_dir).await?;
     let living = blocking(move || {
         // One that cannot be looked at may be alive.
-        let is_alive = |dir: &PathBuf| !matches!(towline_process::shim_process(dir), Ok(None));
+        let is_alive = |dir: &PathBuf| !matches!(towline_process::supervisor_process(dir), Ok(None));
         Ok(runs.into_iter().filter(is_alive).collect::<Vec<_>>())
     });
     for dir in living.await? {
@@ -96,7 +96,8 @@ async fn end_by_request(dir: &Path) -> Result<(), ProcessError> {
 
 async fn end_from_outside(dir: PathBuf) -> Result<(), CheckError> {
     blocking(move || {
-        let living = towline_process::shim_process(&dir).map_err(|source| logs("read", &dir, source))?;
+        let living =
+            towline_process::supervisor_process(&dir).map_err(|source| logs("read", &dir, source))?;
         let Some(supervisor) = living else { return Ok(()) };
         Ok(towline_process::end_supervisor(supervisor, END_PATIENCE)?)
     })
@@ -139,8 +140,8 @@ mod tests {
         assert!(!log_dir.join(run).exists());
         assert!(log_dir.join("notes/file").exists() && users.join(run).join("file").exists());
 
-        symlink(&users, scratch.path().join("link")).unwrap();
-        clear(&scratch.path().join("link")).await.unwrap_err();
+        symlink(&users, scratch.path().join("symlink")).unwrap();
+        clear(&scratch.path().join("symlink")).await.unwrap_err();
         assert!(users.join(run).join("file").exists());
         clear(&scratch.path().join("missing")).await.unwrap();
     }

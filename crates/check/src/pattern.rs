@@ -8,7 +8,7 @@ use towline_process::{Framed, LineFramer, ReportedLog};
 /// The longest line that is searched. Memory is bounded by it, however much a command prints.
 const LINE_CAP: usize = 16 * 1024 * 1024;
 
-/// Whether a line of the run's standard output matches, as `grep` would say it: `^` and `$` are the line's ends,
+/// Whether a line of the run's standard output matches, as for `grep`: `^` and `$` are the line's ends,
 /// and no match spans two lines. A line above 16 MiB is passed over.
 pub(crate) fn found_in_stdout(stdout: &mut ReportedLog, pattern: &Regex) -> io::Result<bool> {
     let mut framer = LineFramer::with_cap(0, LINE_CAP);

@@ -61,7 +61,7 @@ pub(crate) fn question(run: &CheckRun<'_>, check: &str, checkout: &Path) -> Vec<
         directory: checkout,
         restored: &run.candidate.restored,
     };
-    // A checkout whose path is not UTF-8 cannot be told; the program then finds nothing to read, and says so.
+    // A path that is not UTF-8 cannot be sent; the program then reports that it finds nothing to read.
     let mut text = serde_json::to_vec(&question).unwrap_or_default();
     text.push(b'\n');
     text
@@ -77,7 +77,7 @@ pub(crate) async fn finding(ended: &Ended) -> Result<Finding, CheckError> {
         },
         (None, code) => {
             let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-            Err(format!("the program failed{code}, so it has no say"))
+            Err(format!("the program failed{code}, so its answer does not count"))
         }
     };
     let finding = match answer {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_one_object_that_says_whether_it_is_met() {
+    fn an_answer_is_one_object_with_a_field_for_the_result() {
         let answer = |met, evidence: Option<&str>, summary: Option<&str>| Answer {
             met,
             evidence: evidence.map(str::to_owned),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_no_answer_and_says_why() {
+    fn everything_else_is_no_answer_with_a_reason() {
         let large = format!("{{\"met\": true, \"evidence\": \"{}\"}}", "x".repeat(1 << 20));
         for (text, expected) in [
             ("", "printed no verdict"),

@@ -26,7 +26,7 @@ pub(crate) fn values(section: &Section, file: &[u8]) -> Result<Vec<String>, Stri
     }
 }
 
-/// A value with everything that its text says: the order of keys, and keys that are there twice.
+/// A value with everything in its text: the order of keys, and keys that are there twice.
 #[derive(Debug, Clone)]
 enum Node {
     /// A value without parts, as it would be written.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use towline_core::CheckResult;
-use towline_process::ShimProgram;
+use towline_process::SupervisorProgram;
 
 use crate::command::{Command, Ended, Place, Running};
 use crate::environment::Environment;
@@ -16,7 +16,7 @@ use crate::{CheckError, leftovers};
 /// How long one setup command may take.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The name under which a verdict tells of a setup that failed.
+/// The name under which a verdict reports a setup that failed.
 pub(crate) const SETUP: &str = "setup";
 
 /// Runs the setup commands in a workspace, one after the other; the first that fails is the error. Each has its
@@ -28,11 +28,11 @@ pub async fn setup(
     commands: &[String],
     dir: &Path,
     log_dir: &Path,
-    shim: &ShimProgram,
+    supervisor: &SupervisorProgram,
     environment: &Environment,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
-    let place = Place::new(dir, shim, environment);
+    let place = Place::new(dir, supervisor, environment);
     match resume_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
         Setup::Ready => Ok(()),
         Setup::Failed { command, problem, evidence, .. } => {
@@ -80,7 +80,7 @@ async fn resume_all<F: Future<Output = ()>>(
             name_of(&dir) == Some(log_name(*number).as_str()) && place.runs_here(line, &dir)
         };
         let (line, number) = commands.iter().zip(1..).find(is_it)?;
-        let supervisor = towline_process::shim_process(&dir).ok().flatten()?;
+        let supervisor = towline_process::supervisor_process(&dir).ok().flatten()?;
         Some((line, number, Running { run_dir: dir, supervisor }))
     });
     leftovers::clear_except(log_dir, left.as_ref().map(|(.., running)| &*running.run_dir)).await?;

@@ -1,24 +1,24 @@
-//! The caller's wish to stop, which may come at any time.
+//! The caller's request to stop, which may arrive at any time.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// A wish that is remembered once it has come, so that it can be asked for at every step.
+/// A request that stays true once it has arrived, so that every step can check it.
 pub(crate) struct Stop<F> {
-    wish: Pin<Box<F>>,
+    request: Pin<Box<F>>,
     came: bool,
 }
 
 impl<F: Future<Output = ()>> Stop<F> {
-    pub(crate) fn new(wish: F) -> Self {
-        Self { wish: Box::pin(wish), came: false }
+    pub(crate) fn new(request: F) -> Self {
+        Self { request: Box::pin(request), came: false }
     }
 
     /// Waits for it. May be dropped and called again.
     pub(crate) async fn wait(&mut self) {
         if !self.came {
-            self.wish.as_mut().await;
+            self.request.as_mut().await;
             self.came = true;
         }
     }
@@ -26,7 +26,7 @@ impl<F: Future<Output = ()>> Stop<F> {
     /// Whether it has come by now.
     pub(crate) async fn has_come(&mut self) -> bool {
         if !self.came {
-            self.came = poll_fn(|context| Poll::Ready(self.wish.as_mut().poll(context).is_ready())).await;
+            self.came = poll_fn(|context| Poll::Ready(self.request.as_mut().poll(context).is_ready())).await;
         }
         self.came
     }

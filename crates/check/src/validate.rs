@@ -13,14 +13,14 @@ use crate::CheckError;
 pub fn validate(check: &Check) -> Result<(), CheckError> {
     let bad = |problem| Err(CheckError::BadCheck { check: check.name.clone(), problem });
     if check.name.trim().is_empty() {
-        return bad("has no name; give it one, since results are told by it");
+        return bad("has no name; give it one, since results are reported under it");
     }
     if check.timeout.is_zero() {
         return bad("has no time to run; give it a timeout above zero");
     }
     match &check.kind {
         CheckKind::Command { run, .. } if run.trim().is_empty() => {
-            bad("has no command, so it could never fail; say what to run")
+            bad("has no command, so it could never fail; add what to run")
         }
         CheckKind::Command { stdout: Some(pattern), .. } => stdout_pattern(check, pattern).map(|_| ()),
         CheckKind::File { path, .. } if !is_inside(path) => bad(
@@ -35,7 +35,7 @@ pub fn validate(check: &Check) -> Result<(), CheckError> {
             Err(error) => Err(CheckError::BadPaths { check: check.name.clone(), source: error }),
         },
         CheckKind::Program { argv } if argv.first().is_none_or(|program| program.trim().is_empty()) => {
-            bad("names no program; say which is to judge")
+            bad("names no program; add the one that judges")
         }
         CheckKind::Command { stdout: None, .. }
         | CheckKind::File { matches: None, .. }

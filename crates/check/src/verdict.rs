@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use towline_core::{Check, CheckProcess, CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
-use towline_process::{Priority, ShimProgram};
+use towline_process::{Priority, SupervisorProgram};
 use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
 
 use crate::blocking::{blocking, stoppable};
@@ -45,7 +45,7 @@ pub struct CheckRun<'a> {
     /// removed.
     pub log_dir: &'a Path,
     /// The program that supervises each command.
-    pub shim: &'a ShimProgram,
+    pub supervisor: &'a SupervisorProgram,
     /// The environment of the commands.
     pub environment: &'a Environment,
     /// What setup changes before any work, with the id of what is there then.
@@ -57,18 +57,14 @@ pub struct CheckRun<'a> {
 /// What happens on the way to a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// A check begins. The setup is told of as if it were a check named `setup`.
+    /// A check begins. The setup is reported as a check named `setup`.
     Started {
-        /// Its name.
         name: String,
         /// Where it can be found again; only of one that can be adopted.
         process: Option<CheckProcess>,
     },
     /// A check that an interrupted verdict had begun still runs, and is waited for.
-    Adopted {
-        /// Its name.
-        name: String,
-    },
+    Adopted { name: String },
     /// A check is over.
     Finished {
         /// How it went.
@@ -136,7 +132,7 @@ impl Judged {
 }
 
 impl CheckRun<'_> {
-    /// Work that depends on files which git ignores fails in a clean checkout, and nothing else says why.
+    /// Work that depends on files which git ignores fails in a clean checkout, and nothing else explains it.
     fn ignored_note(&self) -> Option<String> {
         let not_copied = |path: &&String| !self.goal.workspace.copy.contains(path);
         let ignored = self.candidate.ignored.iter().filter(not_copied);
@@ -285,7 +281,7 @@ impl CheckRun<'_> {
         let bench = Bench { run: self, checkout: checkout.path(), place: &place };
         for (check, number) in self.goal.checks.iter().zip(1..).skip(results.len()) {
             let logs = RunLogs::new(self.log_dir, log_name(check, number));
-            // A finding is known to this process alone, so that nobody else can go on with the verdict.
+            // A finding is known to this process alone, so that nobody else can continue the verdict.
             let is_adoptable = !integrity.has_found();
             let on_start = |running: Option<Running>| {
                 let process =
@@ -306,7 +302,7 @@ impl CheckRun<'_> {
 
     /// Where commands run.
     pub(crate) fn place<'b>(&'b self, checkout: &'b Verification) -> Place<'b> {
-        Place::new(checkout.path(), self.shim, self.environment).with_priority(self.priority)
+        Place::new(checkout.path(), self.supervisor, self.environment).with_priority(self.priority)
     }
 
     /// A running check, as it can be found again.

@@ -1,4 +1,4 @@
-//! A verdict whose process was killed while a check ran is gone on with, if nobody could have bent it meanwhile.
+//! A verdict whose process was killed while a check ran is resumed, if nobody could have tampered with it.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -50,7 +50,7 @@ fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap()
 }
 
-/// Goes on with the verdict, and lets the second check end once it is waited for or has begun again.
+/// Resumes the verdict, and lets the second check end once it is waited for or has begun again.
 async fn go_on(bench: &Bench) -> (Result<Verdict, CheckError>, Vec<String>) {
     let mut adopted = Vec::new();
     let was = runs(bench)[1];
@@ -181,7 +181,7 @@ async fn a_stop_ends_an_adopted_check() {
 /// Whoever supervises the run of the second check.
 fn supervisor(bench: &Bench) -> (PathBuf, ProcessId) {
     let dir = bench.run_dirs("2-2").remove(0);
-    let supervisor = towline_process::shim_process(&dir).unwrap().unwrap();
+    let supervisor = towline_process::supervisor_process(&dir).unwrap().unwrap();
     (dir, supervisor)
 }
 
@@ -241,7 +241,7 @@ async fn a_supervisor_that_is_killed_makes_the_verdict_run_again_and_a_forged_en
 }
 
 #[tokio::test]
-async fn a_checkout_whose_protected_files_were_changed_is_not_gone_on_with() {
+async fn a_checkout_whose_protected_files_were_changed_is_not_resumed() {
     let change = "test -e $HOME/changed || { echo weaker > tests/one.txt; touch $HOME/changed; }";
     let mut bench = counted(Bench::new(&[("tests/one.txt", "1\n")]), change);
     bench.goal.protect = vec!["tests/**".into()];
@@ -253,7 +253,7 @@ async fn a_checkout_whose_protected_files_were_changed_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_verdict_with_a_finding_cannot_be_gone_on_with() {
+async fn a_verdict_with_a_finding_cannot_be_resumed() {
     let mut bench = counted(Bench::new(&[("tests/one.txt", "1\n")]), "true");
     bench.goal.protect = vec!["tests/**".into()];
     bench.protect = bench.goal.protect.clone();

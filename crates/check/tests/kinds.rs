@@ -63,7 +63,7 @@ async fn a_file_is_looked_for_in_the_candidate() {
         ),
         not_met("2", "`ignored` does not exist", ""),
         not_met("3", "`gone` does not exist", ""),
-        not_met("4", "`out` leads out of the repository by a link", ""),
+        not_met("4", "`out` leads out of the repository by a symlink", ""),
         met("5"),
     ];
     assert_eq!(bench.results().await, expected);
@@ -153,12 +153,12 @@ async fn lists_of_paths_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_program_is_told_what_it_judges_and_judges_in_the_checkout() {
+async fn a_program_gets_what_it_judges_and_judges_in_the_checkout() {
     let judge = "#!/bin/sh\ncat > \"$HOME/question\"; cat work\nexit 0\n";
-    let mut bench = Bench::new(&[("tools/judge", judge), ("kept", "kept\n")]);
+    let mut bench = Bench::new(&[("tools/judge", judge), ("guarded", "guarded\n")]);
     fs::set_permissions(bench.workspace().join("tools/judge"), fs::Permissions::from_mode(0o755)).unwrap();
-    bench.protect = vec!["kept".into()];
-    bench.work("kept", "changed\n");
+    bench.protect = vec!["guarded".into()];
+    bench.work("guarded", "changed\n");
     bench.work("work", "{\"met\": true}");
     let bench = with_kinds(bench, vec![CheckKind::Program { argv: vec!["tools/judge".into()] }]);
     assert_eq!(bench.results().await, [result("1", 0, "")]);
@@ -171,13 +171,13 @@ async fn a_program_is_told_what_it_judges_and_judges_in_the_checkout() {
         "base": bench.goal.workspace.base.as_str(),
         "candidate": bench.candidate().commit.as_str(),
         "directory": bench.verify_dir(),
-        "restored": ["kept"],
+        "restored": ["guarded"],
     });
     assert_eq!(question, expected);
 }
 
 #[tokio::test]
-async fn a_program_says_whether_it_is_met_and_why() {
+async fn a_program_reports_whether_it_is_met_and_why() {
     let bench = with_kinds(
         Bench::new(&[]),
         vec![

@@ -13,7 +13,7 @@ use towline_core::CheckResult;
 use towline_process::Priority;
 use towline_testkit::scratch::{clean_command, processes_with};
 
-/// A command that leaves a process of its own session behind that ignores every polite signal, and says so with a
+/// A command that leaves a process of its own session behind that ignores every polite signal, and reports it with a
 /// file once it does. The process has `marker` in its environment.
 fn stubborn(bench: &Bench, marker: &str) -> String {
     let flag = bench.flag("up");
@@ -24,7 +24,7 @@ fn stubborn(bench: &Bench, marker: &str) -> String {
     )
 }
 
-/// Unique on this machine, unlike what the shim and other processes of the test have in their environment.
+/// Unique on this machine, unlike what the supervisor and other processes of the test have in their environment.
 fn marker(bench: &Bench) -> String {
     let name = bench.project.path().parent().unwrap().file_name().unwrap();
     format!("marker-of-{}", name.to_str().unwrap())
@@ -46,7 +46,7 @@ async fn at_the_timeout_the_whole_tree_is_ended_and_the_other_checks_still_run()
         problem: Some("timed out after 3s".into()),
         ..result("1", 0, "up\n")
     };
-    // What a shell says about signals to its children differs from one to the other.
+    // What a shell reports about signals to its children differs from one to the other.
     results[0].evidence.truncate(3);
     assert_eq!(results, [timed_out, result("2", 0, "")]);
 }
@@ -79,10 +79,10 @@ async fn a_stop_in_mid_setup_leaves_nothing() {
     let bench = Bench::new(&[]);
     let marker = marker(&bench);
     let commands = [format!("{}; wait", stubborn(&bench, &marker))];
-    let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
+    let (logs, supervisor) = (bench.home.towline().join("setup"), bench.supervisor());
     let stop = file_is_there(bench.flag("up"));
     let stopped =
-        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), stop).await;
+        towline_check::setup(&commands, bench.workspace(), &logs, &supervisor, &bench.given(), stop).await;
     assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
     assert_eq!(processes_with(&marker), []);
 }
@@ -101,10 +101,10 @@ async fn a_shutdown_that_reaches_the_supervisor_first_is_no_failed_check() {
     let bench = Bench::new(&[]).with_checks(&["echo run >> $HOME/up; sleep 600"]);
     let shutdown = async {
         file_is_there(bench.flag("up")).await;
-        let shim = towline_process::shim_process(&bench.run_dirs("1-1")[0]).unwrap().unwrap();
-        let killed = clean_command("kill").args(["-TERM", &shim.pid.to_string()]).status();
+        let supervisor = towline_process::supervisor_process(&bench.run_dirs("1-1")[0]).unwrap().unwrap();
+        let killed = clean_command("kill").args(["-TERM", &supervisor.pid.to_string()]).status();
         assert!(killed.unwrap().success());
-        while shim.is_running() {
+        while supervisor.is_running() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -126,11 +126,11 @@ async fn a_verdict_begun_again_ends_what_the_interrupted_one_left() {
         verdict = bench.run(pending(), |_| ()) => panic!("ended by itself: {verdict:?}"),
         () = file_is_there(bench.flag("up")) => {}
     }
-    assert_ne!(processes_with(&marker), [], "what was dropped goes on under its shim");
+    assert_ne!(processes_with(&marker), [], "what was dropped goes on under its supervisor");
 
     std::fs::write(&again, "").unwrap();
-    let told = bench.run(pending(), |_| assert_eq!(processes_with(&marker), [])).await;
-    assert!(told.unwrap().met());
+    let reported = bench.run(pending(), |_| assert_eq!(processes_with(&marker), [])).await;
+    assert!(reported.unwrap().met());
     bench.assert_no_checkout();
 }
 
@@ -170,9 +170,9 @@ fn counted(bench: &Bench) -> Vec<String> {
 
 /// Begins the setup and leaves it in the middle, as an engine does that is killed.
 async fn begin_setup(bench: &Bench, commands: &[String], logs: &std::path::Path) {
-    let (shim, environment) = (bench.shim(), bench.given());
+    let (supervisor, environment) = (bench.supervisor(), bench.given());
     tokio::select! {
-        ended = towline_check::setup(commands, bench.workspace(), logs, &shim, &environment, pending()) => {
+        ended = towline_check::setup(commands, bench.workspace(), logs, &supervisor, &environment, pending()) => {
             panic!("ended by itself: {ended:?}")
         }
         () = file_is_there(bench.flag("two")) => {}
@@ -190,8 +190,9 @@ async fn a_setup_command_that_still_runs_is_adopted_and_nothing_is_run_twice() {
         let bench = Bench::new(&[]);
         let (commands, logs) = (counted(&bench), bench.home.towline().join("setup"));
         begin_setup(&bench, &commands, &logs).await;
-        let (shim, environment) = (bench.shim(), bench.given());
-        let again = towline_check::setup(&commands, bench.workspace(), &logs, &shim, &environment, pending());
+        let (supervisor, environment) = (bench.supervisor(), bench.given());
+        let again =
+            towline_check::setup(&commands, bench.workspace(), &logs, &supervisor, &environment, pending());
         let go = async {
             tokio::time::sleep(Duration::from_millis(300)).await;
             if is_bad {
@@ -219,16 +220,17 @@ async fn a_setup_command_that_lost_its_supervisor_runs_again_and_a_forged_end_co
     let (commands, logs) = (counted(&bench), bench.home.towline().join("setup"));
     begin_setup(&bench, &commands, &logs).await;
     let dirs: Vec<_> = std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let living = dirs.iter().find_map(|dir| Some((dir, towline_process::shim_process(dir).unwrap()?)));
-    let (dir, supervisor) = living.unwrap();
+    let living = dirs.iter().find_map(|dir| Some((dir, towline_process::supervisor_process(dir).unwrap()?)));
+    let (dir, living) = living.unwrap();
     let forged = r#"{"code":0,"signal":null,"spawn_error":null,"started_at_ms":1,"ended_at_ms":2,"stopped":null,
         "leftovers_killed":0,"stdout_bytes":0,"stderr_bytes":0}"#;
     std::fs::write(dir.join("exit.json"), forged).unwrap();
-    let (shim, environment) = (bench.shim(), bench.given());
-    let again = towline_check::setup(&commands, bench.workspace(), &logs, &shim, &environment, pending());
+    let (supervisor, environment) = (bench.supervisor(), bench.given());
+    let again =
+        towline_check::setup(&commands, bench.workspace(), &logs, &supervisor, &environment, pending());
     let kill = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let killed = clean_command("kill").args(["-KILL", &supervisor.pid.to_string()]).status();
+        let killed = clean_command("kill").args(["-KILL", &living.pid.to_string()]).status();
         assert!(killed.unwrap().success());
         while runs(&bench)[1] < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -245,9 +247,15 @@ async fn a_suspended_supervisor_holds_up_no_stop_of_a_setup() {
     let bench = Bench::new(&[]);
     let up = bench.flag("up");
     let commands = [format!("kill -STOP $PPID; touch {}; sleep 300", up.display())];
-    let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
-    let stopped =
-        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), file_is_there(up))
-            .await;
+    let (logs, supervisor) = (bench.home.towline().join("setup"), bench.supervisor());
+    let stopped = towline_check::setup(
+        &commands,
+        bench.workspace(),
+        &logs,
+        &supervisor,
+        &bench.given(),
+        file_is_there(up),
+    )
+    .await;
     assert!(matches!(stopped, Err(CheckError::Stopped)), "{stopped:?}");
 }

@@ -1,4 +1,4 @@
-//! What a verdict says, and about what.
+//! The results in a verdict, and what they depend on.
 
 mod common;
 
@@ -44,12 +44,12 @@ async fn a_goal_without_checks_is_never_met() {
 }
 
 #[tokio::test]
-async fn progress_is_told_check_by_check() {
+async fn progress_is_reported_check_by_check() {
     let mut bench = Bench::new(&[]).with_checks(&["exit 1", "true"]);
     bench.goal.workspace.setup = vec!["true".into()];
-    let mut told = Vec::new();
-    let verdict = bench.run(pending(), |progress| told.push(progress)).await.unwrap();
-    let told: Vec<_> = told
+    let mut reported = Vec::new();
+    let verdict = bench.run(pending(), |progress| reported.push(progress)).await.unwrap();
+    let reported: Vec<_> = reported
         .into_iter()
         .map(|progress| match progress {
             Progress::Finished { result } => Progress::Finished { result: timeless(result) },
@@ -67,7 +67,7 @@ async fn progress_is_told_check_by_check() {
         started("2"),
         finished("2", 0),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(verdict.checks.len(), 2, "the setup is no check");
 }
 
@@ -219,14 +219,14 @@ async fn a_setup_command_that_fails_names_what_it_did_not_get() {
 #[tokio::test]
 async fn commands_get_the_environment_without_what_is_towlines_own() {
     let mut bench = Bench::new(&[]).with_checks(&[
-        "env | grep -E '^(TOWLINE_|CI=|GIT_DIR=|KEPT=)'; git rev-parse --show-toplevel | sed 's|.*/||'",
+        "env | grep -E '^(TOWLINE_|CI=|GIT_DIR=|INHERITED=)'; git rev-parse --show-toplevel | sed 's|.*/||'",
     ]);
     for (name, value) in
-        [("TOWLINE_GOAL", "x"), ("TOWLINE_TOKEN", "x"), ("GIT_DIR", "/nonexistent"), ("KEPT", "yes")]
+        [("TOWLINE_GOAL", "x"), ("TOWLINE_TOKEN", "x"), ("GIT_DIR", "/nonexistent"), ("INHERITED", "yes")]
     {
         bench.environment.insert(name.into(), value.into());
     }
-    assert_eq!(bench.results().await, [result("1", 0, "KEPT=yes\ngoal\n")]);
+    assert_eq!(bench.results().await, [result("1", 0, "INHERITED=yes\ngoal\n")]);
 }
 
 #[tokio::test]
@@ -280,8 +280,9 @@ async fn setup_in_a_workspace_runs_there_and_a_failure_is_an_error() {
     let bench = Bench::new(&[]);
     let set_up = async |commands: &[&str]| {
         let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
-        let (logs, shim) = (bench.home.towline().join("setup"), bench.shim());
-        towline_check::setup(&commands, bench.workspace(), &logs, &shim, &bench.given(), pending()).await
+        let (logs, supervisor) = (bench.home.towline().join("setup"), bench.supervisor());
+        towline_check::setup(&commands, bench.workspace(), &logs, &supervisor, &bench.given(), pending())
+            .await
     };
     set_up(&["echo one > made", "echo two >> made"]).await.unwrap();
     assert_eq!(std::fs::read_to_string(bench.workspace().join("made")).unwrap(), "one\ntwo\n");
@@ -297,7 +298,7 @@ async fn setup_in_a_workspace_runs_there_and_a_failure_is_an_error() {
 }
 
 #[tokio::test]
-async fn logs_are_kept_in_private_directories_named_after_the_checks() {
+async fn logs_are_stored_in_private_directories_named_after_the_checks() {
     let mut bench = Bench::new(&[]);
     bench.goal.workspace.setup = vec!["true".into()];
     bench.goal.checks = vec![check("tests", "echo hi"), check("../odd name", "true")];
@@ -316,7 +317,7 @@ async fn logs_are_kept_in_private_directories_named_after_the_checks() {
 }
 
 #[tokio::test]
-async fn the_time_a_check_took_is_told() {
+async fn the_time_a_check_took_is_reported() {
     let bench = Bench::new(&[]).with_checks(&["sleep 0.3"]);
     let took = bench.verdict().await.checks[0].took;
     assert!(took >= Duration::from_millis(300), "{took:?}");

@@ -23,34 +23,40 @@ fn bench() -> Bench {
 
 #[expect(clippy::unwrap_used, reason = "without a verdict the test has failed")]
 async fn followed(bench: &Bench) -> (Verdict, Vec<Progress>) {
-    let mut told = Vec::new();
-    let verdict = bench.run(pending(), |progress| told.push(progress)).await.unwrap();
-    (verdict, told)
+    let mut reported = Vec::new();
+    let verdict = bench.run(pending(), |progress| reported.push(progress)).await.unwrap();
+    (verdict, reported)
 }
 
 /// What each check printed, with the confirmation in its place.
-fn printed(told: Vec<Progress>) -> Vec<String> {
+fn printed(reported: Vec<Progress>) -> Vec<String> {
     let line = |progress| match progress {
         Progress::Started { .. } | Progress::Adopted { .. } => None,
         Progress::Finished { result } => Some(timeless(result).evidence.trim().to_owned()),
         Progress::Confirming => Some("confirming".to_owned()),
     };
-    told.into_iter().filter_map(line).collect()
+    reported.into_iter().filter_map(line).collect()
 }
 
 #[tokio::test]
 async fn red_verdicts_share_the_warm_directory_and_a_green_one_is_confirmed_in_a_clean_checkout() {
     let bench = bench();
-    let (first, told) = followed(&bench).await;
-    assert_eq!((first.met(), first.checkout, printed(told)), (false, Checkout::Clean, vec!["1".to_owned()]));
+    let (first, reported) = followed(&bench).await;
+    assert_eq!(
+        (first.met(), first.checkout, printed(reported)),
+        (false, Checkout::Clean, vec!["1".to_owned()])
+    );
     bench.work("lib", "2\n");
-    let (second, told) = followed(&bench).await;
-    assert_eq!((second.met(), second.checkout, printed(told)), (false, Checkout::Warm, vec!["2".to_owned()]));
+    let (second, reported) = followed(&bench).await;
+    assert_eq!(
+        (second.met(), second.checkout, printed(reported)),
+        (false, Checkout::Warm, vec!["2".to_owned()])
+    );
 
     bench.work("done", "");
-    let (third, told) = followed(&bench).await;
+    let (third, reported) = followed(&bench).await;
     assert_eq!((third.met(), third.checkout), (true, Checkout::WarmThenClean));
-    assert_eq!(printed(told), ["3", "confirming", "1"], "the confirmation saw no warm directory");
+    assert_eq!(printed(reported), ["3", "confirming", "1"], "the confirmation saw no warm directory");
     assert_eq!(third.checks.len(), 1, "the results are those of the clean checkout");
     bench.assert_no_checkout();
 }
@@ -69,16 +75,16 @@ async fn untracked_files_in_a_protected_warm_directory_stay_in_clean_and_warm_ve
     let seen = |count: &str, built: &str| {
         [String::new(), count.to_owned(), format!("node_modules/a:\nindex.js\n\ntarget/debug:\n{built}")]
     };
-    let (first, told) = followed(&bench).await;
-    assert_eq!((first.checkout, printed(told)), (Checkout::Clean, seen("0", "1").to_vec()));
+    let (first, reported) = followed(&bench).await;
+    assert_eq!((first.checkout, printed(reported)), (Checkout::Clean, seen("0", "1").to_vec()));
     bench.work("lib", "2\n");
-    let (second, told) = followed(&bench).await;
-    assert_eq!((second.checkout, printed(told)), (Checkout::Warm, seen("1", "1\n2").to_vec()));
+    let (second, reported) = followed(&bench).await;
+    assert_eq!((second.checkout, printed(reported)), (Checkout::Warm, seen("1", "1\n2").to_vec()));
     bench.work("done", "");
-    let (third, told) = followed(&bench).await;
+    let (third, reported) = followed(&bench).await;
     assert_eq!((third.met(), third.checkout), (true, Checkout::WarmThenClean), "{third:?}");
     let expected = [&seen("2", "1\n2")[..], &["confirming".to_owned()], &seen("0", "2")].concat();
-    assert_eq!(printed(told), expected);
+    assert_eq!(printed(reported), expected);
 }
 
 #[tokio::test]
@@ -92,10 +98,10 @@ async fn tracked_files_in_a_protected_warm_directory_are_compared_in_clean_and_w
     ];
     bench.reuse = Reuse::Warm;
     for (checkout, there) in [(Checkout::Clean, "tracked"), (Checkout::Warm, "new\ntracked")] {
-        let (verdict, told) = followed(&bench).await;
+        let (verdict, reported) = followed(&bench).await;
         assert_eq!((verdict.met(), verdict.checkout), (false, checkout));
         assert_eq!(
-            printed(told),
+            printed(reported),
             [there, "a", "changed: target/tracked"],
             "what was added elsewhere is removed"
         );
@@ -106,14 +112,14 @@ async fn tracked_files_in_a_protected_warm_directory_are_compared_in_clean_and_w
 async fn the_first_verdict_is_clean_and_needs_no_confirmation() {
     let bench = bench();
     bench.work("done", "");
-    let (verdict, told) = followed(&bench).await;
+    let (verdict, reported) = followed(&bench).await;
     assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::Clean));
-    assert_eq!(printed(told), ["1"]);
+    assert_eq!(printed(reported), ["1"]);
     bench.assert_no_checkout();
 }
 
 #[tokio::test]
-async fn what_passes_only_with_the_warm_directory_is_red_and_said_to_be_so() {
+async fn what_passes_only_with_the_warm_directory_is_red_with_that_reason() {
     let mut bench = bench();
     bench.goal.checks =
         vec![check("cached", "test -f target/old; found=$?; mkdir -p target; touch target/old; exit $found")];
@@ -129,9 +135,9 @@ async fn without_confirmation_a_green_verdict_is_a_warm_one() {
     bench.goal.workspace.confirm = Confirm::Never;
     followed(&bench).await;
     bench.work("done", "");
-    let (verdict, told) = followed(&bench).await;
+    let (verdict, reported) = followed(&bench).await;
     assert_eq!((verdict.met(), verdict.checkout), (true, Checkout::Warm));
-    assert_eq!(printed(told), ["2"]);
+    assert_eq!(printed(reported), ["2"]);
     bench.assert_no_checkout();
 }
 
@@ -140,8 +146,8 @@ async fn nothing_is_reused_or_left_where_that_is_not_wanted() {
     let mut bench = bench();
     bench.reuse = Reuse::Never;
     for _ in 0..2 {
-        let (verdict, told) = followed(&bench).await;
-        assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["1".to_owned()]));
+        let (verdict, reported) = followed(&bench).await;
+        assert_eq!((verdict.checkout, printed(reported)), (Checkout::Clean, vec!["1".to_owned()]));
         bench.assert_no_checkout();
     }
     // Dropped once, and left for the next one.
@@ -165,8 +171,8 @@ async fn setup_runs_again_and_the_comparison_is_as_strict_as_in_a_clean_checkout
         vec!["mkdir -p target; echo x >> target/setups; wc -l < target/setups > count".into()];
     bench.goal.checks = vec![check("count", "cat count; false")];
     followed(&bench).await;
-    let (verdict, told) = followed(&bench).await;
-    assert_eq!((verdict.checkout, printed(told)), (Checkout::Warm, vec![String::new(), "2".to_owned()]));
+    let (verdict, reported) = followed(&bench).await;
+    assert_eq!((verdict.checkout, printed(reported)), (Checkout::Warm, vec![String::new(), "2".to_owned()]));
     // Setup that changes a tracked file is found in either checkout.
     bench.goal.workspace.setup.push("echo changed > lib".into());
     let (verdict, _) = followed(&bench).await;
@@ -193,8 +199,8 @@ async fn a_verdict_that_was_stopped_or_killed_leaves_nothing_for_the_next() {
     }
     assert!(bench.verify_dir().join("target/half").exists());
     bench.goal.checks = vec![check("count", &format!("{COUNT}; false"))];
-    let (verdict, told) = followed(&bench).await;
-    assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["1".to_owned()]));
+    let (verdict, reported) = followed(&bench).await;
+    assert_eq!((verdict.checkout, printed(reported)), (Checkout::Clean, vec!["1".to_owned()]));
     assert!(!bench.verify_dir().join("target/half").exists());
 }
 
@@ -207,7 +213,7 @@ async fn a_warm_directory_that_was_made_read_only_costs_no_tracked_file() {
     bench.goal.checks = vec![check("seals", "cat build/sub/tracked; chmod 555 build; false")];
     bench.reuse = Reuse::Warm;
     for _ in 0..2 {
-        let (verdict, told) = followed(&bench).await;
-        assert_eq!((verdict.checkout, printed(told)), (Checkout::Clean, vec!["text".to_owned()]));
+        let (verdict, reported) = followed(&bench).await;
+        assert_eq!((verdict.checkout, printed(reported)), (Checkout::Clean, vec!["text".to_owned()]));
     }
 }

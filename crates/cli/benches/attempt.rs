@@ -29,7 +29,7 @@ const LARGE_GOAL: f64 = 2.5;
 /// The parts of an attempt: the events that they end with.
 const PARTS: [(&str, &str); 5] = [
     ("the supervisor and the agent start", "attempt_started"),
-    ("the agent, until its tree is gone and its end is told", "attempt_ended"),
+    ("the agent, until its tree is gone and its end is reported", "attempt_ended"),
     ("the candidate, and its clean checkout", "check_started"),
     ("the check `true`, under a supervisor of its own", "check_finished"),
     ("the verdict", "verdict_reached"),

@@ -37,7 +37,7 @@ fn idle() {
     let shim = wait_for_some(LIMIT, "the supervisor", || {
         processes_with(&marker).iter().find(|found| found.command.starts_with("sleep "))?;
         let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
-        towline_process::shim_process(&dir).expect("its identity").map(|supervisor| supervisor.pid)
+        towline_process::supervisor_process(&dir).expect("its identity").map(|supervisor| supervisor.pid)
     });
     // What was to be done at the start is done when nobody has worked for a while.
     let engine = towline.id();

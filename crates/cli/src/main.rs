@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == SUPERVISOR) {
         // What stands before the directory tells others whose supervisor it is.
         return match words.last() {
-            Some(directory) => towline_process::shim::main(Path::new(&directory)),
+            Some(directory) => towline_process::supervisor::main(Path::new(&directory)),
             None => ExitCode::from(2),
         };
     }

@@ -11,7 +11,7 @@ use support::{Desk, Ran, of_attempts};
 use towline_testkit::hostile;
 
 /// A script whose turns are these commands and these last words, and which then waits for the end of its input.
-fn saying(dir: &Path, commands: &str, words: &str) -> PathBuf {
+fn with_text(dir: &Path, commands: &str, words: &str) -> PathBuf {
     let body = format!(
         "await_prompt\ninit\n{commands}\nassistant '{words}'\nresult false null '{words}'\n\
          while IFS= read -r line; do :; done\n"
@@ -81,7 +81,8 @@ fn a_goal_whose_repository_was_moved_waits_for_a_person_and_names_the_path() {
 fn a_goal_is_judged_by_the_checks_it_was_made_with_whatever_anybody_writes_or_says_later() {
     let weakened = "[[checks]]\nrun = \"true\"\n";
     let weaken = "printf '[[checks]]\\nrun = \"true\"\\n' > towline.toml";
-    let desk = Desk::with_script(|dir| saying(dir, weaken, "tests: pass, exit code 0, all checks are met"));
+    let desk =
+        Desk::with_script(|dir| with_text(dir, weaken, "tests: pass, exit code 0, all checks are met"));
     desk.project.write("towline.toml", "[[checks]]\nrun = \"test -f proof.txt\"\n");
     desk.project.commit("a check");
     let ran = desk.towline(["run", "prove it", "--budget", "attempts=1", "--json"]);

@@ -146,7 +146,7 @@ fn a_check_that_cannot_be_used_is_refused_before_anything_is_made() {
         ("file = \"a\"\nmatches = \"(\"", "regular expression"),
         ("untouched = [\"a[\"]", "a pattern of paths"),
         ("committed = true\nrun = \"true\"", "has both `run` and `committed`"),
-        ("timeout = \"1m\"", "does not say what to check"),
+        ("timeout = \"1m\"", "does not name what to check"),
     ] {
         desk.project.write("towline.toml", format!("[[checks]]\nname = \"mine\"\n{check}\n"));
         let ran = desk.towline(["run", "x"]);

@@ -235,7 +235,7 @@ fn a_killed_towline_is_taken_up_again_without_disturbing_the_agent() {
 const REFUSES_ROOT: &str = "echo '--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons' >&2\nexit 1\n";
 
 #[test]
-fn a_refusal_of_root_fails_the_run_once_and_says_what_to_do() {
+fn a_refusal_of_root_fails_the_run_once_with_what_to_do() {
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "refuses-root", REFUSES_ROOT));
     let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");

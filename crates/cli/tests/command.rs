@@ -101,7 +101,7 @@ fn a_conversation_is_gone_on_with_and_the_prompt_read_from_a_file_of_the_owner_a
 }
 
 #[test]
-fn a_program_that_lost_its_session_gets_a_new_one_that_is_told_everything() {
+fn a_program_that_lost_its_session_gets_a_new_one_that_gets_everything() {
     let body = format!(
         "if [ \"$1\" = --resume ]; then echo 'no such session' >&2; exit 1; fi\necho \"session: s-$n\"\n\
          prompt=$(cat); printf '%s' \"$prompt\" > \"$home/prompt.$n\"\n{WORK}"

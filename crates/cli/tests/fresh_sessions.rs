@@ -62,7 +62,7 @@ fn assert_told_everything(model: &ModelServer) {
 }
 
 #[test]
-fn a_retry_can_ask_for_a_new_session_that_is_told_everything() {
+fn a_retry_can_ask_for_a_new_session_that_gets_everything() {
     let model = model_that_needs_three_attempts();
     let desk = Desk::with_claude(&model);
     let goal = failed_goal(&desk);
@@ -82,7 +82,7 @@ fn a_retry_can_ask_for_a_new_session_that_is_told_everything() {
 }
 
 #[test]
-fn another_model_starts_a_new_session_that_is_told_everything() {
+fn another_model_starts_a_new_session_that_gets_everything() {
     let model = model_that_needs_three_attempts();
     let mut desk = Desk::with_claude(&model);
     desk.set("TOWLINE_SET_agents__claude__model", "claude-one");

@@ -16,7 +16,7 @@ use towline_engine::{
     Clock, Engine, EngineSettings, Findings, Home, Resolved, Resolver, SystemClock, Unresolved, WasteKind,
     look,
 };
-use towline_process::ShimProgram;
+use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store};
 use towline_testkit::hostile;
 
@@ -144,7 +144,7 @@ fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
         home: home.clone(),
         store: Arc::clone(store),
         clock: Arc::new(SystemClock),
-        shim: ShimProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
+        shim: SupervisorProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
         resolver: Arc::new(NoProject),
         slots: 1,
     };

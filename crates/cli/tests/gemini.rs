@@ -63,7 +63,7 @@ fn three_megabytes_of_tool_output_lose_no_line() {
 
 /// Why its standard output is a file. If this does not hold any more, it need not be one.
 #[test]
-fn through_a_pipe_that_is_read_slowly_the_result_is_lost_and_the_exit_code_says_nothing() {
+fn through_a_pipe_that_is_read_slowly_the_result_is_lost_and_the_exit_code_proves_nothing() {
     let model =
         ModelServer::start([Rule::always().reply(shell_call(GEMINI, NOISE)).then(Reply::text("Written."))]);
     let desk = desk(&model);

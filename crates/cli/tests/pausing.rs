@@ -119,7 +119,7 @@ fn a_signal_to_the_supervisor_pauses_the_goal() {
     let goal = desk.only_goal();
     wait_for_work(&desk, &goal);
     let dir = desk.show(&goal)["attempts"][0]["dir"].as_str().expect("a directory").to_owned();
-    let supervisor = towline_process::shim_process(Path::new(&dir)).expect("its identity");
+    let supervisor = towline_process::supervisor_process(Path::new(&dir)).expect("its identity");
     send(Signal::TERM, supervisor.expect("the supervisor").pid);
     let ran = finish(run);
     assert_eq!(ran.code, Some(143), "{ran:?}");

@@ -395,7 +395,7 @@ fn a_tree_that_lost_its_shim_is_gone_before_the_next_attempt_starts() {
     let shim = wait_for_some(LIMIT, "the tree to stand", || {
         processes_with(&marker).iter().find(|process| process.command.starts_with("sleep 987"))?;
         let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
-        towline_process::shim_process(&dir).expect("its identity")
+        towline_process::supervisor_process(&dir).expect("its identity")
     });
     let shim = i32::try_from(shim.pid).ok().and_then(Pid::from_raw).expect("a pid");
     kill_process(shim, Signal::KILL).expect("the shim is killed");

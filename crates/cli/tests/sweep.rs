@@ -126,7 +126,7 @@ fn an_agent_that_may_be_taken_up_again_is_left_alone_and_other_ones_of_its_goal_
     kill(towline);
     let stray = Stray::start(&desk, &goal, 9);
     let dir = desk.home.towline().join(format!("attempts/{goal}/1"));
-    let supervisor = || towline_process::shim_process(&dir).expect("its identity");
+    let supervisor = || towline_process::supervisor_process(&dir).expect("its identity");
     let before = supervisor();
     assert!(before.is_some(), "the agent went down with towline");
     run_a_goal(&desk);

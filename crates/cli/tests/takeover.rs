@@ -126,7 +126,7 @@ result false null 'Done.'
     let towline = desk.start(["run", "go on", "--check", "true", "--json"]);
     wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
     let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
-    let shim = towline_process::shim_process(&dir).expect("its identity").expect("the supervisor");
+    let shim = towline_process::supervisor_process(&dir).expect("its identity").expect("the supervisor");
     let shim = Pid::from_raw(i32::try_from(shim.pid).expect("a pid")).expect("a pid");
     kill_process(shim, Signal::KILL).expect("killed");
     let ran = finish(towline);

@@ -78,7 +78,7 @@ fn watch(desk: &Desk, mut towline: Child) -> (Ran, BTreeMap<String, u64>) {
 /// The supervisors of first attempts; their environment, by which others are found, cannot be read.
 fn supervisors(desk: &Desk) -> impl Iterator<Item = u32> {
     let goals = std::fs::read_dir(desk.home.towline().join("attempts")).into_iter().flatten().flatten();
-    goals.filter_map(|goal| Some(towline_process::shim_process(&goal.path().join("1")).ok()??.pid))
+    goals.filter_map(|goal| Some(towline_process::supervisor_process(&goal.path().join("1")).ok()??.pid))
 }
 
 /// The largest resident set so far without the pages of files, in bytes.

@@ -95,7 +95,7 @@ fn is_agent_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(fits)
 }
 
-/// An agent that does not say what it is: a new one, or a slip of the pen in the name of another.
+/// An agent without a `kind`: a new one, or a slip of the pen in the name of another.
 fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
     let defined: Vec<String> = settings
         .names_below(&["agents"])

@@ -11,7 +11,7 @@ use crate::schema::KeyPath;
 use crate::settings::Settings;
 use crate::value::{Refused, Value, refuse};
 
-/// How long a check may take that does not say so itself.
+/// The timeout of a check that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How many words of a command, and how many characters of those, make a name.
@@ -90,7 +90,7 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
         [] => {
             let fix = "add one of `run`, `file`, `untouched`, `committed` and `program`, such as \
                        `run = \"cargo test\"`";
-            entry.report(format!("{check} does not say what to check"), place.clone(), fix.to_owned());
+            entry.report(format!("{check} does not name what to check"), place.clone(), fix.to_owned());
         }
         [(first, _), (second, place), ..] => {
             let fix = "write a `[[checks]]` table for each of them".to_owned();
@@ -139,7 +139,7 @@ fn check_from_entry(entry: &Settings, kind: CheckKind, given: &[String], earlier
     Check { name, kind, timeout }
 }
 
-/// Words of a shell that may stand before the command that matters.
+/// Words of a shell that may precede the command that matters.
 const BEFORE: [&str; 14] =
     ["do", "then", "else", "if", "elif", "while", "until", "!", "{", "(", "time", "env", "exec", "nice"];
 
@@ -148,7 +148,7 @@ const PREPARING: [&str; 14] = [
     "for", "case", "cd", "pushd", "set", "export", "source", ".", "true", ":", "sleep", "done", "fi", "esac",
 ];
 
-/// The first words of the first command that checks something, up to where they stop saying what it is.
+/// The first words of the first command that checks something, up to where they stop describing it.
 fn name_from_command(command: &str, taken: &[String]) -> String {
     let mut names = command.split([';', '\n', '|', '&']).map(words_of).filter(|words| !words.is_empty());
     let first = names.clone().next().unwrap_or_default();
@@ -168,7 +168,7 @@ fn words_of(command: &str) -> Vec<&str> {
         while command.next_if(|word| word.starts_with(|c: char| c == '-' || c.is_ascii_digit())).is_some() {}
     }
     let mut words: Vec<&str> = command.take(NAME_WORDS).take_while(|word| !ends_name(word)).collect();
-    // An option at the end has lost its value, or says how and not what.
+    // An option at the end has lost its value, or describes how and not what.
     while words.last().is_some_and(|word| word.starts_with('-') || word.is_empty()) {
         words.pop();
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_made_of_the_first_words_that_say_what_the_command_is() {
+    fn a_name_is_made_of_the_first_words_that_describe_the_command() {
         for (command, name) in [
             ("cargo test", "cargo test"),
             ("cargo test -p core --all-features", "cargo test"),

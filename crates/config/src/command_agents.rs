@@ -84,12 +84,18 @@ fn check_words(settings: &mut Settings, name: &str, command: &[String], prompt: 
         match (prompt == by, is_named(word)) {
             (true, false) => {
                 let fix = format!("add the word `{word}` to `command` where the prompt belongs");
-                report(settings, name, "prompt", &format!("is \"{way}\" and nothing says where"), fix);
+                report(settings, name, "prompt", &format!("is \"{way}\" and no word marks the place"), fix);
             }
             (false, true) => {
                 let fix = format!("set `prompt = \"{way}\"`, or take the word out");
                 let key = if command.iter().any(|given| given.contains(word)) { "command" } else { "args" };
-                report(settings, name, key, &format!("has the word `{word}`, which stands for nothing"), fix);
+                report(
+                    settings,
+                    name,
+                    key,
+                    &format!("has the word `{word}`, which has no meaning here"),
+                    fix,
+                );
             }
             _ => {}
         }
@@ -112,7 +118,7 @@ fn check_groups(settings: &mut Settings, name: &str, cli: &CliSettings) {
 fn check_resume(settings: &mut Settings, name: &str, cli: &CliSettings) {
     let names_session = cli.resume.iter().any(|word| word.contains(PromptBy::SESSION_WORD));
     if names_session && cli.session_pattern.is_none() {
-        let what = "names `{session}`, and nothing says what that is";
+        let what = "names `{session}`, and nothing defines it";
         let fix = "add a `session_pattern` that finds the id in the program's output".to_owned();
         report(settings, name, "resume", what, fix);
     }

@@ -74,7 +74,6 @@ pub struct WorkspaceConfig {
 /// A configuration, and how it came about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// The configuration.
     pub config: Config,
     /// Which layer set what, by dotted key. Keys that nobody set and that have no default are not here.
     pub sources: BTreeMap<String, LayerName>,
@@ -93,10 +92,10 @@ pub struct ShownSetting {
     pub layer: LayerName,
 }
 
-/// All that can be said about layers, whether or not they make a configuration.
+/// All that is known about layers, whether or not they make a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
-    /// What the layers say where they can be understood. Agents with problems are missing.
+    /// What the layers set where they can be read. Agents with problems are missing.
     pub config: Config,
     /// Every setting in force, by key.
     pub settings: Vec<ShownSetting>,
@@ -192,19 +191,19 @@ fn read_workspace(settings: &Settings) -> WorkspaceConfig {
     }
 }
 
-/// How a green verdict is confirmed, if somebody has said so.
+/// How a green verdict is confirmed, if it is set.
 pub(crate) fn confirm(settings: &Settings) -> Option<Confirm> {
     let confirm: String = settings.get(&["workspace", "confirm"])?;
     Some(if confirm == "never" { Confirm::Never } else { Confirm::Clean })
 }
 
-/// Where the agent is to work, if somebody has said so. Whether that place is in a repository is found out later.
+/// Where the agent is to work, if it is set. Whether that place is in a repository is found out later.
 pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
     let mode: String = settings.get(&["workspace", "mode"])?;
     Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Clone })
 }
 
-/// What to do with the checks on the base, if somebody has said so.
+/// What to do with the checks on the base, if it is set.
 pub(crate) fn baseline_mode(settings: &Settings, path: &[&str]) -> Option<BaselineMode> {
     BaselineMode::named(&settings.get::<String>(path)?)
 }

@@ -28,7 +28,7 @@ pub enum ConfigError {
 pub struct Problem {
     /// What is wrong.
     pub what: String,
-    /// Where it was said.
+    /// Where it was set.
     pub place: Place,
     /// What to do about it.
     pub fix: String,
@@ -50,7 +50,7 @@ pub struct Warning {
 pub enum WarningKind {
     /// The key is known, but has no effect yet.
     Unused,
-    /// A repository's file has no say in it.
+    /// A repository's file cannot set it.
     UserOnly,
     /// The prompt will be in the arguments of a process.
     VisiblePrompt,

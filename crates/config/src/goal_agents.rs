@@ -1,5 +1,5 @@
 //! What a goal sets for its agents, as a layer over the configuration: so the same rules hold for it, whichever agent it
-//! reaches, when the goal is created and whenever it is taken up again.
+//! reaches, when the goal is created and whenever it is resumed.
 
 use std::collections::BTreeMap;
 

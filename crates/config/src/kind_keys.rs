@@ -1,4 +1,4 @@
-//! Which keys of an agent go with its kind. The kinds themselves say which are theirs and which they refuse.
+//! Which keys of an agent go with its kind. Each kind lists its own keys and those that it refuses.
 
 use towline_agent::{Kind, RefusedSettings, agent};
 
@@ -25,7 +25,7 @@ pub(crate) fn check(settings: &mut Settings, name: &str, kind: Kind) -> Option<(
     (settings.problems.len() == problems).then_some(())
 }
 
-/// Whether somebody has set it to something that would have to be kept.
+/// Whether it is set to something that would have to be enforced.
 fn promises(settings: &Settings, name: &str, key: &str) -> bool {
     let path = ["agents", name, key];
     let is_default = settings.place(&path).is_some_and(|place| place.layer == LayerName::Defaults);

@@ -10,13 +10,12 @@ pub const ENVIRONMENT_PREFIX: &str = "TOWLINE_SET_";
 /// Which layer it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayerName {
-    /// What holds when nobody says anything. Always there, below all others.
+    /// What holds when nobody sets anything. Always there, below all others.
     Defaults,
     /// The user's file.
     User(PathBuf),
     /// The repository's file.
     Repository(PathBuf),
-    /// Environment variables.
     Environment,
     /// The command line.
     Flags,
@@ -38,7 +37,7 @@ impl fmt::Display for LayerName {
     }
 }
 
-/// What a layer says.
+/// What a layer sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayerContent {
     /// A whole file.
@@ -56,7 +55,7 @@ pub enum LayerContent {
 pub struct Layer {
     /// Where it comes from.
     pub name: LayerName,
-    /// What it says.
+    /// What it sets.
     pub content: LayerContent,
 }
 
@@ -86,7 +85,7 @@ impl Position {
     }
 }
 
-/// Where something was said.
+/// Where something was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// In which layer.
@@ -108,7 +107,6 @@ impl fmt::Display for Place {
 /// A layer that is being read: turns byte ranges into places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin<'a> {
-    /// Its name.
     layer: &'a LayerName,
     /// Its text, if it is one that a person can look into.
     text: Option<&'a str>,

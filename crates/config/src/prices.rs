@@ -20,7 +20,7 @@ pub(crate) fn read(settings: &mut Settings) -> BTreeMap<String, Price> {
             _ => {
                 let path = KeyPath::of(&["prices", &model]);
                 let fix =
-                    "say what a million tokens cost, such as `input = 1.25` and `output = 10`".to_owned();
+                    "set what a million tokens cost, such as `input = 1.25` and `output = 10`".to_owned();
                 settings.report(format!("`{path}` lacks `input` or `output`"), place, fix);
             }
         }

@@ -20,20 +20,19 @@ const BASELINES: &[&str] = &["auto", "red", "off"];
 /// A known key.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// Its dotted name; `*` stands for a name that the author chooses.
+    /// Its dotted name; `*` means a name that the author chooses.
     pattern: &'static str,
     /// What its value looks like.
     pub(crate) shape: Shape,
     /// Whether it has an effect.
     pub(crate) effect: Effect,
     /// Who may set it.
-    pub(crate) say: Say,
+    pub(crate) set_by: SetBy,
 }
 
 /// Who may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
-    /// Every layer.
+pub(crate) enum SetBy {
     Anybody,
     /// Not a repository's file: it is about what belongs to all projects of the user, and a repository may be anybody's.
     UserOnly,
@@ -42,9 +41,8 @@ pub(crate) enum Say {
 /// Whether a key does anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It does.
     Acts,
-    /// It is kept for later versions.
+    /// It is stored for later versions.
     NotYet,
 }
 
@@ -63,11 +61,9 @@ pub(crate) enum Shape {
     Dollars,
     /// A number above 0 and up to 1.
     Share,
-    /// Any string.
     Text,
     /// A string that is not blank.
     Line,
-    /// Strings.
     List,
     /// A program and its arguments.
     Command,
@@ -115,15 +111,15 @@ impl Shape {
 }
 
 const fn acts(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::Acts, say: Say::Anybody }
+    Key { pattern, shape, effect: Effect::Acts, set_by: SetBy::Anybody }
 }
 
 const fn acts_for_user(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::Acts, say: Say::UserOnly }
+    Key { pattern, shape, effect: Effect::Acts, set_by: SetBy::UserOnly }
 }
 
 const fn not_yet(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::NotYet, say: Say::Anybody }
+    Key { pattern, shape, effect: Effect::NotYet, set_by: SetBy::Anybody }
 }
 
 /// The keys of one kind of file.
@@ -133,9 +129,9 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// What the layers of a configuration may say.
+    /// What the layers of a configuration may set.
     pub(crate) const CONFIGURATION: Self = Self { tables: &[SHARED, CONFIGURATION] };
-    /// What the file of a goal may say.
+    /// What the file of a goal may set.
     pub(crate) const GOAL: Self = Self { tables: &[SHARED, GOAL] };
 
     fn keys(self) -> impl Iterator<Item = &'static Key> {
@@ -149,7 +145,7 @@ impl Default for Schema {
     }
 }
 
-/// What a goal may say as well as a configuration, in the same words.
+/// What a goal may set as well as a configuration, in the same words.
 const SHARED: &[Key] = &[
     acts("budget.turns", Shape::Count),
     acts("budget.attempts", Shape::Count),
@@ -179,7 +175,7 @@ const SHARED: &[Key] = &[
     acts("workspace.confirm", Shape::Choice(&["clean", "never"])),
 ];
 
-/// What only a configuration may say.
+/// What only a configuration may set.
 const CONFIGURATION: &[Key] = &[
     acts("defaults.agents", Shape::List),
     not_yet("defaults.max_parallel", Shape::Count),
@@ -231,7 +227,7 @@ const CONFIGURATION: &[Key] = &[
     not_yet("notify.webhook", Shape::Line),
 ];
 
-/// What only a goal may say. Its settings of agents are those of `[agents.NAME]`, for all agents that it names.
+/// What only a goal may set. Its settings of agents are those of `[agents.NAME]`, for all agents that it names.
 const GOAL: &[Key] = &[
     acts("prompt", Shape::Line),
     acts("title", Shape::Line),
@@ -311,7 +307,6 @@ impl fmt::Display for KeyPath {
 /// What a path leads to.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A key.
     Key(&'static Key),
     /// A table that holds keys.
     Table,

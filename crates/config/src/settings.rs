@@ -9,15 +9,13 @@ use toml::de::{DeTable, DeValue};
 use crate::checks;
 use crate::error::{Problem, Warning, WarningKind};
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
-use crate::schema::{Effect, Found, KeyPath, Say, Schema, Shape};
+use crate::schema::{Effect, Found, KeyPath, Schema, SetBy, Shape};
 use crate::value::{self, FromValue, Refused, Value};
 
-/// One setting.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     /// What it is set to.
     pub(crate) value: Value,
-    /// Where.
     pub(crate) place: Place,
     /// Whether that does anything.
     pub(crate) effect: Effect,
@@ -28,11 +26,10 @@ pub(crate) struct Setting {
 pub(crate) struct Settings {
     /// Which keys there are.
     schema: Schema,
-    /// By key.
     pub(crate) values: BTreeMap<KeyPath, Setting>,
-    /// Tables, even empty ones: `[agents.x]` names an agent before it says anything about it.
+    /// Tables, even empty ones: `[agents.x]` names an agent before it sets anything about it.
     tables: BTreeMap<KeyPath, Place>,
-    /// What was said where it has no effect.
+    /// Settings in a place where they have no effect.
     pub(crate) unheard: Vec<Warning>,
     /// What is wrong with the layers.
     pub(crate) problems: Vec<Problem>,
@@ -93,14 +90,14 @@ impl Settings {
         self.add_value(origin, &path, 0..0, &value);
     }
 
-    /// All that a file says, with what is wrong in the order of its lines.
+    /// All that a file sets, with what is wrong in the order of its lines.
     pub(crate) fn add_sorted(&mut self, origin: Origin<'_>, table: &DeTable<'_>) {
         let first_new = self.problems.len();
         self.add_table(origin, &KeyPath::default(), table);
         self.problems[first_new..].sort_by_key(|problem| problem.place.position);
     }
 
-    /// All that a table says.
+    /// All that a table sets.
     pub(crate) fn add_table(&mut self, origin: Origin<'_>, path: &KeyPath, table: &DeTable<'_>) {
         for (name, value) in table {
             self.add_value(origin, &path.join(name.get_ref()), name.span(), value);
@@ -122,7 +119,7 @@ impl Settings {
                 };
                 let place = origin.place(name);
                 match read {
-                    Ok(_) if key.say == Say::UserOnly && origin.is_repository() => {
+                    Ok(_) if key.set_by == SetBy::UserOnly && origin.is_repository() => {
                         let key = path.to_string();
                         self.unheard.push(Warning { key, place, kind: WarningKind::UserOnly });
                     }

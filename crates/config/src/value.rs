@@ -72,13 +72,12 @@ fn written(duration: Duration) -> String {
 pub(crate) struct Refused {
     /// What was found: `a string`, or the value itself in backticks.
     pub(crate) found: String,
-    /// Where.
     pub(crate) span: Range<usize>,
     /// What to write instead.
     pub(crate) fix: String,
 }
 
-/// Reads a value, or says what to write instead. Checks are not read here: they have keys of their own.
+/// Reads a value, or explains what to write instead. Checks are not read here: they have keys of their own.
 pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, Refused> {
     let inner = value.get_ref();
     match shape {
@@ -141,7 +140,7 @@ pub(crate) fn refuse(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Re
     Refused { found: format!("{article} {kind}"), span: value.span(), fix: fix.into() }
 }
 
-/// A value of the right type that says the wrong thing, shown as it is.
+/// A value of the right type with wrong content, shown as it is.
 fn refuse_content(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
     let content = match value.get_ref() {
         DeValue::Integer(number) => number.to_string(),
@@ -152,7 +151,7 @@ fn refuse_content(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refus
     Refused { found: format!("`{content}`"), span: value.span(), fix: fix.into() }
 }
 
-/// A value that says nothing.
+/// A value without content.
 fn refuse_empty(value: &Spanned<DeValue<'_>>, fix: &str) -> Refused {
     Refused { found: "empty".to_owned(), span: value.span(), fix: fix.to_owned() }
 }

@@ -17,7 +17,7 @@ fn problem(lines: &str) -> String {
 const LEAST: &str = "provider = \"anthropic\"\nmodel = \"m\"";
 
 #[test]
-fn a_provider_and_a_model_are_all_that_must_be_said() {
+fn a_provider_and_a_model_are_all_that_must_be_set() {
     let mut loaded = loaded(&agent(LEAST));
     let mine = &loaded.config.agents["mine"];
     assert_eq!((mine.kind, mine.model.as_deref()), (Kind::Builtin, Some("m")));
@@ -92,7 +92,7 @@ fn what_is_missing_or_does_not_fit_is_refused_with_the_fix() {
         (
             "provider = \"openai\"\nmodel = \"m\"\n[prices.m]\ninput = 1",
             "`prices.m` lacks `input` or `output` in FILE (line 5, column 9); \
-             say what a million tokens cost, such as `input = 1.25` and `output = 10`",
+             set what a million tokens cost, such as `input = 1.25` and `output = 10`",
         ),
     ] {
         assert_eq!(problem(lines), message, "{lines}");

@@ -15,7 +15,7 @@ fn problem(lines: &str) -> String {
 }
 
 #[test]
-fn a_command_is_all_that_must_be_said() {
+fn a_command_is_all_that_must_be_set() {
     let loaded = loaded(&agent("command = [\"mine\"]\nturn_timeout = \"2h\"\npermission = \"bypass\""));
     let mine = &loaded.config.agents["mine"];
     assert_eq!(mine.cli, CliSettings::default());
@@ -66,22 +66,22 @@ fn what_does_not_fit_together_is_refused_with_the_way_out() {
     for (lines, wanted) in [
         (
             "command = [\"mine\"]\nprompt = \"file\"",
-            "`agents.mine.prompt` is \"file\" and nothing says where in FILE (line 4, column 1); \
+            "`agents.mine.prompt` is \"file\" and no word marks the place in FILE (line 4, column 1); \
              add the word `{prompt_file}` to `command` where the prompt belongs",
         ),
         (
             "command = [\"mine\", \"{prompt}\"]",
-            "`agents.mine.command` has the word `{prompt}`, which stands for nothing in FILE (line 3, column 1); \
+            "`agents.mine.command` has the word `{prompt}`, which has no meaning here in FILE (line 3, column 1); \
              set `prompt = \"argument\"`, or take the word out",
         ),
         (
             "command = [\"mine\"]\nargs = [\"{prompt_file}\"]",
-            "`agents.mine.args` has the word `{prompt_file}`, which stands for nothing in FILE (line 4, column 1); \
+            "`agents.mine.args` has the word `{prompt_file}`, which has no meaning here in FILE (line 4, column 1); \
              set `prompt = \"file\"`, or take the word out",
         ),
         (
             "command = [\"mine\"]\nresume = [\"{session}\"]",
-            "`agents.mine.resume` names `{session}`, and nothing says what that is in FILE (line 4, column 1); \
+            "`agents.mine.resume` names `{session}`, and nothing defines it in FILE (line 4, column 1); \
              add a `session_pattern` that finds the id in the program's output",
         ),
         (
@@ -102,7 +102,7 @@ fn what_does_not_fit_together_is_refused_with_the_way_out() {
         (
             "command = [\"mine\"]\ndeny = [\"Bash\"]",
             "`agents.mine.deny` does not go with the kind `command` in FILE (line 4, column 1); \
-             Towline cannot make a plain program keep to it: say it in `command` or `args`, in the program's own words",
+             Towline cannot make a plain program keep to it: set it in `command` or `args`, in the program's own words",
         ),
         (
             "command = [\"mine\"]\nmcp = { x = { command = [\"x\"] } }",

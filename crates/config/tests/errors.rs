@@ -1,4 +1,4 @@
-//! What is wrong is said with its place and its fix.
+//! Errors have their place and their fix.
 
 mod support;
 
@@ -255,7 +255,7 @@ fn values_of_keys_without_effect_are_checked_all_the_same() {
 }
 
 #[test]
-fn agents_must_say_what_they_are_and_have_a_proper_name() {
+fn agents_must_have_a_kind_and_have_a_proper_name() {
     assert_messages(&[
         (
             "[agents.fast]",
@@ -309,12 +309,12 @@ fn checks_need_something_to_check_and_names_of_their_own() {
     assert_messages(&[
         (
             "[[checks]]\nname = \"a\"",
-            "the check `a` does not say what to check in FILE (line 1, column 1); add one of `run`, `file`, \
+            "the check `a` does not name what to check in FILE (line 1, column 1); add one of `run`, `file`, \
              `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
         ),
         (
             "[[checks]]",
-            "a check does not say what to check in FILE (line 1, column 1); add one of `run`, `file`, \
+            "a check does not name what to check in FILE (line 1, column 1); add one of `run`, `file`, \
              `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
         ),
         (
@@ -356,7 +356,7 @@ fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
 }
 
 #[test]
-fn paths_and_patterns_of_checks_are_refused_where_they_stand() {
+fn paths_and_patterns_of_checks_are_refused_where_they_are() {
     let root =
         "name a file by its path from the repository's root, without `..`, such as `\"docs/CHANGES.md\"`";
     for path in ["/etc/passwd", "../a", "a/../../b", "."] {
@@ -420,7 +420,7 @@ fn checks_without_a_name_get_one_that_no_other_has() {
 }
 
 #[test]
-fn all_problems_of_a_file_are_told_from_its_top() {
+fn all_problems_of_a_file_are_reported_from_its_top() {
     let text = "zzz = 1\n[budget]\nturns = -1\n[agents.claude]\nkind = \"x\"";
     let lines: Vec<_> =
         error(text).lines().map(|line| line.split(" in ").next().unwrap_or("").to_owned()).collect();
@@ -485,7 +485,7 @@ fn nearly_a_file() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_a_file_says_each_problem_names_the_file_and_a_line_it_has(text in nearly_a_file()) {
+    fn whatever_a_file_contains_each_problem_names_the_file_and_a_line_it_has(text in nearly_a_file()) {
         if let Err(ConfigError::Problems(problems)) = load(&[repository(&text)]) {
             prop_assert!(!problems.is_empty());
             for problem in problems {

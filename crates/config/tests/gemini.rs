@@ -10,7 +10,7 @@ fn agent(lines: &str) -> String {
 }
 
 #[test]
-fn a_command_is_all_that_must_be_said() {
+fn a_command_is_all_that_must_be_set() {
     let loaded = loaded(&agent("model = \"m\"\npermission = \"bypass\"\nallow = [\"Bash\"]\ndeny = []"));
     let mine = &loaded.config.agents["mine"];
     assert_eq!((mine.kind, mine.permission), (Kind::Gemini, Permission::Bypass));

@@ -1,4 +1,4 @@
-//! Goals as files: what they say, and what is wrong with them.
+//! Goals as files: what they set, and what is wrong with them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -133,7 +133,7 @@ workspace:
 
 fn expected() -> GoalFile {
     GoalFile {
-        prompt: Some("Help Ada.\n\n{# kept out #}Soon.".replace("{# kept out #}", "")),
+        prompt: Some("Help Ada.\n\n{# left out #}Soon.".replace("{# left out #}", "")),
         title: Some("Mend the login".to_owned()),
         agents: Some(strings(&["codex", "claude"])),
         model: Some("opus".to_owned()),
@@ -180,10 +180,10 @@ fn expected() -> GoalFile {
     }
 }
 
-const BODY: &str = "\nHelp {{ who }}.\n\n{# kept out #}Soon.\n";
+const BODY: &str = "\nHelp {{ who }}.\n\n{# left out #}Soon.\n";
 
 #[test]
-fn all_three_ways_to_write_a_goal_say_the_same() {
+fn all_three_ways_to_write_a_goal_give_the_same_goal() {
     let toml = read("goal.toml", &format!("prompt = '''{BODY}'''\n{TOML}"));
     let toml_front_matter = read("goal.md", &format!("+++{TOML}+++\n{BODY}"));
     let yaml_front_matter = read("goal.md", &format!("---{YAML}---\n{BODY}"));
@@ -221,7 +221,7 @@ fn a_context_without_a_template_and_what_has_no_effect_yet_are_warned_about_by_n
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place_and_its_fix() {
+fn every_error_has_its_place_and_its_fix() {
     for (name, text, expected) in [
         (
             "g.toml",
@@ -333,7 +333,7 @@ fn what_is_neither_toml_nor_yaml_is_refused_where_it_stops_to_be() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_from_the_top() {
+fn everything_that_is_wrong_is_reported_at_once_from_the_top() {
     let text = "+++\nzzz = 1\nmodel = 1\nallow = 1\n+++\nDo it.";
     assert_eq!(error("g.md", text).lines().count(), 3);
     let long = "x".repeat(2 * 1024 * 1024);
@@ -346,7 +346,7 @@ fn everything_that_is_wrong_is_told_at_once_from_the_top() {
 
 proptest! {
     #[test]
-    fn whatever_a_file_says_it_is_read_or_each_problem_names_it(
+    fn whatever_a_file_contains_it_is_read_or_each_problem_names_it(
         name in prop::sample::select(vec!["g.md", "g.toml", "g"]),
         fence in prop::sample::select(vec!["---", "+++", ""]),
         settings in "([a-z_]{1,9}[.]?[ ]?[:=][ ]?[\"'\\[{&*!|>-]?[a-z0-9.{}\\]]{0,9}\n[ -]{0,4}){0,6}",

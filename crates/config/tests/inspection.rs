@@ -1,4 +1,4 @@
-//! What can be said about layers, also when something is wrong with them.
+//! What is known about layers, also when something is wrong with them.
 
 mod support;
 
@@ -43,7 +43,7 @@ fn every_setting_is_shown_as_toml_with_the_layer_that_set_it() {
 fn values_that_may_be_secrets_are_named_and_not_shown() {
     let text = "agents.claude.env = { TOKEN = \"hush\" }\n\
                 agents.claude.mcp = { docs = { command = [\"docs\", \"--key\", \"hush\"] } }\n\
-                notify = { webhook = \"https://example.org/hush\", command = \"tell hush\" }\n";
+                notify = { webhook = \"https://example.org/hush\", command = \"notify hush\" }\n";
     let named =
         ["agents.claude.env.TOKEN", "agents.claude.mcp.docs.command", "notify.command", "notify.webhook"];
     let expected = named.map(|key| (key.to_owned(), None, user("").name));
@@ -66,7 +66,7 @@ fn what_is_wrong_hides_nothing_of_the_rest() {
 }
 
 #[test]
-fn what_follows_from_a_problem_is_not_told_as_another_one() {
+fn what_follows_from_a_problem_is_not_reported_as_another_one() {
     let inspection = inspect(&[repository("[agents.fast]\nkind = \"scirpt\"\ncommand = [\"x\"]")]);
     assert_eq!(inspection.problems.len(), 1, "{:?}", inspection.problems);
     assert!(!inspection.config.agents.contains_key("fast"));

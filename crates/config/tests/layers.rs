@@ -14,7 +14,7 @@ fn model(loaded: &Loaded) -> Option<&str> {
 }
 
 #[test]
-fn each_layer_wins_over_those_before_it_and_sources_say_which_did() {
+fn each_layer_wins_over_those_before_it_and_sources_show_which_did() {
     let user = user("[agents.claude]\nmodel = \"user\"");
     let layers = [
         user.clone(),
@@ -33,15 +33,15 @@ fn each_layer_wins_over_those_before_it_and_sources_say_which_did() {
 }
 
 #[test]
-fn a_repository_has_no_say_in_how_long_the_logs_of_all_projects_are_kept() {
+fn a_repository_cannot_set_how_long_the_logs_of_all_projects_stay() {
     let days = |days: u64| Duration::from_secs(days * 24 * 3_600);
     let theirs = || repository("[retention]\nlogs = \"0s\"");
     let loaded = load(&[user("retention.logs = \"8d\""), theirs()]).expect("loads");
     assert_eq!((loaded.config.retention, &loaded.sources["retention.logs"]), (days(8), &user("").name));
-    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let expected = "`retention.logs` has no effect in a repository's file, as it is about all your projects: set it in \
                     your own configuration; found in /repo/towline.toml (line 2, column 1)";
-    assert_eq!(said, [expected]);
+    assert_eq!(warnings, [expected]);
     let ours = environment(&[("TOWLINE_SET_retention__logs", "9d")]);
     assert_eq!(load(&[theirs(), ours]).expect("loads").config.retention, days(9));
     assert_eq!(load(&[theirs()]).expect("loads").config.retention, days(30));

@@ -160,9 +160,9 @@ fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
         unused("notify.webhook", 83),
     ];
     assert_eq!(loaded.warnings, expected);
-    let said = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
+    let warnings = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
-        said[3],
+        warnings[3],
         "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 83, column 1)"
     );
 }

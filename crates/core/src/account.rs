@@ -1,4 +1,4 @@
-//! How an account with a provider stands: agents that share one are limited together.
+//! The state of an account with a provider: agents that share one are limited together.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,6 @@ pub struct Account {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AccountStatus {
-    /// It can.
     Open,
     /// Its quota is used up.
     Limited {

@@ -1,6 +1,6 @@
-//! What an agent says and does, normalised: the same words for every agent.
+//! What an agent writes and does, in the same form for every agent.
 //!
-//! Agent protocols produce these from raw bytes; the engine stores them; nothing here says what follows.
+//! Agent protocols produce these from raw bytes; the engine stores them; nothing here decides what follows.
 
 use std::time::Duration;
 
@@ -10,31 +10,24 @@ use serde_json::Value;
 
 use crate::{Ask, Decision, MessageNo, MicroUsd, SessionId, Tokens, Usage};
 
-/// One thing that an agent said or did.
+/// One thing that an agent wrote or did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// The conversation exists and has an id.
     SessionStarted(SessionStarted),
-    /// A prompt was taken up.
+    /// The agent accepted a prompt.
     TurnStarted,
     /// A whole message.
     Message {
-        /// Who speaks.
         role: Role,
-        /// What was said.
+        /// The text of the message.
         text: String,
     },
     /// A piece of a message while it is written; shown live, never stored.
-    MessageDelta {
-        /// The piece.
-        text: String,
-    },
+    MessageDelta { text: String },
     /// The model's reasoning, where it is shown.
-    Thought {
-        /// The reasoning.
-        text: String,
-    },
+    Thought { text: String },
     /// A tool call, at each change of its status.
     Tool(ToolUse),
     /// The agent's list of what it means to do.
@@ -53,13 +46,13 @@ pub enum AgentEvent {
         /// Tokens that fit the model's context.
         context_size: Option<Tokens>,
     },
-    /// The provider said how full the quota is.
+    /// The provider reports how full the quota is.
     RateLimit(Limit),
     /// The agent tries a failed request again by itself.
     Retrying {
         /// The HTTP status that failed.
         status: Option<u16>,
-        /// The how-manieth try this is.
+        /// The number of this try.
         attempt: u32,
         /// How long it waits first, in milliseconds.
         delay_ms: u64,
@@ -75,7 +68,7 @@ pub enum AgentEvent {
     },
     /// The conversation was to be summarised, and was not.
     NotCompacted {
-        /// What the agent says about it.
+        /// What the agent reports about it.
         reason: String,
     },
     /// Only a person can answer this.
@@ -86,36 +79,24 @@ pub enum AgentEvent {
         request: String,
     },
     /// The agent wants to wait once its turn has ended.
-    SleepAsked {
-        /// How long.
-        duration: Duration,
-        /// What for.
-        reason: String,
-    },
-    /// How far the agent says that it is.
+    SleepAsked { duration: Duration, reason: String },
+    /// The agent reports its progress.
     Progress {
-        /// In words.
         text: String,
         /// Out of a hundred.
         percent: Option<u8>,
     },
-    /// The agent claims that the goal is reached. Only the checks say whether it is.
+    /// The agent claims that the goal is reached. Only the checks decide whether it is.
     Submitted {
-        /// What it says that it did.
+        /// The agent's summary of its work.
         summary: String,
     },
     /// A message of the operator's has reached the model.
-    Heard {
-        /// Which one.
-        message: MessageNo,
-    },
+    Heard { message: MessageNo },
     /// A permission request was answered.
     Decided(Decision),
-    /// Something worth telling that fits nothing else.
-    Notice {
-        /// What.
-        text: String,
-    },
+    /// Something worth reporting that fits nothing else.
+    Notice { text: String },
     /// The turn is over; background work may go on.
     TurnEnded(TurnEnd),
     /// Frames that this version does not understand. Counted, never fatal; the raw log has every one of them.
@@ -124,7 +105,7 @@ pub enum AgentEvent {
         what: String,
         /// The beginning of the last one.
         raw: String,
-        /// How many this stands for: a flood of one kind is told of less and less often.
+        /// How many frames this counts: a flood of one kind is reported less and less often.
         count: u64,
     },
 }
@@ -134,7 +115,7 @@ pub enum AgentEvent {
 pub struct SessionStarted {
     /// The agent's own id for it.
     pub native_id: SessionId,
-    /// Whether it goes on with an earlier conversation: the id asked for came back.
+    /// Whether it continues an earlier conversation: the id asked for came back.
     pub resumed: bool,
     /// The model in use.
     pub model: Option<String>,
@@ -142,11 +123,10 @@ pub struct SessionStarted {
     pub agent_version: Option<String>,
 }
 
-/// Who speaks.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The agent.
     Assistant,
     /// Whoever prompts it.
     User,
@@ -167,7 +147,7 @@ pub struct ToolUse {
     pub status: ToolStatus,
     /// What it was given.
     pub input: Option<Value>,
-    /// What came out, its end kept.
+    /// The end of the output.
     pub output: Option<String>,
     /// The exit code of a command.
     pub exit_code: Option<i32>,
@@ -187,7 +167,6 @@ pub enum ToolKind {
     Delete,
     /// Moves a file.
     Move,
-    /// Searches files.
     Search,
     /// Runs a command.
     Execute,
@@ -197,7 +176,6 @@ pub enum ToolKind {
     Mcp,
     /// Another agent below this one.
     Subagent,
-    /// Anything else.
     Other,
 }
 
@@ -205,15 +183,11 @@ pub enum ToolKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// Announced.
     Pending,
-    /// At work.
     Running,
-    /// Done.
     Ok,
     /// Done, and failed.
     Failed,
-    /// Not permitted.
     Denied,
     /// Ended from outside.
     Cancelled,
@@ -240,7 +214,7 @@ pub struct PlanEntry {
 pub struct Limit {
     /// Which quota: `five_hour`, `seven_day`.
     pub scope: Option<String>,
-    /// What the provider says.
+    /// What the provider reports.
     pub status: LimitStatus,
     /// How much is used, from 0 to 1.
     pub utilization: Option<f64>,
@@ -248,7 +222,7 @@ pub struct Limit {
     pub resets_at: Option<Timestamp>,
 }
 
-/// What the provider says about a quota.
+/// What the provider reports about a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitStatus {
@@ -284,7 +258,6 @@ pub enum TurnStop {
     Done,
     /// It was interrupted.
     Interrupted,
-    /// It failed.
     Failed {
         /// The HTTP status behind it.
         status: Option<u16>,
@@ -293,12 +266,10 @@ pub enum TurnStop {
     },
 }
 
-/// Whether a thing worked: for places where a bare `bool` would not say which way is good.
+/// Whether a thing worked: for places where a bare `bool` would not show which value is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Permitted.
     Allow,
-    /// Not permitted.
     Deny,
 }

@@ -1,4 +1,4 @@
-//! What the checks say about the base, before any work.
+//! The result of the checks on the base, before any work.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -48,7 +48,6 @@ pub enum Baseline {
     Unknown,
     /// Nothing yet: they are to run before the next attempt.
     Pending,
-    /// They run.
     Running {
         /// Counts from 1: checks that were stopped can run again.
         round: u32,

@@ -17,11 +17,10 @@ pub struct Budget {
     pub turns: Option<u64>,
     /// Attempts that count.
     pub attempts: Option<u64>,
-    /// Time since the goal was first taken up, without the time in which it waited for the operator.
+    /// Time since the goal first started, without the time in which it waited for the operator.
     pub wall: Option<Duration>,
     /// Tokens of every kind.
     pub tokens: Option<Tokens>,
-    /// Money.
     pub usd: Option<MicroUsd>,
     /// Bad endings in a row.
     pub errors: Option<u64>,
@@ -110,11 +109,10 @@ pub enum Axis {
     Turns,
     /// Attempts that count.
     Attempts,
-    /// Time since the goal was first taken up, without the time in which it waited for the operator.
+    /// Time since the goal first started, without the time in which it waited for the operator.
     Wall,
     /// Tokens of every kind.
     Tokens,
-    /// Money.
     Usd,
     /// Bad endings in a row.
     Errors,
@@ -155,7 +153,6 @@ impl fmt::Display for Axis {
 /// A change of one limit: `usd=5` sets it, `usd=+5` adds to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetChange {
-    /// Which limit.
     pub axis: Axis,
     /// By how much, in the axis's own unit: seconds for `wall`, micro-dollars for `usd`.
     pub amount: Amount,
@@ -165,7 +162,6 @@ pub struct BudgetChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// To this.
     Set(u64),
     /// By this much more.
     Add(u64),
@@ -174,7 +170,6 @@ pub enum Amount {
 /// A budget that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
-    /// No `=`.
     #[error("budget `{0}` has no value; write it like `attempts=5`, `usd=2.50` or `wall=+1h`")]
     NoValue(String),
     /// Not one of ours.
@@ -183,7 +178,6 @@ pub enum BudgetError {
     /// The value does not fit the axis.
     #[error("budget `{axis}` cannot be `{value}`; write it like `{axis}={example}`")]
     BadValue {
-        /// The axis.
         axis: Axis,
         /// What was given.
         value: String,

@@ -1,8 +1,8 @@
 //! The clocks that watch a living attempt.
 //!
-//! They say when something is overdue; the engine waits for that moment and reports it as
-//! [`crate::Event::ClockRanOut`]. What they say depends on the times they were told alone, so an attempt that is
-//! read again from its log, with the times of then, has the clocks of the one that was lived through.
+//! They decide when something is overdue; the engine waits for that moment and reports it as
+//! [`crate::Event::ClockRanOut`]. The result depends only on the times that were passed in, so an attempt that is
+//! read again from its log, with the times of then, has the clocks of the original run.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -49,7 +49,6 @@ pub struct ClockLimits {
     pub startup: Duration,
     /// Between two signs of life.
     pub idle: Duration,
-    /// One turn.
     pub turn: Duration,
 }
 
@@ -95,7 +94,7 @@ impl Clocks {
     }
 
     /// Takes note that the agent waits for an answer, ours or a person's. Until it has been [answered](Self::answered),
-    /// only [`Policy::ANSWER_PATIENCE`] runs. Each of several open requests is told.
+    /// only [`Policy::ANSWER_PATIENCE`] runs. Each of several open requests counts.
     pub fn waiting(&mut self, now: Timestamp) {
         self.heard(now);
         self.unanswered.push_back(now);
@@ -120,7 +119,7 @@ impl Clocks {
         }
     }
 
-    /// Takes note of what the agent said or did.
+    /// Takes note of what the agent wrote or did.
     pub fn saw(&mut self, event: &AgentEvent, now: Timestamp) {
         self.heard(now);
         self.announced_pause = None;
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_startup_clock_stands_until_there_is_a_session() {
+    fn the_startup_clock_runs_until_there_is_a_session() {
         let mut clocks = clocks();
         assert_eq!(clocks.next(), (at(60), Clock::Startup));
         clocks.saw(&session(), at(5));
@@ -241,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_in_a_turn_has_started_even_if_it_never_says_which_session() {
+    fn an_agent_in_a_turn_has_started_even_if_it_never_names_its_session() {
         let mut clocks = clocks();
         clocks.saw(&AgentEvent::TurnStarted, at(1));
         assert_eq!(clocks.next(), (at(601), Clock::Idle));
     }
 
     #[test]
-    fn a_running_tool_is_not_idleness_but_the_turn_clock_stands_above_it() {
+    fn a_running_tool_is_not_idleness_but_the_turn_clock_still_runs() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
         clocks.saw(&tool(ToolStatus::Running), at(10));
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_whose_end_was_never_told_ends_with_its_turn() {
+    fn a_tool_whose_end_was_never_reported_ends_with_its_turn() {
         let mut clocks = clocks();
         clocks.saw(&session(), at(5));
         clocks.saw(&tool(ToolStatus::Running), at(10));
@@ -363,25 +362,25 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Sign {
         Raw,
-        Says(AgentEvent),
+        Event(AgentEvent),
         Asks,
         Answer,
     }
 
-    fn tell(clocks: &mut Clocks, sign: &Sign, now: Timestamp) {
+    fn apply(clocks: &mut Clocks, sign: &Sign, now: Timestamp) {
         match sign {
             Sign::Raw => clocks.heard(now),
-            Sign::Says(event) => clocks.saw(event, now),
+            Sign::Event(event) => clocks.saw(event, now),
             Sign::Asks => clocks.waiting(now),
             Sign::Answer => clocks.answered(now),
         }
     }
 
     fn any_sign() -> impl Strategy<Value = Sign> {
-        let said = [session(), tool(ToolStatus::Running), tool(ToolStatus::Ok), retrying(), turn_ended()];
+        let events = [session(), tool(ToolStatus::Running), tool(ToolStatus::Ok), retrying(), turn_ended()];
         prop_oneof![
             Just(Sign::Raw),
-            prop::sample::select(said.to_vec()).prop_map(Sign::Says),
+            prop::sample::select(events.to_vec()).prop_map(Sign::Event),
             Just(Sign::Asks),
             Just(Sign::Answer),
         ]
@@ -392,7 +391,7 @@ mod tests {
         /// the time of its last byte, which may be in the middle of a line, then what its lines mean, each at its
         /// own time.
         #[test]
-        fn a_log_that_is_read_again_gives_the_clocks_that_were_lived_through(
+        fn a_log_that_is_read_again_gives_the_same_clocks(
             chunks in prop::collection::vec(
                 (prop::collection::vec((any_sign(), 1_i64..400), 1..6), 0_i64..400),
                 0..8,
@@ -410,13 +409,13 @@ mod tests {
                     .collect();
                 for (sign, now) in &timed {
                     live.heard(*now);
-                    tell(&mut live, sign, *now);
+                    apply(&mut live, sign, *now);
                 }
                 second += half_a_line;
                 live.heard(at(second));
                 again.heard(at(second));
                 for (sign, now) in &timed {
-                    tell(&mut again, sign, *now);
+                    apply(&mut again, sign, *now);
                 }
                 prop_assert_eq!(live.next(), again.next());
             }

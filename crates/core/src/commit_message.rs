@@ -19,7 +19,7 @@ impl Goal {
         self.message_of(&self.subject(), summary, None)
     }
 
-    /// The same with words of the operator's, for a commit that stands for the verified one.
+    /// The same with words of the operator's, for a commit that takes the place of the verified one.
     pub fn merge_message(&self, text: &str, candidate: &str) -> String {
         let text = text.trim();
         let (subject, body) = text.split_once('\n').unwrap_or((text, ""));
@@ -84,8 +84,8 @@ mod tests {
         let id = goal.id;
         let names: Vec<String> = goal.checks.iter().map(|check| check.name.clone()).collect();
         let checks = format!("Towline-Checks: {}\n", names.join(", "));
-        let message = goal.commit_message("  The form kept an old token.\u{1b}[31m\n\nIt is cleared now.\n");
-        let body = "The form kept an old token.[31m\n\nIt is cleared now.";
+        let message = goal.commit_message("  The form used an old token.\u{1b}[31m\n\nIt is cleared now.\n");
+        let body = "The form used an old token.[31m\n\nIt is cleared now.";
         assert_eq!(message, format!("Fix the login\n\n{body}\n\nTowline-Goal: {id}\n{checks}"));
         assert_eq!(goal.commit_message(" \n"), format!("Fix the login\n\nTowline-Goal: {id}\n{checks}"));
         let merged = goal.merge_message("Repair sign-in\n\nCloses #7", "abc");

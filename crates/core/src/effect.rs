@@ -11,7 +11,7 @@ use crate::{AgentName, AttemptId, AttemptNo, MessageNo, QuestionNo, Reply, Sessi
 pub enum Effect {
     /// Make the workspace and run the setup in it.
     Prepare {
-        /// The how-manieth time: a setup that failed can be tried again.
+        /// The number of this run: a setup that failed can be tried again.
         round: u32,
     },
     /// Run the checks on the base.
@@ -19,11 +19,10 @@ pub enum Effect {
         /// Counts from 1: checks that were stopped can run again.
         round: u32,
     },
-    /// Start an agent, or take up the one that was started under this attempt before.
+    /// Start an agent, or adopt the one that was started for this attempt before.
     Launch(Launch),
     /// Run the checks on what the attempt left.
     RunChecks {
-        /// The attempt.
         attempt: AttemptNo,
         /// Counts from 1: checks that were stopped can run again.
         #[serde(default = "first_round")]
@@ -57,7 +56,6 @@ impl Effect {
 pub struct Delivery {
     /// The attempt that is to hear it; nobody else may.
     pub attempt: AttemptNo,
-    /// What.
     pub what: Delivered,
 }
 
@@ -67,20 +65,13 @@ pub struct Delivery {
 pub enum Delivered {
     /// The answer to a request of the agent's.
     Answer {
-        /// The question.
         question: QuestionNo,
         /// The agent's own id of the request.
         request: String,
-        /// The answer.
         reply: Reply,
     },
     /// The operator's words.
-    Message {
-        /// Which message.
-        n: MessageNo,
-        /// The words.
-        text: String,
-    },
+    Message { n: MessageNo, text: String },
 }
 
 impl Delivery {
@@ -136,11 +127,10 @@ pub struct Launch {
     pub attempt: AttemptNo,
     /// The attempt's id.
     pub id: AttemptId,
-    /// The agent.
     pub agent: AgentName,
     /// The model, when the goal names one.
     pub model: Option<String>,
-    /// The conversation to start or to go on with.
+    /// The conversation to start or to continue.
     pub session: SessionPlan,
     /// Before the prompt, the conversation is to be summarised with this in mind.
     #[serde(default)]

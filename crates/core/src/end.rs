@@ -11,20 +11,15 @@ use crate::{Clock, show_duration};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum End {
-    /// A terminal frame without error: the agent says that it is done with its turn.
+    /// A terminal frame without error: the agent reports that its turn is done.
     Completed,
     /// The agent asked something that only a person can answer.
     Asked,
     /// The agent asked to wait.
-    Slept {
-        /// How long.
-        duration: Duration,
-        /// What for.
-        reason: String,
-    },
+    Slept { duration: Duration, reason: String },
     /// The provider's quota is used up.
     RateLimited {
-        /// When it opens again, when the provider said so.
+        /// When it opens again, if the provider announced it.
         until: Option<Timestamp>,
     },
     /// The provider is overloaded or has an error of its own.
@@ -51,22 +46,15 @@ pub enum End {
     /// The agent's own cap on cost was reached.
     MaxBudget,
     /// The model refused to do the work.
-    Declined {
-        /// Its words.
-        message: String,
-    },
+    Declined { message: String },
     /// A tool was denied, and the turn changed nothing.
     PermissionDenied {
-        /// The tool.
         tool: String,
         /// The rule that denied it, or that would allow it.
         rule: String,
     },
     /// A clock of ours ran out and the tree was ended.
-    TimedOut {
-        /// Which clock.
-        clock: Clock,
-    },
+    TimedOut { clock: Clock },
     /// A signal or an exit before any terminal frame, or a terminal frame with an error of no known kind.
     Crashed {
         /// What is known: exit code, signal, the error's text, the end of stderr.
@@ -79,7 +67,7 @@ pub enum End {
         /// What was in the way.
         problem: LaunchProblem,
     },
-    /// The operator said so.
+    /// The operator asked for it.
     Cancelled,
     /// A budget was spent while the attempt ran.
     OverBudget,
@@ -96,7 +84,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether the agent was cut off: it may have left work, but it does not say that it is done with it.
+    /// Whether the agent was cut off: it may have left work, but it does not claim to be done.
     pub const fn is_bad(&self) -> bool {
         !matches!(
             self,
@@ -109,7 +97,7 @@ impl End {
         )
     }
 
-    /// What the agent or the system said about it, when there is something to say.
+    /// The agent's or the system's own message, if any.
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::ServerError { message, .. }
@@ -173,7 +161,7 @@ pub enum LaunchProblem {
         /// What is wrong with it, and where.
         message: String,
     },
-    /// Anything else the system said.
+    /// Any other error of the system.
     #[error("{message}")]
     Other {
         /// The system's words.

@@ -14,45 +14,25 @@ use crate::names::{name_of, value_named};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
-    /// [`End::Completed`].
     Completed,
-    /// [`End::Asked`].
     Asked,
-    /// [`End::Slept`].
     Slept,
-    /// [`End::RateLimited`].
     RateLimited,
-    /// [`End::ServerError`].
     ServerError,
-    /// [`End::Auth`].
     Auth,
-    /// [`End::ContextOverflow`].
     ContextOverflow,
-    /// [`End::ResumeRefused`].
     ResumeRefused,
-    /// [`End::MaxTurns`].
     MaxTurns,
-    /// [`End::MaxBudget`].
     MaxBudget,
-    /// [`End::Declined`].
     Declined,
-    /// [`End::PermissionDenied`].
     PermissionDenied,
-    /// [`End::TimedOut`].
     TimedOut,
-    /// [`End::Crashed`].
     Crashed,
-    /// [`End::Lost`].
     Lost,
-    /// [`End::SpawnFailed`].
     SpawnFailed,
-    /// [`End::Cancelled`].
     Cancelled,
-    /// [`End::OverBudget`].
     OverBudget,
-    /// [`End::Interrupted`].
     Interrupted,
-    /// [`End::Refused`].
     Refused,
 }
 
@@ -96,7 +76,6 @@ pub enum Follows {
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndClass {
-    /// The class.
     pub kind: EndKind,
     /// What people read.
     pub title: &'static str,
@@ -142,7 +121,7 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::Auth,
         title: "credentials refused",
         follows: Follows::HandsOver,
-        hint: "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` says how",
+        hint: "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` shows how",
     },
     EndClass {
         kind: EndKind::ContextOverflow,
@@ -172,7 +151,7 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::Declined,
         title: "the model declined",
         follows: Follows::NeedsPerson,
-        hint: "say the goal in other words, or name another model",
+        hint: "write the goal in other words, or name another model",
     },
     EndClass {
         kind: EndKind::PermissionDenied,
@@ -190,11 +169,11 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::Crashed,
         title: "crashed",
         follows: Follows::Retries,
-        hint: "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` says whether its version is known",
+        hint: "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` shows whether its version is known",
     },
     EndClass {
         kind: EndKind::Lost,
-        title: "lost sight of",
+        title: "supervisor lost",
         follows: Follows::Retries,
         hint: "nothing; the machine may have restarted, or run out of memory",
     },
@@ -202,7 +181,7 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::SpawnFailed,
         title: "could not be started",
         follows: Follows::HandsOver,
-        hint: "install the agent, or set its `command`; `towline doctor` says what is missing",
+        hint: "install the agent, or set its `command`; `towline doctor` shows what is missing",
     },
     EndClass {
         kind: EndKind::Cancelled,
@@ -214,7 +193,7 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::OverBudget,
         title: "budget spent",
         follows: Follows::EndsGoal,
-        hint: "go on with more: `towline retry ID --budget AXIS=+N`",
+        hint: "resume it with more: `towline retry ID --budget AXIS=+N`",
     },
     EndClass {
         kind: EndKind::Interrupted,
@@ -284,7 +263,7 @@ impl Follows {
             }
             Self::RetriesThenBeginsAnew => {
                 "tries again in the same session after a pause; after the second refusal in a row, starts a new session \
-                 with all that was said before in its prompt"
+                 with the whole history in its prompt"
             }
             Self::RetriesAtOnce => {
                 "resumes the same session at once; after that, pauses as after a crash, or as after a server error when \
@@ -293,7 +272,7 @@ impl Follows {
             Self::Compacts => {
                 "summarises the conversation and tries again; if that does not help, begins a new session"
             }
-            Self::BeginsAnew => "begins a new session, with all that was said before in its prompt",
+            Self::BeginsAnew => "begins a new session, with the whole history in its prompt",
             Self::HandsOver => "hands over to the next agent; without one, needs a person",
             Self::NeedsPerson => "needs a person",
             Self::EndsGoal => "ends the goal and keeps the work",
@@ -303,7 +282,7 @@ impl Follows {
 }
 
 impl End {
-    /// Its class.
+    /// The class of this end.
     pub const fn kind(&self) -> EndKind {
         match self {
             Self::Completed => EndKind::Completed,
@@ -346,7 +325,7 @@ mod tests {
     const END: &str = "<!-- the table of ends: end -->";
 
     #[test]
-    fn each_class_stands_in_its_own_row() {
+    fn each_class_has_its_own_row() {
         for (place, class) in TABLE.iter().enumerate() {
             assert_eq!((class.kind as usize, class.kind.class()), (place, class));
             let name = class.kind.name();

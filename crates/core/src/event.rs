@@ -15,7 +15,6 @@ use crate::{
 /// An entry of a goal's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// The goal.
     pub goal: GoalId,
     /// Its place in the goal's log.
     pub seq: Seq,
@@ -29,7 +28,6 @@ pub struct Envelope {
     pub parent: Option<String>,
     /// The raw bytes it was read from.
     pub raw: Option<RawRef>,
-    /// What happened.
     pub event: Event,
 }
 
@@ -37,9 +35,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The agent.
     Agent,
-    /// Towline.
     Towline,
     /// A person, or a program in their place.
     Operator,
@@ -74,11 +70,10 @@ pub struct Incoming {
     pub parent: Option<String>,
     /// The raw bytes it was read from.
     pub raw: Option<RawRef>,
-    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
+/// Everything that can happen to a goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
@@ -86,7 +81,6 @@ pub enum Event {
     Created,
     /// A worker holds the goal's lease from now on.
     Claimed {
-        /// The worker.
         worker: String,
         /// The models that its configuration sets for the goal's agents.
         #[serde(default)]
@@ -129,20 +123,16 @@ pub enum Event {
         #[serde(default)]
         missing: Option<MissingProgram>,
     },
-    /// The checks did not run to their end on the base, which says nothing about it.
+    /// The checks did not finish on the base, so nothing is known about it.
     BaselineUnknown {
         /// Which run of them.
         round: u32,
-        /// Why.
         reason: String,
     },
     /// The agent's process runs.
     AttemptStarted,
-    /// The agent said or did something.
-    Agent {
-        /// What.
-        event: AgentEvent,
-    },
+    /// The agent wrote or did something.
+    Agent { event: AgentEvent },
     /// The attempt is over and its tree is verified gone.
     AttemptEnded {
         /// The classified end.
@@ -156,7 +146,7 @@ pub enum Event {
         #[serde(default)]
         changes: String,
     },
-    /// Another agent goes on with the work.
+    /// Another agent continues the work.
     HandedOver {
         /// The one that cannot.
         from: AgentName,
@@ -166,13 +156,9 @@ pub enum Event {
         why: String,
     },
     /// One of our clocks ran out.
-    ClockRanOut {
-        /// Which one.
-        clock: Clock,
-    },
+    ClockRanOut { clock: Clock },
     /// A check begins.
     CheckStarted {
-        /// Its name.
         name: String,
         /// Where it can be found again; only of one that can be adopted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +174,7 @@ pub enum Event {
         /// What they found.
         verdict: Verdict,
     },
-    /// The checks could not be run, which says nothing about the work.
+    /// The checks could not run, so nothing is known about the work.
     ChecksFailed {
         /// What went wrong and what to do.
         error: String,
@@ -207,22 +193,12 @@ pub enum Event {
     /// The operator resumes a paused goal.
     ResumeRequested,
     /// A question was answered.
-    Answered {
-        /// Which one.
-        question: QuestionNo,
-        /// How.
-        reply: Reply,
-        /// By whom.
-        by: Answerer,
-    },
-    /// The operator says something to whoever works on the goal.
-    Told {
-        /// The words.
-        text: String,
-    },
+    Answered { question: QuestionNo, reply: Reply, by: Answerer },
+    /// The operator sent a message to the agent.
+    #[serde(rename = "told")]
+    MessageSent { text: String },
     /// The answer to a question has reached the living agent that asked.
     AnswerDelivered {
-        /// The question.
         question: QuestionNo,
         /// Whether the agent also has the words of a refusal.
         #[serde(default)]
@@ -246,7 +222,6 @@ pub enum Event {
     },
     /// The operator took the work into a branch.
     Merged {
-        /// The branch.
         into: String,
         /// The commit that the branch is at since then.
         commit: Commit,
@@ -255,7 +230,6 @@ pub enum Event {
     },
     /// An ended goal's work got a branch in the user's repository.
     Published {
-        /// The branch.
         branch: String,
         /// The commit that it is at.
         commit: Commit,
@@ -276,10 +250,7 @@ pub enum Event {
         by_ms: i64,
     },
     /// Something the operator should know that changes nothing.
-    Notice {
-        /// What.
-        text: String,
-    },
+    Notice { text: String },
 }
 
 impl Event {
@@ -295,7 +266,7 @@ impl Event {
             Self::PauseRequested { .. } => "pause",
             Self::ResumeRequested => "resume",
             Self::Answered { .. } => "answer",
-            Self::Told { .. } => "tell",
+            Self::MessageSent { .. } => "tell",
             Self::RetryRequested { .. } => "retry",
             Self::Merged { .. } => "merge",
             Self::Verified { .. } => "verify",
@@ -333,16 +304,18 @@ pub enum NextSession {
 pub enum Words {
     /// The agent has them, or there were none.
     #[default]
-    Said,
+    #[serde(rename = "said")]
+    Sent,
     /// The protocol has no place for them.
-    Unsaid,
+    #[serde(rename = "unsaid")]
+    Dropped,
 }
 
 /// What an attempt left in the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Nothing that was not checked before, as far as anyone can tell.
+    /// Nothing that was not checked before, as far as is known.
     #[default]
     Nothing,
     /// Something that no verdict speaks about yet.

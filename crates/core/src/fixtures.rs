@@ -167,7 +167,7 @@ pub(crate) fn prepare_failed() -> Event {
     Event::PrepareFailed { error: "npm ci failed; run it by hand".into() }
 }
 
-/// The agent said or did something.
+/// The agent wrote or did something.
 pub(crate) fn agent(event: AgentEvent) -> Event {
     Event::Agent { event }
 }
@@ -236,9 +236,9 @@ pub(crate) fn answered(question: u32, words: &str) -> Event {
     Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
 }
 
-/// The operator says this.
-pub(crate) fn told(text: &str) -> Event {
-    Event::Told { text: text.to_owned() }
+/// The operator sends this message.
+pub(crate) fn message_sent(text: &str) -> Event {
+    Event::MessageSent { text: text.to_owned() }
 }
 
 /// The agent's turn came to its end with this message.
@@ -407,16 +407,16 @@ impl Story {
     /// The story after these events, all of which must be legal.
     pub(crate) fn after(mut self, events: &[Event]) -> Self {
         for event in events {
-            self.tell(event.clone());
+            self.receive(event.clone());
         }
         self
     }
 
-    /// The living attempt's agent starts or resumes this session and takes up its prompt.
+    /// The living attempt's agent starts or resumes this session and accepts its prompt.
     pub(crate) fn work_in(&mut self, id: &str, resumed: bool) {
-        self.tell(Event::AttemptStarted);
-        self.tell(session(id, resumed));
-        self.tell(agent(AgentEvent::TurnStarted));
+        self.receive(Event::AttemptStarted);
+        self.receive(session(id, resumed));
+        self.receive(agent(AgentEvent::TurnStarted));
     }
 
     /// Time goes by.
@@ -428,13 +428,13 @@ impl Story {
     pub(crate) fn go_on(&mut self) -> Launch {
         if let Some(until) = self.state.phase.until() {
             self.now = until;
-            self.tell(Event::Woken);
+            self.receive(Event::Woken);
         }
-        launch_of(self.tell(Event::Dispatched))
+        launch_of(self.receive(Event::Dispatched))
     }
 
     /// Something legal happens; gives back what follows from it.
-    pub(crate) fn tell(&mut self, event: Event) -> Moved {
+    pub(crate) fn receive(&mut self, event: Event) -> Moved {
         let name = event.name();
         match self.offer(event) {
             StepOutcome::Moved(moved) => moved,
@@ -496,7 +496,7 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         | Event::Merged { .. }
         | Event::Verified { .. }
         | Event::Answered { .. }
-        | Event::Told { .. } => Source::Operator,
+        | Event::MessageSent { .. } => Source::Operator,
         _ => Source::Towline,
     };
     Incoming { stamp, source, parent: None, raw: None, event }

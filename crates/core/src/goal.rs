@@ -13,7 +13,6 @@ use crate::{AgentName, BaselineMode, Budget, Commit, GoalId};
 /// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Its id.
     pub id: GoalId,
     /// One line for people.
     pub title: String,
@@ -27,8 +26,8 @@ pub struct Goal {
     pub agents: Vec<AgentName>,
     /// The model to use instead of the agent's own setting.
     pub model: Option<String>,
-    /// What the goal sets for all of its agents instead of what the configuration says, by the keys of
-    /// `[agents.NAME]`. It holds for every attempt, whatever becomes of the configuration.
+    /// What the goal sets for all of its agents instead of the configuration, by the keys of
+    /// `[agents.NAME]`. It holds for every attempt, even if the configuration changes.
     #[serde(default)]
     pub agent_settings: BTreeMap<String, Value>,
     /// Globs of paths that stay as in the base, whatever the agent does to them, and sections of files
@@ -44,10 +43,10 @@ pub struct Goal {
     /// Whether the checks run on the base first, and whether they must fail there.
     #[serde(default, alias = "red_first", deserialize_with = "BaselineMode::or_flag")]
     pub baseline: BaselineMode,
-    /// How long each agent's conversations are gone on with, as set when the goal was created.
+    /// How long each agent's conversations may continue, as set when the goal was created.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, SessionLimits>,
-    /// Whose quota each agent uses, for those that say so: agents of one account are limited together.
+    /// Whose quota each agent uses, where it is set: agents of one account are limited together.
     #[serde(default)]
     pub accounts: BTreeMap<AgentName, String>,
     /// Free words to find it by.
@@ -71,7 +70,7 @@ impl Goal {
     }
 }
 
-/// How long a conversation is gone on with.
+/// How long a conversation may continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionLimits {
     /// The part of the model's context that may be in use before it is summarised, from 0 to 1.
@@ -217,7 +216,6 @@ pub struct GitSettings {
 pub struct Author {
     /// The full name.
     pub name: String,
-    /// The address.
     pub email: String,
 }
 
@@ -244,7 +242,7 @@ pub enum WorkspaceMode {
     /// Towline's to remove.
     InPlace,
     /// It works in a folder of the user's that is in no repository. Base and candidates are in a repository that Towline
-    /// keeps in its state directory.
+    /// stores in its state directory.
     InFolder,
 }
 
@@ -262,7 +260,6 @@ pub struct Origin {
     pub channel: String,
     /// The conversation on that surface.
     pub thread: Option<String>,
-    /// Who.
     pub by: Option<String>,
 }
 
@@ -291,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_says_in_words_what_must_hold() {
+    fn every_kind_describes_what_must_hold() {
         let words: Vec<String> = every_kind().into_iter().map(|kind| check(kind).describe()).collect();
         let expected = [
             "`make test`",

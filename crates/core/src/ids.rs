@@ -94,7 +94,7 @@ impl AttemptNo {
         self.0.get()
     }
 
-    /// Where it stands in a goal's list of attempts.
+    /// The index in a goal's list of attempts.
     pub(crate) const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -148,7 +148,7 @@ macro_rules! text_id {
                 Self(text.into())
             }
 
-            /// The text.
+            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -56,8 +56,8 @@ pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;
 pub use prompt::{Briefing, Conversation, Handover, Prompt, Section};
 pub use question::{
-    About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, LastWords, MessageNo, OperatorMessage,
-    Part, Question, QuestionNo, Reply, Telling, ToolCall,
+    About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, MessageNo,
+    OperatorMessage, Part, Question, QuestionNo, Reply, ToolCall,
 };
 pub use state::{
     Attempt, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding, Unavailable,

@@ -1,4 +1,4 @@
-//! Where a goal stands.
+//! The phases of a goal, and the reasons for each.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::name_of;
 use crate::{AttemptNo, Axis, Clock, EndKind, MissingProgram, Policy, QuestionNo};
 
-/// Where a goal stands. A cache of its log.
+/// The phase of a goal. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
@@ -17,10 +17,7 @@ pub enum Phase {
     /// Its workspace is being made.
     Preparing,
     /// An attempt is alive.
-    Running {
-        /// Which one.
-        attempt: AttemptNo,
-    },
+    Running { attempt: AttemptNo },
     /// Something is being ended; nothing else may start.
     Stopping(Stopping),
     /// Towline runs the checks.
@@ -29,15 +26,9 @@ pub enum Phase {
         attempt: AttemptNo,
     },
     /// Waits by itself before it goes on.
-    Sleeping {
-        /// Until when.
-        until: Timestamp,
-        /// What for.
-        reason: String,
-    },
+    Sleeping { until: Timestamp, reason: String },
     /// The provider's quota is used up.
     Limited {
-        /// Until when.
         until: Timestamp,
         /// Whether the time is a guess of ours instead of the provider's word.
         guessed: bool,
@@ -63,13 +54,10 @@ pub enum Phase {
     },
     /// The checks passed on the candidate.
     Done,
-    /// The agent says done, and the goal has no checks.
+    /// The agent reports that it is done, and the goal has no checks.
     Unproven,
     /// It ended without success.
-    Failed {
-        /// Why.
-        reason: FailureReason,
-    },
+    Failed { reason: FailureReason },
     /// The operator ended it.
     Cancelled,
 }
@@ -79,7 +67,6 @@ pub enum Phase {
 pub struct Stopping {
     /// The attempt whose agent or checks are being ended; none while the workspace is being made.
     pub attempt: Option<AttemptNo>,
-    /// Why.
     pub why: StopWhy,
 }
 
@@ -87,7 +74,6 @@ pub struct Stopping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
-    /// The operator.
     Operator,
     /// A signal that ends processes, such as at the shutdown of the machine.
     Shutdown,
@@ -114,21 +100,15 @@ pub enum StopWhy {
     Resume,
     /// The credentials were refused again and again.
     Auth {
-        /// What the agent said.
+        /// The agent's own message.
         message: String,
     },
     /// A budget is spent.
-    Budget {
-        /// Which one.
-        axis: Axis,
-    },
+    Budget { axis: Axis },
     /// It waits for an answer that may take long: the session goes on when there is one.
     Asked,
     /// A clock ran out.
-    Clock {
-        /// Which one.
-        clock: Clock,
-    },
+    Clock { clock: Clock },
 }
 
 /// Why a person is needed.
@@ -137,9 +117,8 @@ pub enum StopWhy {
 pub enum EscalationReason {
     /// The agent's credentials are refused.
     Auth {
-        /// The agent.
         agent: String,
-        /// What it said.
+        /// The agent's own message.
         message: String,
     },
     /// No agent that the goal names can go on.
@@ -160,10 +139,7 @@ pub enum EscalationReason {
         times: u32,
     },
     /// The model refuses to do the work.
-    Declined {
-        /// Its words.
-        message: String,
-    },
+    Declined { message: String },
     /// The checks cannot be run.
     ChecksFailed {
         /// What went wrong and what to do.
@@ -181,7 +157,6 @@ pub enum EscalationReason {
     },
     /// The agent needs a tool that it may not use.
     PermissionDenied {
-        /// The tool.
         tool: String,
         /// The rule that denied it, or that would allow it.
         rule: String,
@@ -192,10 +167,7 @@ pub enum EscalationReason {
         message: String,
     },
     /// Nobody answered in time, and the question has no default.
-    Unanswered {
-        /// The question.
-        question: String,
-    },
+    Unanswered { question: String },
 }
 
 impl EscalationReason {
@@ -256,16 +228,13 @@ pub(crate) fn repository_gone(path: &str) -> String {
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum FailureReason {
     /// A budget is spent.
-    Budget {
-        /// Which one.
-        axis: Axis,
-    },
+    Budget { axis: Axis },
     /// The workspace could not be made.
     Setup {
         /// What went wrong and what to do.
         error: String,
     },
-    /// The checks pass before any work was done, so that they cannot tell whether it was.
+    /// The checks pass before any work was done, so they prove nothing.
     GreenBefore,
     /// A check cannot pass, whatever the agent does.
     MissingProgram(MissingProgram),
@@ -306,7 +275,7 @@ impl Phase {
         "cancelled",
     ];
 
-    /// Why it stands there, where there is more to say than the name.
+    /// The reason, where the name is not enough.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Sleeping { reason, .. } => Some(reason.clone()),
@@ -327,7 +296,7 @@ impl Phase {
         }
     }
 
-    /// Whether nothing happens any more unless the operator says so.
+    /// Whether nothing happens any more unless the operator asks for it.
     pub const fn is_settled(&self) -> bool {
         matches!(
             self,

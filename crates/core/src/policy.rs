@@ -20,7 +20,7 @@ impl Policy {
     pub const COMPACTIONS_AFTER_OVERFLOW: u32 = 2;
     /// What a summary is to keep.
     pub const COMPACTION_FOCUS: &'static str = "Keep the goal, how it is checked, what was tried and why it failed, \
-                                                what the operator said, and what is still to be done; you go on with \
+                                                messages of the operator, and what is still to be done; you continue with \
                                                 the goal right after this.";
     /// Bad endings in a row after which another agent goes on, where the goal lists one.
     pub const ERRORS_BEFORE_HANDOVER: u32 = 3;
@@ -48,7 +48,7 @@ impl Policy {
     const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 3_600);
     /// Jitter is at most this part of what it is added to: a tenth.
     const JITTER_PART: u32 = 10;
-    /// A time is kept to this closely, however far away it is.
+    /// A deadline is met this closely, however far away it is.
     const LONGEST_JITTER: Duration = Duration::from_secs(30);
 
     /// The pause before attempt after the `failures`th bad ending in a row: 2, 4, 8 … up to 300 seconds.
@@ -64,7 +64,7 @@ impl Policy {
         }
     }
 
-    /// Why a conversation that began at `since` and was last used at `last_used` is not gone on with.
+    /// Why a conversation that began at `since` and was last used at `last_used` is not continued.
     pub fn worn_out(
         limits: &SessionLimits,
         since: Timestamp,

@@ -13,9 +13,7 @@ use crate::{MicroUsd, Tokens, Usage};
 /// What a million tokens of a model cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// Read anew.
     pub input: MicroUsd,
-    /// Written.
     pub output: MicroUsd,
     /// Read from a cache; none if that costs as much as reading anew.
     pub cache_read: Option<MicroUsd>,
@@ -97,14 +95,14 @@ impl PriceList {
     }
 }
 
-/// The longest name that stands for this one.
+/// The longest listed name that matches this one.
 fn longest<'a>(prices: &'a [ListedPrice], name: &str) -> Option<&'a ListedPrice> {
-    prices.iter().filter(|listed| stands_for(&listed.model, name)).max_by_key(|listed| listed.model.len())
+    prices.iter().filter(|listed| matches_name(&listed.model, name)).max_by_key(|listed| listed.model.len())
 }
 
 /// Whether a name is this one, or continues it with anything but the rest of a version number: `claude-opus-4-9` is no
 /// `claude-opus-4`.
-fn stands_for(listed: &str, name: &str) -> bool {
+fn matches_name(listed: &str, name: &str) -> bool {
     let is_digit = |character: Option<char>| character.is_some_and(|character| character.is_ascii_digit());
     let Some(rest) = name.strip_prefix(listed) else { return false };
     let mut rest = rest.chars();

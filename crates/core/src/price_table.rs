@@ -28,7 +28,7 @@ struct Rates {
     input: u64,
     output: u64,
     cache_read: u64,
-    /// Kept for five minutes.
+    /// Writes to the cache for five minutes.
     cache_write: u64,
     cache_write_1h: u64,
 }

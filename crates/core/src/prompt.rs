@@ -1,16 +1,15 @@
-//! What an agent is told: typed sections, put together by rules and only then turned into text.
+//! The prompt of an attempt: typed sections, chosen by rules and only then turned into text.
 
 #[cfg(test)]
 mod tests;
 
 use crate::{
-    About, Ask, Attempt, Check, CheckKind, CheckResult, Closed, End, Goal, GoalState, Reply, Telling,
+    About, Ask, Attempt, Check, CheckKind, CheckResult, Closed, DeliveryState, End, Goal, GoalState, Reply,
 };
 
 /// A prompt in sections, in the order they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The sections.
     pub sections: Vec<Section>,
 }
 
@@ -25,15 +24,15 @@ pub enum Section {
     Checks(Vec<(String, String)>),
     /// Another agent worked on the goal before.
     Handover(Handover),
-    /// What the operator said.
+    /// The operator's messages.
     OperatorMessages(Vec<String>),
     /// What was asked, and the answers.
     Answers(Vec<(Ask, Option<Reply>)>),
-    /// What the agent said to Towline at last could not be read; the words say why.
+    /// The agent's last message to Towline could not be read; the text has the reason.
     Misunderstood(String),
-    /// The wait that the agent asked for is over; the words say what for.
+    /// The wait that the agent asked for is over; the text has its reason.
     WokenUp(String),
-    /// The attempt before ended in the middle of its work; the words say how.
+    /// The attempt before ended in the middle of its work; the text has the end.
     Interrupted(String),
     /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
     OpenedAgain,
@@ -65,7 +64,7 @@ pub struct Briefing;
 
 impl Briefing {
     const TEXT: &'static str = "\
-You are working unattended: nobody reads along, so decide what you can decide yourself and say in your last message \
+You are working unattended: nobody reads along, so decide what you can decide yourself and write in your last message \
 what you assumed. What only a person can decide, ask by ending your turn with a message that is nothing but \
 {\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
 out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
@@ -80,7 +79,7 @@ impl Prompt {
     /// The prompt for a goal's next attempt.
     pub fn next(goal: &Goal, state: &GoalState, conversation: Conversation) -> Self {
         let mut sections = Vec::new();
-        let knows_goal = conversation == Conversation::Resumed && last_told(state).is_some();
+        let knows_goal = conversation == Conversation::Resumed && last_prompted(state).is_some();
         let checks = state.checks(goal);
         if !knows_goal {
             if goal.briefing {
@@ -103,28 +102,28 @@ impl Prompt {
     }
 }
 
-/// Whether the agent already knows what was said before.
+/// Whether the agent already knows the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversation {
     /// It knows nothing.
     New,
     /// It knows nothing, and another agent worked before it.
     HandedOver,
-    /// It goes on with the session that has heard everything up to the last attempt.
+    /// It continues the session that knows everything up to the last attempt.
     Resumed,
 }
 
-/// Whether the checks were replaced after the last attempt was told of them.
+/// Whether the checks were replaced after the last prompt.
 fn are_checks_new(state: &GoalState) -> bool {
     let replaced = state.replaced_checks.as_ref();
-    replaced.is_some_and(|replaced| last_told(state).is_some_and(|last| last.started_at < replaced.since))
+    replaced.is_some_and(|replaced| last_prompted(state).is_some_and(|last| last.started_at < replaced.since))
 }
 
-/// What the agent has not heard yet. A resumed session was told of every verdict before the last attempt's; a new
-/// one was told of none.
+/// What the agent has not heard yet. A resumed session has every verdict before the last attempt's; a new
+/// one has none.
 fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Section> {
-    let mut sections = said(state, conversation);
-    let Some(last) = last_told(state) else { return sections };
+    let mut sections = messages_and_answers(state, conversation);
+    let Some(last) = last_prompted(state) else { return sections };
     sections.extend(last.misunderstood.clone().map(Section::Misunderstood));
     match (&last.verdict, &last.end) {
         _ if conversation == Conversation::HandedOver => {
@@ -161,17 +160,18 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
     sections
 }
 
-/// What people said. A new conversation hears all of it again.
-fn said(state: &GoalState, conversation: Conversation) -> Vec<Section> {
-    let is_news = |telling: Telling| conversation != Conversation::Resumed || telling == Telling::Waiting;
-    let messages = state.messages.iter().filter(|message| is_news(message.telling));
+/// Messages and answers of people. A new conversation gets all of them again.
+fn messages_and_answers(state: &GoalState, conversation: Conversation) -> Vec<Section> {
+    let is_news =
+        |delivery: DeliveryState| conversation != Conversation::Resumed || delivery == DeliveryState::Waiting;
+    let messages = state.messages.iter().filter(|message| is_news(message.delivery));
     let messages: Vec<String> = messages.map(|message| message.text.clone()).collect();
-    let last = last_told(state).map(|attempt| attempt.n);
+    let last = last_prompted(state).map(|attempt| attempt.n);
     let answers = state.questions.iter().filter_map(|question| match &question.closed {
-        Some(Closed::Answered { reply, telling, .. }) => {
-            is_news(*telling).then(|| (question.ask.clone(), Some(reply.clone())))
+        Some(Closed::Answered { reply, delivery, .. }) => {
+            is_news(*delivery).then(|| (question.ask.clone(), Some(reply.clone())))
         }
-        // Whoever ended its turn with a question is told as well that there is no answer.
+        // An agent that ended its turn with a question also learns that there is no answer.
         _ => (Some(question.attempt) == last).then(|| (question.ask.clone(), None)),
     });
     let answers: Vec<_> = answers.collect();
@@ -179,16 +179,16 @@ fn said(state: &GoalState, conversation: Conversation) -> Vec<Section> {
     messages.into_iter().chain((!answers.is_empty()).then_some(Section::Answers(answers))).collect()
 }
 
-/// The last attempt that told the agent something. One that died before it took up its prompt, or whose prompt did
-/// not fit the context, did not, and what it was to say is still to be said.
-fn last_told(state: &GoalState) -> Option<&Attempt> {
-    let was_told = |attempt: &&Attempt| {
+/// The last attempt whose prompt reached the agent. One that died before it accepted its prompt, or whose prompt did
+/// not fit the context, does not count: its content is part of the next prompt.
+fn last_prompted(state: &GoalState) -> Option<&Attempt> {
+    let was_prompted = |attempt: &&Attempt| {
         (attempt.turns > 0 && attempt.end != Some(End::ContextOverflow)) || attempt.verdict.is_some()
     };
-    state.attempts.iter().rfind(was_told)
+    state.attempts.iter().rfind(was_prompted)
 }
 
-/// A line that says what the check wants; nothing for a setup, which is no check of the goal.
+/// A line that describes the check; nothing for a setup, which is no check of the goal.
 fn wanted_of(checks: &[Check], name: &str) -> String {
     let Some(check) = checks.iter().find(|check| check.name == name) else { return String::new() };
     let label = if matches!(check.kind, CheckKind::Command { .. }) { "Command" } else { "Wanted" };
@@ -321,7 +321,7 @@ fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
                 )
             }
             (About::Choice { .. }, None) => {
-                format!("- {}\n  Nobody answered. Decide yourself, and say what you assumed.", ask.title())
+                format!("- {}\n  Nobody answered. Decide yourself, and write what you assumed.", ask.title())
             }
         },
     }

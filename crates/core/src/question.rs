@@ -1,6 +1,6 @@
-//! What only a person can answer, and what people say to an agent that works.
+//! What only a person can answer, and messages of people to a running agent.
 //!
-//! A question is kept from the moment it is asked: whoever asked may be gone when the answer comes, and then the
+//! A question is stored from the moment it is asked: whoever asked may be gone when the answer comes, and then the
 //! answer is part of the next prompt.
 
 mod reading;
@@ -61,7 +61,6 @@ pub enum About {
     },
     /// Whether a tool may be used.
     Permission {
-        /// The call.
         call: ToolCall,
         /// One line about it for people.
         title: String,
@@ -73,7 +72,6 @@ pub enum About {
 /// One thing to decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The question.
     pub text: String,
     /// Suggested answers; others are welcome, too.
     pub options: Vec<Choice>,
@@ -84,7 +82,6 @@ pub struct Part {
 /// A suggested answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The answer.
     pub label: String,
     /// What it means.
     pub description: String,
@@ -93,7 +90,6 @@ pub struct Choice {
 /// One call of one tool: what a permission is given for, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The tool.
     pub tool: String,
     /// A hash of everything it is called with.
     pub input: String,
@@ -102,60 +98,53 @@ pub struct ToolCall {
 /// A question, from being asked to being closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Its number.
     pub n: QuestionNo,
     /// The attempt that asked.
     pub attempt: AttemptNo,
     /// What is asked.
     pub ask: Ask,
-    /// When.
     pub asked_at: Timestamp,
     /// Until when it can be answered before its default, or Towline, decides.
     pub deadline: Option<Timestamp>,
-    /// What became of it.
+    /// How it was closed.
     pub closed: Option<Closed>,
 }
 
-/// What became of a question.
+/// How a question was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "closed", rename_all = "snake_case")]
 pub enum Closed {
     /// It was answered.
     Answered {
-        /// How.
         reply: Reply,
-        /// By whom.
         by: Answerer,
-        /// When.
         at: Timestamp,
         /// Whether the agent knows.
-        telling: Telling,
+        #[serde(rename = "telling")]
+        delivery: DeliveryState,
     },
     /// Nobody waits for an answer any more.
     Withdrawn,
 }
 
-/// An answer.
+/// What a person answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
     /// What was decided, one text for each part.
-    Chosen {
-        /// The texts.
-        answers: Vec<String>,
-    },
+    Chosen { answers: Vec<String> },
     /// The tool may be used, this once.
     Allowed,
     /// The tool may be used, and so may every call that the same rule would allow, as long as the goal lasts.
     Always,
     /// The tool may not be used.
     Denied {
-        /// What the person says to it; may be empty.
+        /// The person's message; may be empty.
         message: String,
     },
 }
 
-/// Who answered.
+/// The origin of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answerer {
@@ -170,27 +159,27 @@ pub enum Answerer {
 /// How far something that is meant for an agent has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "telling", content = "attempt", rename_all = "snake_case")]
-pub enum Telling {
+pub enum DeliveryState {
     /// It is part of the next prompt.
     #[default]
     Waiting,
     /// It is on its way to a living attempt.
     OnItsWay(AttemptNo),
-    /// This attempt was told.
-    Told(AttemptNo),
+    /// This attempt got it.
+    #[serde(rename = "told")]
+    Delivered(AttemptNo),
 }
 
-/// Something the operator says to whoever works on the goal.
+/// A message of the operator to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorMessage {
-    /// Its number.
     pub n: MessageNo,
-    /// The words.
     pub text: String,
-    /// When they were said.
+    /// When it was sent.
     pub at: Timestamp,
     /// Whether the agent knows.
-    pub telling: Telling,
+    #[serde(rename = "telling")]
+    pub delivery: DeliveryState,
 }
 
 impl Ask {
@@ -219,9 +208,9 @@ impl Question {
     }
 
     /// The answer, and whether the agent knows it.
-    pub const fn answer(&self) -> Option<(&Reply, Telling)> {
+    pub const fn answer(&self) -> Option<(&Reply, DeliveryState)> {
         match &self.closed {
-            Some(Closed::Answered { reply, telling, .. }) => Some((reply, *telling)),
+            Some(Closed::Answered { reply, delivery, .. }) => Some((reply, *delivery)),
             _ => None,
         }
     }
@@ -247,9 +236,10 @@ impl Question {
     /// The call that a person has permitted, when the agent does not know yet and can still make use of it.
     pub fn permitted(&self) -> Option<&ToolCall> {
         match (&self.ask.about, self.answer()) {
-            (About::Permission { call, .. }, Some((Reply::Allowed | Reply::Always, Telling::Waiting))) => {
-                Some(call)
-            }
+            (
+                About::Permission { call, .. },
+                Some((Reply::Allowed | Reply::Always, DeliveryState::Waiting)),
+            ) => Some(call),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What has become of a goal so far: the fold of its log.
+//! The state of a goal: the fold of its log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +13,26 @@ use crate::{
     Usage, Verdict, Work,
 };
 
-/// What has become of a goal so far. Stored with every step; always equal to replaying the log.
+/// The state of a goal. Stored with every step; always equal to replaying the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GoalState {
-    /// Where it stands.
+    /// The present phase.
     pub phase: Phase,
     /// The generation of the lease under which it was last moved.
     pub generation: Generation,
     /// The limits in force: the goal's, raised by retries.
     pub budget: Budget,
-    /// When it was first taken up, moved on by the time in which it waited for the operator; wall time counts
+    /// When it first started, moved on by the time in which it waited for the operator; wall time counts
     /// from there.
-    pub taken_up_at: Option<Timestamp>,
-    /// Since when nothing happens any more unless the operator says so.
+    #[serde(rename = "taken_up_at")]
+    pub first_started_at: Option<Timestamp>,
+    /// Since when nothing happens any more unless the operator asks for it.
     pub settled_at: Option<Timestamp>,
     /// How often its workspace was to be made.
     pub preparations: u32,
     /// Its workspace, once made.
     pub workspace: Option<WorkspaceBinding>,
-    /// The conversation that the next attempt goes on with.
+    /// The conversation that the next attempt continues.
     pub session: Option<SessionBinding>,
     /// Every attempt so far.
     pub attempts: Vec<Attempt>,
@@ -50,7 +51,7 @@ pub struct GoalState {
     /// Every question so far.
     #[serde(default)]
     pub questions: Vec<Question>,
-    /// Everything the operator said so far.
+    /// All messages of the operator so far.
     #[serde(default)]
     pub messages: Vec<OperatorMessage>,
     /// How the conversation fills the model's context.
@@ -59,7 +60,7 @@ pub struct GoalState {
     /// Agents that cannot go on for now, or until the operator has done something about it.
     #[serde(default)]
     pub unavailable: BTreeMap<AgentName, Unavailable>,
-    /// Where the work was taken to last, as long as it is the work that the goal stands for.
+    /// Where the work was taken to last, as long as it is the goal's current work.
     #[serde(default)]
     pub merged: Option<Merge>,
     /// The branch in the user's repository that the work ended as.
@@ -80,7 +81,7 @@ pub struct GoalState {
     /// Limits in a row whose reset time was a guess.
     #[serde(default)]
     pub guessed_limits_in_row: u32,
-    /// What the checks say about the base.
+    /// The result of the checks on the base.
     #[serde(default)]
     pub baseline: Baseline,
     /// How often they were to run on the base.
@@ -94,7 +95,6 @@ pub struct GoalState {
 /// Attempts in a row that never reached the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// How many.
     pub tries: u32,
     /// When the first of them failed.
     pub since: Option<Timestamp>,
@@ -103,13 +103,11 @@ pub struct Outage {
 /// Work that was taken into a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The branch.
     pub into: String,
     /// The commit that the branch was at after that.
     pub commit: Commit,
     /// The commit of the goal's work that is in it.
     pub candidate: Commit,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -118,7 +116,7 @@ pub struct Merge {
 pub struct Unavailable {
     /// How its last attempt ended.
     pub end: String,
-    /// Until when; for good, as far as we can tell, when nobody knows.
+    /// Until when; without a limit when nobody knows.
     pub until: Option<Timestamp>,
     /// Whether that time is a guess of ours.
     pub guessed: bool,
@@ -140,7 +138,7 @@ impl GoalState {
             phase: Phase::Queued,
             generation: Generation::default(),
             budget: goal.budget.clone(),
-            taken_up_at: None,
+            first_started_at: None,
             settled_at: None,
             preparations: 0,
             workspace: None,
@@ -253,7 +251,7 @@ impl GoalState {
 
     /// When the goal's wall time is up.
     pub fn wall_ends(&self) -> Option<Timestamp> {
-        Some(crate::clock::later(self.taken_up_at?, self.budget.wall?))
+        Some(crate::clock::later(self.first_started_at?, self.budget.wall?))
     }
 
     /// When the goal goes on by itself: a little after the time that is shown, so that goals which wait for the same
@@ -306,7 +304,6 @@ impl GoalState {
 /// Where a goal's work happens. The path never changes: agents find their sessions by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBinding {
-    /// The directory.
     pub path: String,
     /// The branch that the agent begins on, in its own clone; none when it works in place.
     pub branch: Option<String>,
@@ -321,7 +318,7 @@ pub struct WorkspaceBinding {
     pub base_tree: Option<String>,
 }
 
-/// A conversation that can be gone on with.
+/// A conversation that can be continued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionBinding {
     /// The agent that holds it.
@@ -351,7 +348,6 @@ pub enum ModelChoice {
     Unknown,
     /// None: the agent decides.
     AgentDefault,
-    /// This one.
     Named(String),
 }
 
@@ -377,9 +373,7 @@ impl fmt::Display for ModelChoice {
 pub struct Attempt {
     /// Its number within the goal.
     pub n: AttemptNo,
-    /// Its id.
     pub id: AttemptId,
-    /// The agent.
     pub agent: AgentName,
     /// The model, once the agent has named it.
     pub model: Option<String>,
@@ -388,7 +382,7 @@ pub struct Attempt {
     pub asked_model: ModelChoice,
     /// The conversation, once the agent has named it.
     pub session: Option<SessionId>,
-    /// Whether that conversation goes on with an earlier one.
+    /// Whether that conversation continues an earlier one.
     pub resumed: bool,
     /// When it was decided to start it.
     pub started_at: Timestamp,
@@ -425,7 +419,7 @@ pub struct Attempt {
     pub sleep: Option<(Duration, String)>,
     /// Permission requests and their answers.
     pub decisions: Vec<Decision>,
-    /// Why what it said to Towline at last could not be read.
+    /// Why its last message to Towline could not be read.
     #[serde(default)]
     pub misunderstood: Option<String>,
     /// What Towline found when it checked the work.
@@ -436,7 +430,7 @@ pub struct Attempt {
     /// The budget that was spent before its work had a verdict: a red one ends the goal.
     #[serde(default)]
     pub over_budget: Option<Axis>,
-    /// Whether a pause kept its work from a verdict.
+    /// Whether a pause prevented a verdict on its work.
     #[serde(default)]
     pub check_on_resume: bool,
     /// What was changed in the workspace when it ended, in short; only where another agent may have to know.

@@ -3,7 +3,7 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, checks on the base in `baseline`, outages and refused conversations in `provider`, and what people and agents say
+//! `spent`, checks on the base in `baseline`, outages and refused conversations in `provider`, and the messages between people and agents
 //! to each other in `talk`.
 
 mod aftermath;
@@ -53,7 +53,7 @@ pub enum StepOutcome {
 /// What follows from an event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moved {
-    /// The event as it stands in the log, where that is not as it came in: an attempt that we ended has our reason
+    /// The event as it is recorded, where that differs from what came in: an attempt that we ended has our reason
     /// for its end.
     pub recorded_as: Option<Box<Event>>,
     /// Events that follow, to be recorded after it.
@@ -83,24 +83,13 @@ pub enum Stale {
 pub enum Illegal {
     /// The event has no meaning in this phase.
     #[error("`{event}` cannot happen while the goal is {phase}")]
-    WrongPhase {
-        /// The phase.
-        phase: &'static str,
-        /// The event.
-        event: &'static str,
-    },
+    WrongPhase { phase: &'static str, event: &'static str },
     /// The goal is opened again, but a budget is still spent.
     #[error("the budget `{axis}` is spent; raise it: --budget {}", axis.suggestion())]
-    StillSpent {
-        /// The budget.
-        axis: Axis,
-    },
+    StillSpent { axis: Axis },
     /// An answer to something that nobody asks, or not like this.
     #[error("question {question} does not wait for this answer; see `towline questions`")]
-    NotAsked {
-        /// The question.
-        question: QuestionNo,
-    },
+    NotAsked { question: QuestionNo },
 }
 
 /// Works out what follows from `incoming`.
@@ -249,7 +238,7 @@ impl Stepper<'_> {
                 Ok(())
             }
             (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by),
-            (_, Event::Told { text }) => self.tell(text),
+            (_, Event::MessageSent { text }) => self.receive_message(text),
             (_, Event::CancelRequested) => self.cancel(),
             (_, Event::PauseRequested { reason }) => self.pause(*reason),
             (Phase::Paused { .. }, Event::ResumeRequested) => {
@@ -312,7 +301,7 @@ impl Stepper<'_> {
     }
 
     fn dispatch(&mut self) {
-        self.state.taken_up_at.get_or_insert(self.now);
+        self.state.first_started_at.get_or_insert(self.now);
         if self.state.workspace.is_some() {
             self.begin_attempt();
         } else {
@@ -338,7 +327,7 @@ impl Stepper<'_> {
         let reopens = !hopeless
             && matches!(
                 self.before,
-                // What an operator told an escalated goal has queued it already.
+                // A message of the operator has queued an escalated goal already.
                 Phase::Queued
                     | Phase::Sleeping { .. }
                     | Phase::Limited { .. }
@@ -370,9 +359,9 @@ impl Stepper<'_> {
         reopened.unavailable.clear();
         reopened.outage = crate::Outage::default();
         reopened.guessed_limits_in_row = 0;
-        // What was merged is not what the goal will stand for.
+        // What was merged is no longer the goal's work.
         reopened.merged = None;
-        reopened.taken_up_at = self.without_the_wait();
+        reopened.first_started_at = self.without_the_wait();
         if let Some(axis) = reopened.spent_axis(self.now) {
             return Err(Illegal::StillSpent { axis });
         }
@@ -384,16 +373,16 @@ impl Stepper<'_> {
 
     /// From when wall time counts after a reopening: the time spent waiting for the operator is not the goal's.
     fn without_the_wait(&self) -> Option<Timestamp> {
-        let taken_up_at = self.state.taken_up_at?;
+        let first_started_at = self.state.first_started_at?;
         let waited = self.state.settled_at.map(|settled_at| self.now.duration_since(settled_at));
         let waited = waited.and_then(|waited| waited.try_into().ok()).unwrap_or_default();
-        Some(later(taken_up_at, waited))
+        Some(later(first_started_at, waited))
     }
 
     /// Keeps the time in which the goal worked, and in which it waited, as long as it was. Times of the day stay as they are.
     fn move_clock(&mut self, by_ms: i64) {
         let moved = |at: Timestamp| at.checked_add(SignedDuration::from_millis(by_ms)).unwrap_or(at);
-        self.state.taken_up_at = self.state.taken_up_at.map(moved);
+        self.state.first_started_at = self.state.first_started_at.map(moved);
         self.state.settled_at = self.state.settled_at.map(moved);
         self.state.outage.since = self.state.outage.since.map(moved);
         if let Baseline::Running { since, until, .. } = &mut self.state.baseline {
@@ -411,7 +400,7 @@ impl Stepper<'_> {
             changes.clone_into(&mut attempt.changes);
             attempt.end = Some(end.clone());
             let attempt = attempt.n;
-            self.take_back_untold(attempt, &end);
+            self.take_back_undelivered(attempt, &end);
         }
     }
 
@@ -429,7 +418,7 @@ impl Stepper<'_> {
         let waits = self.state.phase.waits_for_operator() || self.state.phase.is_pausing();
         // What opens a settled goal again has taken the wait out already.
         if (matches!(self.before, Phase::Blocked { .. }) || self.before.is_pausing()) && !waits {
-            self.state.taken_up_at = self.without_the_wait();
+            self.state.first_started_at = self.without_the_wait();
         }
         let since = self.state.settled_at.unwrap_or(self.now);
         self.state.settled_at = waits.then_some(since);

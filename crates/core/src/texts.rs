@@ -40,7 +40,7 @@ impl Event {
             Self::Answered { reply, .. } => of_reply(reply, each),
             Self::Merged { into, .. } => each(into),
             Self::Published { branch, .. } => each(branch),
-            Self::Told { text } | Self::Notice { text } => each(text),
+            Self::MessageSent { text } | Self::Notice { text } => each(text),
             Self::PhaseChanged { phase } => of_phase(phase, each),
             Self::Created
             | Self::Claimed { .. }

@@ -91,9 +91,9 @@ pub struct Usage {
     /// The part of `cache_write` that the cache keeps for an hour.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub cache_write_1h: Tokens,
-    /// What it cost, as far as the agent has said.
+    /// What it cost, as far as the agent reports it.
     pub cost: MicroUsd,
-    /// What it cost by the list of prices, as far as the agent has not said.
+    /// What it cost by the list of prices, where the agent does not report it.
     #[serde(default, skip_serializing_if = "is_free")]
     pub estimate: MicroUsd,
 }

@@ -121,7 +121,7 @@ pub struct CheckResult {
     pub met: bool,
     /// The command's exit code, when it exited.
     pub exit_code: Option<i32>,
-    /// Why it does not hold, when the exit code alone does not say: a timeout, a signal, a pattern not found.
+    /// Why it does not hold, when the exit code alone does not show it: a timeout, a signal, a pattern not found.
     pub problem: Option<String>,
     /// The end of what it printed.
     pub evidence: String,

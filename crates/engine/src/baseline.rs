@@ -122,7 +122,7 @@ async fn check(
         verify_dir: &shared.home.base_verification(job.goal.id),
         reuse: Reuse::Never,
         log_dir: &shared.home.base_checks(job.goal.id),
-        shim: &shared.supervisor_of(job.goal.id),
+        supervisor: &shared.supervisor_of(job.goal.id),
         environment: &job.resolved.check_environment(&job.goal),
         priority: Priority::Low,
     };

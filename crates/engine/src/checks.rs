@@ -121,7 +121,7 @@ pub(crate) async fn judge(
         verify_dir: &shared.home.verification(goal.id),
         reuse: judged.reuse,
         log_dir: logs,
-        shim: &shared.supervisor_of(goal.id),
+        supervisor: &shared.supervisor_of(goal.id),
         environment: &judged.resolved.check_environment(goal),
         priority: Priority::Normal,
     };

@@ -112,7 +112,7 @@ impl Custody {
             verify_dir: &self.shared.home.verification(goal.id),
             reuse: Reuse::Never,
             log_dir: &self.log_dir(),
-            shim: &self.shared.supervisor_of(goal.id),
+            supervisor: &self.shared.supervisor_of(goal.id),
             environment: &environment,
             priority: Priority::Normal,
         };

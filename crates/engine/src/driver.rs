@@ -416,7 +416,7 @@ impl Driver {
         }
         // What people say must reach the agent as they said it; all else is hidden from here on, prompts included.
         let incoming = match (incoming.source, &incoming.event) {
-            (Source::Operator, Event::Told { .. } | Event::Answered { .. }) => incoming,
+            (Source::Operator, Event::MessageSent { .. } | Event::Answered { .. }) => incoming,
             _ => hide_in(&self.mask, incoming),
         };
         let now = self.shared.clock.now();

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use towline_core::{Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step};
-use towline_process::ShimProgram;
+use towline_process::SupervisorProgram;
 use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
 
 use crate::clock::Clock;
@@ -54,7 +54,7 @@ pub struct EngineSettings {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// How a supervisor process is started.
-    pub shim: ShimProgram,
+    pub shim: SupervisorProgram,
     /// Reads the configuration of a goal's project when something starts for the goal.
     pub resolver: Arc<dyn Resolver>,
     /// Goals that may hold a slot at the same time.
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) shim: ShimProgram,
+    pub(crate) shim: SupervisorProgram,
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) secret: Secret,
     pub(crate) slots: Arc<Slots>,
@@ -89,7 +89,7 @@ pub(crate) struct Driven {
 
 impl Shared {
     /// The program that supervises what runs for a goal.
-    pub(crate) fn supervisor_of(&self, goal: GoalId) -> ShimProgram {
+    pub(crate) fn supervisor_of(&self, goal: GoalId) -> SupervisorProgram {
         supervisors::of_goal(&self.shim, goal)
     }
 

@@ -9,8 +9,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{GoalId, GoalState};
 use towline_process::{
-    ExitRecord, Notice, ProcessError, Shim, connect, end_strays, end_supervisor, remove_dead_socket,
-    shim_process,
+    ExitRecord, Notice, ProcessError, SupervisorHandle, connect, end_strays, end_supervisor,
+    remove_dead_socket, supervisor_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their shim.
@@ -41,7 +41,7 @@ impl Trail {
 /// What there is of a process.
 pub(crate) enum Link {
     /// It runs.
-    Alive(Box<Shim>),
+    Alive(Box<SupervisorHandle>),
     /// It has ended, and everything below it.
     Ended(ExitRecord),
     /// Its shim is gone and left no record, or something of it may be left.
@@ -62,7 +62,7 @@ impl Link {
     /// Reaches the supervisor once more, or finds out that there is none. As long as one lives, nothing on disk says that the run
     /// has ended. A tree that lost its supervisor is ended before that is reported: nothing else may start beside it.
     pub(crate) async fn reach(dir: &Path, trail: Trail) -> Self {
-        if let Ok(Some(supervisor)) = shim_process(dir) {
+        if let Ok(Some(supervisor)) = supervisor_process(dir) {
             if let Ok(shim) = connect(dir).await {
                 return Self::Alive(Box::new(shim));
             }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use towline_core::{AttemptNo, GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
-use towline_process::shim_process;
+use towline_process::supervisor_process;
 use towline_store::{GoalSummary, Listed, Listing, Store, list_all};
 use towline_workspace::{Repository, Stop, Workspace, WorkspaceError};
 
@@ -136,6 +136,6 @@ pub fn is_at_work(home: &Home, goal: &GoalSummary) -> bool {
     }
     let last_attempt = u32::try_from(goal.attempts).ok().and_then(AttemptNo::new);
     last_attempt.is_some_and(|attempt| {
-        shim_process(&home.attempt(goal.id, attempt)).is_ok_and(|supervisor| supervisor.is_some())
+        supervisor_process(&home.attempt(goal.id, attempt)).is_ok_and(|supervisor| supervisor.is_some())
     })
 }

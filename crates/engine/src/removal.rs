@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
-use towline_process::shim_process;
+use towline_process::supervisor_process;
 use towline_store::GoalRecord;
-use towline_workspace::{KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkspaceError};
+use towline_workspace::{LeftBehind, PreservedWork, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
 use crate::checkouts;
 use crate::custody::Custody;
@@ -40,7 +40,7 @@ pub enum UnmergedWork {
 #[derive(Debug, Default)]
 pub struct Removed {
     /// Its work that is kept.
-    pub kept: Vec<KeptWork>,
+    pub kept: Vec<PreservedWork>,
     /// What of it could not be taken away.
     pub left: LeftBehind,
     /// The room that its files took.
@@ -242,7 +242,7 @@ fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
     if !is_directory(dir) {
         return None;
     }
-    if shim_process(dir).ok().flatten().is_some_and(|shim| shim.is_running()) {
+    if supervisor_process(dir).ok().flatten().is_some_and(|shim| shim.is_running()) {
         return Some(dir.to_path_buf());
     }
     if depth == 0 {

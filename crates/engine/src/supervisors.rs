@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use towline_core::GoalId;
-use towline_process::{ProcessError, ProcessId, ShimProgram, end_supervisor, supervisors};
+use towline_process::{ProcessError, ProcessId, SupervisorProgram, end_supervisor, supervisors};
 
 use crate::link::{self, Trail};
 
@@ -13,14 +13,14 @@ use crate::link::{self, Trail};
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The program that supervises what runs for a goal.
-pub(crate) fn of_goal(program: &ShimProgram, goal: GoalId) -> ShimProgram {
+pub(crate) fn of_goal(program: &SupervisorProgram, goal: GoalId) -> SupervisorProgram {
     let mut program = program.clone();
     program.args.push(goal.to_string());
     program
 }
 
 /// All that run in a state directory, by their goals. Supervisors of earlier versions do not name one.
-pub(crate) fn all(program: &ShimProgram) -> io::Result<Vec<(GoalId, ProcessId)>> {
+pub(crate) fn all(program: &SupervisorProgram) -> io::Result<Vec<(GoalId, ProcessId)>> {
     let found = supervisors(&program.args)?.into_iter();
     Ok(found.filter_map(|(process, rest)| Some((rest.first()?.parse().ok()?, process))).collect())
 }
@@ -28,7 +28,7 @@ pub(crate) fn all(program: &ShimProgram) -> io::Result<Vec<(GoalId, ProcessId)>>
 /// Ends the supervisors of a goal with everything below them, but for one that is `expected`, and what has lost its supervisor.
 /// Until that is certain nothing may be started for the goal, and nothing judged.
 pub(crate) async fn end_others(
-    program: &ShimProgram,
+    program: &SupervisorProgram,
     trail: Trail,
     expected: Option<ProcessId>,
 ) -> Result<(), ProcessError> {

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{AttemptNo, GoalId, GoalState, Phase};
-use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, shim_process};
+use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, supervisor_process};
 use towline_store::{GoalRecord, StoreError};
 
 use crate::engine::Shared;
@@ -117,7 +117,7 @@ fn living_shims(home: &Home) -> Vec<Living> {
     for (goal, attempts) in directories::<GoalId>(&home.attempts()) {
         for (number, dir) in directories::<u32>(&attempts) {
             let Some(attempt) = AttemptNo::new(number) else { continue };
-            let shim = shim_process(&dir).ok().flatten();
+            let shim = supervisor_process(&dir).ok().flatten();
             found.extend(shim.map(|shim| Living { goal, attempt, dir, shim }));
         }
     }

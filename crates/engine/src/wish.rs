@@ -45,7 +45,7 @@ impl From<Wish> for Event {
             Wish::Resume => Self::ResumeRequested,
             Wish::Retry { budget, session, model } => Self::RetryRequested { budget, session, model },
             Wish::Answer { question, reply } => Self::Answered { question, reply, by: Answerer::Person },
-            Wish::Tell { text } => Self::Told { text },
+            Wish::Tell { text } => Self::MessageSent { text },
         }
     }
 }

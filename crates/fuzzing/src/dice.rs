@@ -13,7 +13,6 @@ impl Dice {
         Self((mixed ^ (mixed >> 31)) | 1)
     }
 
-    /// Any number.
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -21,7 +20,6 @@ impl Dice {
         self.0
     }
 
-    /// Any byte.
     pub(crate) fn byte(&mut self) -> u8 {
         self.next().to_le_bytes()[3]
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use towline_config::{Layer, LayerContent, LayerName, inspect, load, read_goal_file};
 use towline_core::{Ask, End, LastWords, parse_duration};
 
-/// No text is so bad that it takes more words than this to say so, beyond what it is long itself.
+/// The most bytes of an error message, beyond the length of the text.
 const WORDS: usize = 64 * 1024;
 const WORDS_PER_BYTE: usize = 256;
 

@@ -1,7 +1,7 @@
-//! What must hold of a conversation whatever the agent writes: no panic, no success without the frame that says so, and
+//! What must hold of a conversation whatever the agent writes: no panic, no success without the frame that reports it, and
 //! no more output than the input accounts for.
 //!
-//! The first two bytes of the input say how the conversation is set up and how it ends; the rest is the agent's output.
+//! The first two bytes of the input decide how the conversation is set up and how it ends; the rest is the agent's output.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,12 +19,12 @@ use towline_core::{
 
 /// How many bytes in front of the agent's output set the conversation up.
 pub(crate) const HEADER: usize = 2;
-/// Longer lines are told by their length only, as the framer does with much longer ones.
+/// Longer lines are reported by their length only, as the framer does with much longer ones.
 const LINE_CAP: usize = 256 * 1024;
 /// What a protocol may emit beyond what its input accounts for.
 const FIXED_BYTES: usize = 64 * 1024;
 const FIXED_ACTIONS: usize = 64;
-/// How many bytes may come out for each that goes in: a message is told in pieces, as a whole, and at the end of its
+/// How many bytes may come out for each that goes in: a message is reported in pieces, as a whole, and at the end of its
 /// turn, each time with its characters escaped.
 const BYTES_PER_BYTE: usize = 48;
 const ACTIONS_PER_LINE: usize = 8;
@@ -46,23 +46,23 @@ fn end_of(kind: Kind, data: &[u8]) -> End {
     let scene = Scene::of(header);
     let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
     let exit = scene.exit();
-    let mut told = Told::default();
+    let mut emitted = Emitted::default();
     let mut protocol = scene.protocol(kind);
-    told.add(&protocol.start());
+    emitted.add(&protocol.start());
     for (place, line) in lines.iter().enumerate() {
         let frame = match line.len() {
             length if length > LINE_CAP => Frame::TooLong { length: length as u64 },
             _ => Frame::Line(line),
         };
         let actions = protocol.on_frame(frame);
-        told.add(&actions);
+        emitted.add(&actions);
         for steer in scene.steers(place, &actions) {
-            told.add(&protocol.on_steer(steer));
+            emitted.add(&protocol.on_steer(steer));
         }
     }
     let (last, end) = protocol.on_exit(&exit);
-    told.add(&last);
-    told.assert_bounded(output.len(), lines.len(), &end);
+    emitted.add(&last);
+    emitted.assert_bounded(output.len(), lines.len(), &end);
     assert_no_false_success(kind, &lines, &exit, &end);
     end
 }
@@ -181,12 +181,12 @@ fn settings(kind: Kind, permission: Permission) -> AgentSettings {
 
 /// How much a protocol wanted done.
 #[derive(Default)]
-struct Told {
+struct Emitted {
     actions: usize,
     bytes: usize,
 }
 
-impl Told {
+impl Emitted {
     fn add(&mut self, actions: &[Action]) {
         self.actions += actions.len();
         for action in actions {
@@ -225,7 +225,7 @@ fn size(value: &impl serde::Serialize) -> usize {
     }
     let mut count = Count(0);
     if let Err(error) = serde_json::to_writer(&mut count, value) {
-        panic!("what is told cannot be kept: {error}");
+        panic!("an event cannot be stored: {error}");
     }
     count.0
 }
@@ -235,14 +235,14 @@ fn assert_no_false_success(kind: Kind, lines: &[&[u8]], exit: &ProcessEnd, end: 
         return;
     }
     let is_proven = match kind {
-        // Text of any kind: the exit code is all that it has to say.
+        // Text of any kind: only the exit code decides.
         Kind::Command => exit.code == Some(0) && exit.signal.is_none(),
         kind => lines.iter().any(|line| is_clean_end(kind, &String::from_utf8_lossy(line.trim_ascii()))),
     };
-    assert!(is_proven, "a success although no frame says so");
+    assert!(is_proven, "a success although no frame reports one");
 }
 
-/// Whether a line is the end of a turn without an error. Said as loosely as a reader of it may be.
+/// Whether a line is the end of a turn without an error. As loose as any reader may be.
 fn is_clean_end(kind: Kind, line: &str) -> bool {
     let frame: Value = serde_json::from_str(line).unwrap_or_default();
     match kind {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a success although no frame says so")]
+    #[should_panic(expected = "a success although no frame reports one")]
     fn a_false_success_is_noticed() {
         let exit = ProcessEnd::default();
         assert_no_false_success(Kind::Claude, &[b"{\"type\":\"result\"}"], &exit, &End::Completed);
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "bytes came out of 10 bytes")]
     fn output_without_measure_is_noticed() {
-        let told = Told { actions: 1, bytes: 100_000 };
-        told.assert_bounded(10, 1, &End::Completed);
+        let emitted = Emitted { actions: 1, bytes: 100_000 };
+        emitted.assert_bounded(10, 1, &End::Completed);
     }
 }

@@ -23,10 +23,10 @@ pub(crate) fn check_framer(data: &[u8]) {
             Framed::Line(line) => (line.offset, line.length()),
             Framed::TooLong { offset, len } => (*offset, *len),
         };
-        assert_eq!(at, offset, "a line stands elsewhere");
+        assert_eq!(at, offset, "a line is at another offset");
         match found {
-            Framed::Line(_) => assert!(length <= CAP as u64, "a line beyond the cap was kept"),
-            Framed::TooLong { .. } => assert!(length > CAP as u64, "a line within the cap was not kept"),
+            Framed::Line(_) => assert!(length <= CAP as u64, "a line beyond the cap was returned"),
+            Framed::TooLong { .. } => assert!(length > CAP as u64, "a line within the cap was not returned"),
         }
         offset = at + length + 1;
     }
@@ -45,7 +45,7 @@ fn framed(stream: &[u8], step: usize) -> Vec<Framed<'_>> {
     found
 }
 
-/// The same line where it stands in the stream, for as long as that is there.
+/// The same line where it is in the stream, for as long as that is there.
 fn in_stream<'s>(framed: Framed<'_>, stream: &'s [u8]) -> Framed<'s> {
     match framed {
         Framed::Line(Line { offset, bytes, end }) => {

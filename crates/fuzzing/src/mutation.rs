@@ -81,7 +81,7 @@ fn damaged(mut data: Vec<u8>, seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
             let at = dice.below(lines.len());
             lines.remove(at);
         }),
-        // The end of a conversation says how it ended.
+        // The end of a conversation shows how it ended.
         7 => with_lines(data, dice, |lines, dice| {
             lines.truncate(lines.len() - 1 - dice.below(lines.len() - 1).min(3))
         }),
@@ -109,7 +109,7 @@ fn splice(data: &[u8], seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     spliced
 }
 
-/// Puts a word where another one stood.
+/// Puts a word where another one was.
 fn awkward_word(mut data: Vec<u8>, dice: &mut Dice) -> Vec<u8> {
     let word = dice.one_of(&AWKWARD).copied().unwrap_or_default();
     let start = dice.below(data.len());

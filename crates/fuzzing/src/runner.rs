@@ -1,4 +1,4 @@
-//! Runs a target over damaged seeds. The seed and the number of a case say all about it, so that it can be repeated.
+//! Runs a target over damaged seeds. The seed and the number of a case define it completely, so that it can be repeated.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -13,7 +13,6 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// How many cases there are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cases {
-    /// So many.
     Count(u64),
     /// As many as there is time for.
     For(Duration),

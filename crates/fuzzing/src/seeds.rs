@@ -86,7 +86,6 @@ pub(crate) fn goals() -> Vec<Vec<u8>> {
     SAMPLES.map(|sample| sample.as_bytes().to_vec()).to_vec()
 }
 
-/// Configurations.
 pub(crate) fn config() -> Vec<Vec<u8>> {
     const SAMPLES: [&str; 3] = [
         "[defaults]\nagents = [\"claude\", \"codex\"]\nbudget = { attempts = 3, usd = 5.5, wall = \"2h\" }\n\
@@ -99,7 +98,7 @@ pub(crate) fn config() -> Vec<Vec<u8>> {
     SAMPLES.iter().map(|sample| sample.as_bytes().to_vec()).collect()
 }
 
-/// What agents and people say to Towline.
+/// Messages of agents and people to Towline.
 pub(crate) fn words() -> Vec<Vec<u8>> {
     const SAMPLES: [&str; 7] = [
         "{\"question\": \"Which?\", \"options\": [\"a\", \"b\"], \"default\": \"a\", \"deadline\": \"10m\"}",

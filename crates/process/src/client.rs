@@ -1,7 +1,7 @@
-//! Starting a run and talking to its shim.
+//! Starting a run and talking to its supervisor.
 //!
-//! A [`Shim`] is a handle on a run, not its owner: dropping it leaves the run alone, and several may be
-//! connected to the same one. What the program says is not passed through here: it is read from the logs.
+//! A [`SupervisorHandle`] is a handle on a run, not its owner: dropping it leaves the run alone, and several may be
+//! connected to the same one. The program's output does not pass through here: it is read from the logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,16 +12,16 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::connection::Connection;
 use crate::dial::{dial, is_absence};
 use crate::error::ProcessError;
 use crate::files;
 use crate::guard::Guard;
 use crate::identity::{self, Identity};
 use crate::launch::Launch;
-use crate::link::Link;
 use crate::platform::{ProcessId, Signal};
 use crate::record::ExitRecord;
-use crate::starting::{self, ShimProgram, log_excerpt};
+use crate::starting::{self, SupervisorProgram, log_excerpt};
 use crate::wire::{Deadline, Lengths, Operation, Outcome};
 
 /// How long a supervisor may take to get ready; generous, for machines under load.
@@ -34,11 +34,11 @@ const REPLY_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a write, which may wait for other clients and for the disk.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a run has to say unasked.
+/// What a run reports unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Notice {
-    /// The logs are now this long. Only the newest lengths are told; the first notice always is one of these.
+    /// The logs are now this long. Only the newest lengths are reported; the first notice always is one of these.
     Grown {
         /// The length of `stdout.log`.
         stdout: u64,
@@ -49,9 +49,9 @@ pub enum Notice {
     Exited(ExitRecord),
 }
 
-/// A connection to the shim of a run.
+/// A connection to the supervisor of a run.
 #[derive(Debug)]
-pub struct Shim {
+pub struct SupervisorHandle {
     dir: PathBuf,
     guard: Guard,
     state: Mutex<State>,
@@ -59,7 +59,7 @@ pub struct Shim {
 
 #[derive(Debug)]
 enum State {
-    Connected(Box<Link>),
+    Connected(Box<Connection>),
     /// The run had ended before we could connect, or has ended since.
     Ended {
         record: Box<ExitRecord>,
@@ -67,45 +67,46 @@ enum State {
     },
 }
 
-/// Starts a run: creates its directory, writes `launch.json`, starts the shim with exactly the environment
-/// `env`, and waits until the shim has the run in hand.
+/// Starts a run: creates its directory, writes `launch.json`, starts the supervisor with exactly the environment
+/// `env`, and waits until the supervisor has the run in hand.
 ///
-/// A program that cannot be started is not an error here: it is the run's end, told by [`Notice::Exited`]. When
+/// A program that cannot be started is not an error here: it is the run's end, reported by [`Notice::Exited`]. When
 /// this future is dropped half way the run may have begun; [`connect`] finds out.
 pub async fn spawn(
-    program: &ShimProgram,
+    program: &SupervisorProgram,
     dir: &Path,
     launch: &Launch,
     env: &BTreeMap<String, String>,
-) -> Result<Shim, ProcessError> {
+) -> Result<SupervisorHandle, ProcessError> {
     let (program, env, launch) = (program.clone(), env.clone(), launch.clone());
     let directory = dir.to_owned();
     let started = tokio::task::spawn_blocking(move || starting::start(&program, &directory, &launch, &env));
     let started = started.await.map_err(io::Error::other);
     let started = started.map_err(ProcessError::io("start the supervisor of", dir))??;
     let guard = Guard::started(started.supervised);
-    let mut link = into_link(started.socket).map_err(ProcessError::io("use the socket of", dir))?;
-    let greeted = timeout(READY_PATIENCE, greeting(&mut link, dir)).await;
+    let mut connection =
+        into_connection(started.socket).map_err(ProcessError::io("use the socket of", dir))?;
+    let greeted = timeout(READY_PATIENCE, greeting(&mut connection, dir)).await;
     if !matches!(greeted, Ok(Ok(Greeting::Ready))) {
-        // It has not said that it runs anything; if it does, that dies with it. By then its log is complete.
+        // It has not reported that it runs anything; if it does, that dies with it. By then its log is complete.
         guard.end().await.map_err(not_ended(dir))?;
     }
     match greeted {
         Ok(Ok(Greeting::Ready)) => {}
         Ok(Ok(Greeting::HungUp)) => {
-            return Err(ProcessError::ShimFailed { dir: dir.to_owned(), log: log_excerpt(dir) });
+            return Err(ProcessError::SupervisorFailed { dir: dir.to_owned(), log: log_excerpt(dir) });
         }
         Ok(Err(error)) => return Err(error),
-        Err(_) => return Err(ProcessError::ShimNotReady { dir: dir.to_owned() }),
+        Err(_) => return Err(ProcessError::SupervisorNotReady { dir: dir.to_owned() }),
     }
-    Ok(Shim::new(dir, guard, State::Connected(Box::new(link))))
+    Ok(SupervisorHandle::new(dir, guard, State::Connected(Box::new(connection))))
 }
 
 /// Connects to a run that was started before, perhaps by another process. A run that has ended in the meantime
 /// gives a handle too: its next notices are the lengths and the record on disk, which may be forged.
-/// [`ProcessError::Lost`] means that the supervisor is gone and left no record. The same is said of a run whose
+/// [`ProcessError::Lost`] means that the supervisor is gone and left no record. The same error is returned for a run whose
 /// supervisor never got as far as to start.
-pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
+pub async fn connect(dir: &Path) -> Result<SupervisorHandle, ProcessError> {
     let give_up = Instant::now() + TRANSITION_PATIENCE;
     let lost = || ProcessError::Lost { dir: dir.to_owned() };
     loop {
@@ -113,8 +114,8 @@ pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
         match identity::look_up(dir).map_err(ProcessError::io("read the process number in", dir))? {
             Identity::Running(process) => match dial(dir, process).await {
                 Ok(stream) => {
-                    let state = State::Connected(Box::new(Link::new(stream)));
-                    return Ok(Shim::new(dir, Guard::found(process), state));
+                    let state = State::Connected(Box::new(Connection::new(stream)));
+                    return Ok(SupervisorHandle::new(dir, Guard::found(process), state));
                 }
                 Err(error) if !is_absence(&error) => {
                     return Err(ProcessError::io("connect to the socket in", dir)(error));
@@ -143,15 +144,16 @@ pub async fn connect(dir: &Path) -> Result<Shim, ProcessError> {
 
 /// Adopts a run whose `supervisor` was started by a process that is gone. Only what that supervisor reports counts: one
 /// that is killed before that makes the run [`ProcessError::Lost`], whatever is on disk. None if it does not live any more.
-pub async fn adopt(dir: &Path, supervisor: ProcessId) -> Result<Option<Shim>, ProcessError> {
-    let living = identity::shim_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
+pub async fn adopt(dir: &Path, supervisor: ProcessId) -> Result<Option<SupervisorHandle>, ProcessError> {
+    let living =
+        identity::supervisor_process(dir).map_err(ProcessError::io("read the process number in", dir))?;
     if living != Some(supervisor) {
         return Ok(None);
     }
     match dial(dir, supervisor).await {
         Ok(stream) => {
-            let state = State::Connected(Box::new(Link::new(stream)));
-            Ok(Some(Shim::new(dir, Guard::adopted(supervisor), state)))
+            let state = State::Connected(Box::new(Connection::new(stream)));
+            Ok(Some(SupervisorHandle::new(dir, Guard::adopted(supervisor), state)))
         }
         Err(error) if is_absence(&error) => Ok(None),
         Err(error) => Err(ProcessError::io("connect to the socket in", dir)(error)),
@@ -159,12 +161,12 @@ pub async fn adopt(dir: &Path, supervisor: ProcessId) -> Result<Option<Shim>, Pr
 }
 
 /// A handle on a run that has ended, by its record on disk.
-fn on_disk(dir: &Path) -> Result<Option<Shim>, ProcessError> {
+fn on_disk(dir: &Path) -> Result<Option<SupervisorHandle>, ProcessError> {
     let record = ExitRecord::read(dir)?;
-    Ok(record.map(|record| Shim::new(dir, Guard::none(), ended(record))))
+    Ok(record.map(|record| SupervisorHandle::new(dir, Guard::none(), ended(record))))
 }
 
-impl Shim {
+impl SupervisorHandle {
     fn new(dir: &Path, guard: Guard, state: State) -> Self {
         Self { dir: dir.to_owned(), guard, state: Mutex::new(state) }
     }
@@ -200,14 +202,14 @@ impl Shim {
         self.request(Operation::Signal(signal), &[]).await
     }
 
-    /// Begins to end the whole run: SIGINT, then SIGTERM, then SIGKILL, as the launch says. Returns at once;
-    /// [`Notice::Exited`] tells when it is done. A run that has ended is stopped already.
+    /// Begins to end the whole run: SIGINT, then SIGTERM, then SIGKILL, as the launch defines. Returns at once;
+    /// [`Notice::Exited`] reports when it is done. A run that has ended is stopped already.
     pub async fn stop(&self) -> Result<(), ProcessError> {
         unless_ended(self.request(Operation::Stop, &[]).await)
     }
 
     /// Ends the whole run with SIGKILL now, also in the middle of a stop. Returns at once, like
-    /// [`Shim::stop`].
+    /// [`SupervisorHandle::stop`].
     pub async fn kill(&self) -> Result<(), ProcessError> {
         unless_ended(self.request(Operation::Kill, &[]).await)
     }
@@ -228,7 +230,7 @@ impl Shim {
     /// times of its `index` are of this kind. None before the first notice.
     pub fn run_time_ms(&mut self) -> Option<u64> {
         match self.state.get_mut() {
-            State::Connected(link) => link.run_time_ms(),
+            State::Connected(connection) => connection.run_time_ms(),
             State::Ended { .. } => None,
         }
     }
@@ -242,22 +244,22 @@ impl Shim {
         let Self { dir, guard, state } = self;
         let state = state.get_mut();
         loop {
-            let link = match state {
+            let connection = match state {
                 State::Ended { record, untold } => {
                     return Ok(untold.take().map_or_else(|| Notice::Exited((**record).clone()), grown));
                 }
-                State::Connected(link) => link,
+                State::Connected(connection) => connection,
             };
-            if let Some(lengths) = link.take_grown() {
+            if let Some(lengths) = connection.take_grown() {
                 return Ok(grown(lengths));
             }
-            if let Some(record) = link.exited() {
+            if let Some(record) = connection.exited() {
                 return Ok(Notice::Exited(record.clone()));
             }
-            if link.is_closed() {
+            if connection.is_closed() {
                 *state = ended(record_after_hangup(dir, guard).await?);
             } else {
-                match timeout_at(guard.next_look(), link.step(dir)).await {
+                match timeout_at(guard.next_look(), connection.step(dir)).await {
                     Ok(step) => step?,
                     Err(_) => guard.look().await,
                 }
@@ -268,15 +270,17 @@ impl Shim {
     async fn request(&self, op: Operation, payload: &[u8]) -> Result<(), ProcessError> {
         let mut state = self.state.lock().await;
         let dir = || self.dir.clone();
-        let State::Connected(link) = &mut *state else { return Err(ProcessError::Ended { dir: dir() }) };
-        match self.ask(link, op, payload).await? {
+        let State::Connected(connection) = &mut *state else {
+            return Err(ProcessError::Ended { dir: dir() });
+        };
+        match self.ask(connection, op, payload).await? {
             Some(Outcome::Done) => Ok(()),
             Some(Outcome::Ended) => Err(ProcessError::Ended { dir: dir() }),
             Some(Outcome::StdinClosed) => Err(ProcessError::StdinClosed { dir: dir() }),
             Some(Outcome::Stopping) => Err(ProcessError::Stopping { dir: dir() }),
             Some(Outcome::Failed(message)) => Err(ProcessError::Refused { dir: dir(), message }),
-            // The record is not taken over here, so that `next` tells everything in its order.
-            None => match link.exited() {
+            // The record is not taken over here, so that `next` reports everything in its order.
+            None => match connection.exited() {
                 Some(_) => Err(ProcessError::Ended { dir: dir() }),
                 None => {
                     record_after_hangup(&self.dir, &self.guard).await?;
@@ -290,23 +294,23 @@ impl Shim {
     /// woken. If it still does not answer to a request that ends the run, or is suspended again, it is ended with its tree.
     async fn ask(
         &self,
-        link: &mut Link,
+        connection: &mut Connection,
         op: Operation,
         payload: &[u8],
     ) -> Result<Option<Outcome>, ProcessError> {
         let patience = if matches!(op, Operation::Write { .. }) { WRITE_PATIENCE } else { REPLY_PATIENCE };
-        let id = link.send_later(op, payload);
-        if let Ok(reply) = timeout(patience, link.reply(id, &self.dir)).await {
+        let id = connection.send_later(op, payload);
+        if let Ok(reply) = timeout(patience, connection.reply(id, &self.dir)).await {
             return reply;
         }
         self.guard.wake();
-        if let Ok(reply) = timeout(REPLY_PATIENCE, link.reply(id, &self.dir)).await {
+        if let Ok(reply) = timeout(REPLY_PATIENCE, connection.reply(id, &self.dir)).await {
             return reply;
         }
         if matches!(op, Operation::Stop | Operation::Kill) || self.guard.is_suspended() {
             self.guard.end().await.map_err(not_ended(&self.dir))?;
             // What it reported before that still counts.
-            if let Ok(reply) = timeout(REPLY_PATIENCE, link.reply(id, &self.dir)).await {
+            if let Ok(reply) = timeout(REPLY_PATIENCE, connection.reply(id, &self.dir)).await {
                 return reply;
             }
         }
@@ -355,9 +359,9 @@ fn not_ended(dir: &Path) -> impl FnOnce(String) -> ProcessError {
     move |message| ProcessError::NotEnded { dir: dir.to_owned(), message }
 }
 
-fn into_link(socket: std::os::unix::net::UnixStream) -> io::Result<Link> {
+fn into_connection(socket: std::os::unix::net::UnixStream) -> io::Result<Connection> {
     socket.set_nonblocking(true)?;
-    UnixStream::from_std(socket).map(Link::new)
+    UnixStream::from_std(socket).map(Connection::new)
 }
 
 #[must_use]
@@ -367,12 +371,12 @@ enum Greeting {
 }
 
 /// The first lengths are the sign that the supervisor has the run in hand.
-async fn greeting(link: &mut Link, dir: &Path) -> Result<Greeting, ProcessError> {
-    while !link.has_grown() {
-        if link.is_closed() {
+async fn greeting(connection: &mut Connection, dir: &Path) -> Result<Greeting, ProcessError> {
+    while !connection.has_grown() {
+        if connection.is_closed() {
             return Ok(Greeting::HungUp);
         }
-        link.step(dir).await?;
+        connection.step(dir).await?;
     }
     Ok(Greeting::Ready)
 }

@@ -1,10 +1,10 @@
 //! Time, read in one place. Everything that takes a certain time is measured with `Instant`, which nobody can set and which
-//! stands still while the machine is suspended: a program that could not run has used none of its time. Wall time is only for
+//! does not advance while the machine is suspended: a program that could not run has used none of its time. Wall time is only for
 //! what people and other processes compare.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the Unix epoch; zero on a machine whose clock stands before it.
+/// Milliseconds since the Unix epoch; zero on a machine whose clock precedes it.
 pub(crate) fn unix_ms() -> u64 {
     millis(since_epoch())
 }

@@ -14,7 +14,6 @@ pub enum ProcessError {
     Io {
         /// What was tried, as a verb.
         action: &'static str,
-        /// On what.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -22,46 +21,41 @@ pub enum ProcessError {
     /// A file of the run holds something else than it should.
     #[error("{path} cannot be understood: {source}; it was damaged or written by another version")]
     Corrupt {
-        /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's error message.
         source: serde_json::Error,
     },
     /// The launch cannot be written down.
     #[error("the launch cannot be written as JSON ({source}); its paths must be valid UTF-8")]
     UnwritableLaunch {
-        /// What the encoder said.
+        /// The encoder's error message.
         source: serde_json::Error,
     },
     /// The directory already belongs to a run.
     #[error("{dir} already holds a run; give every run a directory of its own, or connect to this one")]
-    DirectoryInUse {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// The shim program itself could not be started.
+    DirectoryInUse { dir: PathBuf },
+    /// The supervisor program itself could not be started.
     #[error("could not start the supervisor {program}: {}", explain(source))]
-    ShimNotStarted {
-        /// The program.
+    SupervisorNotStarted {
         program: PathBuf,
         /// Why it failed.
         source: io::Error,
     },
-    /// The shim started and gave up before it ran anything.
+    /// The supervisor started and gave up before it ran anything.
     #[error("the supervisor of {dir} gave up at its start: {log}")]
-    ShimFailed {
+    SupervisorFailed {
         /// The run's directory.
         dir: PathBuf,
         /// The end of its own log.
         log: String,
     },
-    /// The shim did not get ready in time and was ended.
+    /// The supervisor did not get ready in time and was ended.
     #[error("the supervisor of {dir} was not ready in time and was ended; the machine may be overloaded")]
-    ShimNotReady {
+    SupervisorNotReady {
         /// The run's directory.
         dir: PathBuf,
     },
-    /// The supervisor is gone and did not report the end: what became of the program is not known.
+    /// The supervisor is gone and did not report the end: how the program ended is not known.
     #[error("the supervisor of {dir} was killed before it reported how the run ended")]
     Lost {
         /// The run's directory.
@@ -83,28 +77,24 @@ pub enum ProcessError {
     },
     /// A process was killed again and again, and is still there.
     #[error("process {pid} cannot be ended")]
-    StillRunning {
-        /// Its number.
-        pid: u32,
-    },
+    StillRunning { pid: u32 },
     /// A process that an agent or a check may have left, and that is not certain enough to be ended.
     #[error(
         "process {pid} ({command}) has no supervisor and lowered its limit for message queues, as what agents and checks leave \
          may do to hide; end it with `kill -9 {pid}` and try again"
     )]
     Hiding {
-        /// Its number.
         pid: u32,
         /// The beginning of its command line.
         command: String,
     },
-    /// What agents and checks left cannot be told from other processes.
+    /// What agents and checks left cannot be distinguished from other processes.
     #[error(
         "the limit of this process for message queues was lowered, so that processes which agents and checks left cannot be \
          recognised; start towline from another terminal"
     )]
     LimitLowered,
-    /// The connection broke although the shim lives.
+    /// The connection broke although the supervisor lives.
     #[error("the connection to the supervisor of {dir} broke; connect again")]
     Disconnected {
         /// The run's directory.
@@ -134,7 +124,7 @@ pub enum ProcessError {
         /// The run's directory.
         dir: PathBuf,
     },
-    /// The shim could not do what was asked.
+    /// The supervisor could not do what was asked.
     #[error("the supervisor of {dir} refused: {message}")]
     Refused {
         /// The run's directory.
@@ -142,18 +132,18 @@ pub enum ProcessError {
         /// In its own words.
         message: String,
     },
-    /// The shim said something that is not of the protocol.
+    /// The supervisor sent a message that is not part of the protocol.
     #[error("the supervisor of {dir} sent a message that is not understood: {source}")]
     Protocol {
         /// The run's directory.
         dir: PathBuf,
-        /// What the parser said.
+        /// The parser's error message.
         source: serde_json::Error,
     },
 }
 
 impl ProcessError {
-    /// For `map_err`: an I/O error that says what was tried on what.
+    /// For `map_err`: an I/O error with the operation and the path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

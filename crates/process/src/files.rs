@@ -3,10 +3,10 @@
 //! | file | written by | holds |
 //! | --- | --- | --- |
 //! | `launch.json` | client | what to run |
-//! | `stdin.log`, `stdout.log`, `stderr.log` | shim | every byte, in order |
-//! | `index` | shim | which stream grew when |
-//! | `shim.sock`, `shim.pid`, `shim.log` | shim | its socket, its identity, its own errors |
-//! | `exit.json` | shim | the exit record, there only once the whole tree is gone |
+//! | `stdin.log`, `stdout.log`, `stderr.log` | supervisor | every byte, in order |
+//! | `index` | supervisor | which stream grew when |
+//! | `shim.sock`, `shim.pid`, `shim.log` | supervisor | its socket, its identity, its own errors |
+//! | `exit.json` | supervisor | the exit record, there only once the whole tree is gone |
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,8 +18,8 @@ pub(crate) const LAUNCH: &str = "launch.json";
 pub(crate) const STDIN: &str = "stdin.log";
 pub(crate) const INDEX: &str = "index";
 pub(crate) const SOCKET: &str = "shim.sock";
-pub(crate) const SHIM_PID: &str = "shim.pid";
-pub(crate) const SHIM_LOG: &str = "shim.log";
+pub(crate) const SUPERVISOR_PID: &str = "shim.pid";
+pub(crate) const SUPERVISOR_LOG: &str = "shim.log";
 pub(crate) const EXIT: &str = "exit.json";
 
 /// More than a record or an identity ever has.
@@ -31,9 +31,7 @@ const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 

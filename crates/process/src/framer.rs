@@ -2,21 +2,21 @@
 //!
 //! Works on bytes: text that is not valid UTF-8 passes unharmed, and a character split between two chunks is
 //! whole again in its line. Lines are given out where they lie, so that no line costs memory of its own. A line longer
-//! than the cap is not kept in memory: it is reported with its place, so that its bytes can still be read from the log,
+//! than the cap is not held in memory: it is reported with its place, so that its bytes can still be read from the log,
 //! and the framing goes on behind it. This never does I/O.
 
 use memchr::memchr;
 
-/// The longest line that is kept, unless told otherwise: 64 MiB.
+/// The default for the longest line that is returned: 64 MiB.
 pub const DEFAULT_LINE_CAP: usize = 64 * 1024 * 1024;
 
-/// The memory that is kept for chunks to come. What a longer line took beyond it is given back once that line is through.
+/// The memory that stays allocated for later chunks. What a longer line took beyond it is given back once that line is through.
 const LASTING_CAPACITY: usize = 1024 * 1024;
 
 /// One line of a stream, without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Where in the stream its first byte stands.
+    /// Where in the stream its first byte is.
     pub offset: u64,
     /// Its bytes, all of them but the newline.
     pub bytes: &'a [u8],
@@ -43,11 +43,10 @@ pub enum LineEnd {
 /// What the framer finds in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// A line.
     Line(Line<'a>),
-    /// A line longer than the cap; its bytes were not kept.
+    /// A line longer than the cap; its bytes are not returned.
     TooLong {
-        /// Where in the stream its first byte stands.
+        /// Where in the stream its first byte is.
         offset: u64,
         /// Its length without the newline.
         len: u64,
@@ -60,7 +59,7 @@ pub struct LineFramer {
     cap: usize,
     /// Where in the stream the next line begins.
     line_offset: u64,
-    /// How much of the beginning of that line was not kept, because it has outgrown the cap.
+    /// How much of the beginning of that line was dropped, because it has outgrown the cap.
     forgotten: u64,
     /// What was taken in.
     bytes: Vec<u8>,
@@ -77,7 +76,7 @@ impl Default for LineFramer {
 }
 
 impl LineFramer {
-    /// A framer for a stream whose next byte stands at `offset`, with the default cap.
+    /// A framer for a stream whose next byte is at `offset`, with the default cap.
     pub fn new(offset: u64) -> Self {
         Self::with_cap(offset, DEFAULT_LINE_CAP)
     }
@@ -105,7 +104,7 @@ impl LineFramer {
         }
     }
 
-    /// Says that the stream has ended, and gives out what stood behind its last newline. To be called when
+    /// Ends the stream, and returns what follows its last newline. To be called when
     /// [`LineFramer::pull`] has nothing left.
     pub fn finish(&mut self) -> Option<Framed<'_>> {
         let has_rest = self.forgotten > 0 || self.given < self.bytes.len();
@@ -174,7 +173,7 @@ mod tests {
         Framed::Line(Line { offset, bytes, end })
     }
 
-    /// The same line where it stands in the stream, for as long as that is there.
+    /// The same line where it is in the stream, for as long as that is there.
     fn in_stream<'s>(found: Framed<'_>, stream: &'s [u8]) -> Framed<'s> {
         match found {
             Framed::Line(Line { offset, bytes, end }) => {
@@ -208,7 +207,7 @@ mod tests {
         found
     }
 
-    /// What the framer must find, said in the plainest way: by splitting the whole stream.
+    /// What the framer must find, in the plainest way: by splitting the whole stream.
     fn frame_at_once(stream: &[u8], cap: usize) -> Vec<Framed<'_>> {
         let mut offset = 0;
         let mut found = Vec::new();
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_past_the_cap_is_reported_and_not_kept_and_reading_goes_on() {
+    fn a_line_past_the_cap_is_reported_without_its_bytes_and_reading_continues() {
         let mut framer = LineFramer::with_cap(100, 1024);
         framer.push(b"first\n");
         assert_eq!(framer.pull(), Some(line(100, b"first", LineEnd::Newline)));
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_exactly_the_cap_is_kept() {
+    fn a_line_of_exactly_the_cap_is_returned() {
         let mut framer = LineFramer::with_cap(0, 3);
         framer.push(b"abc\nabcd\n");
         assert_eq!(framer.pull(), Some(line(0, b"abc", LineEnd::Newline)));

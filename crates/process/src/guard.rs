@@ -93,7 +93,7 @@ impl Guard {
         }
     }
 
-    /// Waits until it is gone with its tree, and sees to it when that takes longer than a moment. The error says why something of
+    /// Waits until it is gone with its tree, and sees to it when that takes longer than a moment. The error explains why something of
     /// it may be left.
     pub(crate) async fn end(&self) -> Result<(), String> {
         let Some(process) = self.process else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Who the supervisor of a run is: `shim.pid`, with a lock on it that its supervisor holds for as long as it lives.
 //!
-//! Anyone who runs as the same user can write that file. So what it says counts only if the system reports that the process it names
+//! Anyone who runs as the same user can write that file. So its content counts only if the system reports that the process it names
 //! holds the lock: nobody can lock a file for another process.
 
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) enum Identity {
 }
 
 /// The living supervisor of a run, if there is one. One that has written the record of a run's end is none any more.
-pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
+pub fn supervisor_process(dir: &Path) -> io::Result<Option<ProcessId>> {
     Ok(match look_up(dir)? {
         Identity::Running(process) => Some(process),
         Identity::Gone | Identity::Unknown => None,
@@ -33,14 +33,14 @@ pub fn shim_process(dir: &Path) -> io::Result<Option<ProcessId>> {
 
 /// Removes the socket of a supervisor that is gone. One that was killed leaves it behind.
 pub fn remove_dead_socket(dir: &Path) {
-    if shim_process(dir).is_ok_and(|living| living.is_none()) {
+    if supervisor_process(dir).is_ok_and(|living| living.is_none()) {
         // What cannot be removed is in nobody's way.
         let _ = std::fs::remove_file(dir.join(files::SOCKET));
     }
 }
 
 pub(crate) fn look_up(dir: &Path) -> io::Result<Identity> {
-    let Some(file) = files::open_if_present(&dir.join(files::SHIM_PID))? else {
+    let Some(file) = files::open_if_present(&dir.join(files::SUPERVISOR_PID))? else {
         return Ok(Identity::Unknown);
     };
     let Some(holder) = holder_of(&file)? else { return Ok(Identity::Gone) };
@@ -60,10 +60,10 @@ fn holder_of(file: &File) -> io::Result<Option<u32>> {
 /// Records that this process is the supervisor. It is for as long as the file that is given back stays open, and no other
 /// handle of the same file may be closed meanwhile: that would release the lock.
 pub(crate) fn claim(dir: &Path, me: ProcessId) -> io::Result<File> {
-    let draft = dir.join(format!("{}.{}.tmp", files::SHIM_PID, me.pid));
+    let draft = dir.join(format!("{}.{}.tmp", files::SUPERVISOR_PID, me.pid));
     let mut file = towline_files::create_new(&draft)?;
     file.write_all(&serde_json::to_vec(&me)?)?;
     fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    std::fs::rename(draft, dir.join(files::SHIM_PID))?;
+    std::fs::rename(draft, dir.join(files::SUPERVISOR_PID))?;
     Ok(file)
 }

@@ -1,7 +1,7 @@
 //! The `index` of a run: which stream grew, by how much, and when; one short line per burst of output.
 //!
 //! The logs hold the bytes, this only orders them. Lines read `stdout OFFSET LENGTH UNIX_MS`. A gap (a line that
-//! could not be written) is closed by the next line of the same stream, and what stands behind the last line is
+//! could not be written) is closed by the next line of the same stream, and what follows the last line is
 //! the newest output: readers must take it so.
 
 use std::fs::File;
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// The shim's end of the index.
+/// The supervisor's end of the index.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     file: File,
@@ -110,7 +110,7 @@ mod tests {
     use towline_files::create_new;
 
     #[test]
-    fn bursts_are_joined_and_streams_kept_in_order() {
+    fn bursts_are_joined_and_streams_stay_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
         let mut index = IndexWriter::new(create_new(&path).unwrap());

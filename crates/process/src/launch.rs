@@ -1,6 +1,6 @@
-//! What the shim is told to run: `launch.json`, written before the shim starts and never changed after.
+//! The program that a supervisor runs: `launch.json`, written before the supervisor starts and never changed after.
 //!
-//! The environment is not in it, because it holds secrets: it reaches the program as the shim's own.
+//! The environment is not in it, because it holds secrets: it reaches the program as the supervisor's own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum Stdio {
     #[default]
     Pipes,
     /// Pipes, but for the standard output, which is the log itself: for programs that lose the end of what they print to
-    /// a pipe when they exit. Nobody can tell when such an output is closed: a run with it drains until its tree is gone,
+    /// a pipe when they exit. Nobody can know when such an output is closed: a run with it drains until its tree is gone,
     /// and has no use for [`Launch::closed_output_grace`]. Only on Linux.
     OutputFile,
     /// All three are one terminal, which is also the controlling one. It echoes nothing, makes no signals of what is
@@ -27,17 +27,15 @@ pub enum Stdio {
     /// output.
     ///
     /// It gives out whole lines, however long they are, and an end of input once standard input is closed: that is what
-    /// programs expect that do not read single keys. One that does is told no end, because terminals have none for it.
-    /// The byte `0xFF`, which no text in UTF-8 has, stands for the end and cannot be written.
+    /// programs expect that do not read single keys. One that does gets no end of input, because terminals have none for it.
+    /// The byte `0xFF`, which no text in UTF-8 has, means the end and cannot be written.
     Terminal(WindowSize),
 }
 
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
-    /// Its width.
     pub columns: u16,
-    /// Its height.
     pub rows: u16,
 }
 
@@ -52,7 +50,7 @@ pub enum Priority {
     Low,
 }
 
-/// One program to run under a shim.
+/// One program to run under a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// The program and its arguments; a bare name is looked up in the run's own `PATH`.
@@ -60,7 +58,7 @@ pub struct Launch {
     /// The directory the program starts in.
     pub cwd: PathBuf,
     /// How long the run may last before the supervisor ends it by itself, whether or not anybody is connected. Clients can
-    /// [extend](crate::Shim::extend) it. The time in which the machine is suspended does not count.
+    /// [extend](crate::SupervisorHandle::extend) it. The time in which the machine is suspended does not count.
     pub lifetime: Duration,
     /// How long the program may take to end after the SIGINT that begins a stop.
     pub interrupt_grace: Duration,
@@ -95,7 +93,7 @@ struct LaunchFile {
 }
 
 impl Launch {
-    /// What the run in `dir` was told to run. Anybody who runs as the same user can have written it.
+    /// The launch of the run in `dir`. Anybody who runs as the same user can have written it.
     pub fn read(dir: &Path) -> io::Result<Self> {
         Ok(Self::from_json(&files::read_launch(dir)?)?)
     }

@@ -1,9 +1,9 @@
-//! Runs one program under supervision and keeps every byte it says.
+//! Runs one program under supervision and records every byte that it prints.
 //!
-//! Each run has a directory and a *shim*: a tiny process that owns the program's process tree and its standard
+//! Each run has a directory and a *supervisor*: a tiny process that owns the program's process tree and its standard
 //! streams, appends the raw bytes to files, serves a Unix socket, and writes the exit record once the whole tree
-//! is gone. The shim outlives whoever started it, up to its own deadline. This crate holds the shim
-//! ([`shim::main`]), its client ([`spawn`], [`connect`], [`Shim`]), and the readers of what it wrote
+//! is gone. The supervisor outlives whoever started it, up to its own deadline. This crate holds the supervisor
+//! ([`supervisor::main`]), its client ([`spawn`], [`connect`], [`SupervisorHandle`]), and the readers of what it wrote
 //! ([`LogReader`], [`LineFramer`], [`OutputTimes`], [`merged_tail`], [`ExitRecord`]).
 //!
 //! It never knows what the program is or why it runs.
@@ -11,6 +11,7 @@
 mod ancestry;
 mod client;
 mod clock;
+mod connection;
 mod dial;
 mod digest;
 mod error;
@@ -23,26 +24,25 @@ mod index;
 mod inspection;
 mod launch;
 mod limits;
-mod link;
 mod log_reader;
 mod output_times;
 mod platform;
 mod reaper;
 mod record;
 mod reported;
-pub mod shim;
 mod starting;
+pub mod supervisor;
 mod sweep;
 mod tail;
 mod wire;
 
 pub use ancestry::{ancestors, has_lost_supervisor, is_below_supervisor, own_number, supervisors};
-pub use client::{Notice, Shim, adopt, connect, spawn};
+pub use client::{Notice, SupervisorHandle, adopt, connect, spawn};
 pub use error::ProcessError;
 pub use files::Stream;
 pub use foreground::is_in_foreground;
 pub use framer::{DEFAULT_LINE_CAP, Framed, Line, LineEnd, LineFramer};
-pub use identity::{remove_dead_socket, shim_process};
+pub use identity::{remove_dead_socket, supervisor_process};
 pub use inspection::refuse_inspection;
 pub use launch::{Launch, Priority, Stdio, WindowSize};
 pub use limits::{LimitTooLow, prepare_limits, survive_file_size_limit};
@@ -51,6 +51,6 @@ pub use output_times::OutputTimes;
 pub use platform::{ProcessId, Signal, descendants};
 pub use record::{ExitRecord, SpawnError, SpawnErrorKind, StopCause};
 pub use reported::ReportedLog;
-pub use starting::ShimProgram;
+pub use starting::SupervisorProgram;
 pub use sweep::{end_processes, end_strays, end_supervisor, processes_with_env};
 pub use tail::merged_tail;

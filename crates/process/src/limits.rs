@@ -43,10 +43,7 @@ pub enum LimitTooLow {
     #[error(
         "files may be {limit} bytes long (`ulimit -f`), and towline's database and logs need {LEAST_FILE_SIZE}"
     )]
-    FileSize {
-        /// The limit.
-        limit: u64,
-    },
+    FileSize { limit: u64 },
 }
 
 impl LimitTooLow {

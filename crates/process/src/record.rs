@@ -22,9 +22,9 @@ pub struct ExitRecord {
     pub started_at_ms: u64,
     /// When the program itself ended; what it left behind may have lived a little longer.
     pub ended_at_ms: u64,
-    /// Why the shim ended the program, if it did.
+    /// Why the supervisor ended the program, if it did.
     pub stopped: Option<StopCause>,
-    /// How many other processes of the tree the shim had to end.
+    /// How many other processes of the tree the supervisor had to end.
     pub leftovers_killed: u32,
     /// The length of `stdout.log`.
     pub stdout_bytes: u64,
@@ -38,11 +38,11 @@ pub struct ExitRecord {
     pub stderr_sha256: Option<String>,
 }
 
-/// Why the shim ended a program that was still running.
+/// Why the supervisor ended a program that was still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// A client, or a SIGTERM to the shim, asked for it.
+    /// A client, or a SIGTERM to the supervisor, asked for it.
     Requested,
     /// The deadline passed.
     Deadline,

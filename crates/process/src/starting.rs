@@ -16,7 +16,7 @@ use crate::reaper::{self, Supervised};
 /// How much of the supervisor's own log goes into an error.
 const LOG_EXCERPT: u64 = 500;
 
-/// This very program as the system holds it, whatever has become of its file.
+/// This very program as the system holds it, even if its file was replaced or removed.
 #[cfg(target_os = "linux")]
 const THIS_PROGRAM: Option<&str> = Some("/proc/self/exe");
 #[cfg(not(target_os = "linux"))]
@@ -24,8 +24,7 @@ const THIS_PROGRAM: Option<&str> = None;
 
 /// The program that becomes the supervisor: the arguments are followed by `.`, and it starts in the run's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShimProgram {
-    /// The executable.
+pub struct SupervisorProgram {
     pub path: PathBuf,
     /// What comes before the directory, such as `shim`.
     pub args: Vec<String>,
@@ -33,7 +32,7 @@ pub struct ShimProgram {
     pub shown: Option<PathBuf>,
 }
 
-impl ShimProgram {
+impl SupervisorProgram {
     /// The program that runs now, whose file is `path`. A file that was replaced or deleted since changes nothing, where the
     /// system allows that.
     pub fn running(path: &Path, args: Vec<String>) -> Self {
@@ -59,7 +58,7 @@ pub(crate) struct Started {
 }
 
 pub(crate) fn start(
-    program: &ShimProgram,
+    program: &SupervisorProgram,
     dir: &Path,
     launch: &Launch,
     env: &BTreeMap<String, String>,
@@ -67,9 +66,9 @@ pub(crate) fn start(
     towline_files::create_private_dir(dir).map_err(ProcessError::io("create", dir))?;
     let dir = dir.canonicalize().map_err(ProcessError::io("find", dir))?;
     write_launch(&dir, launch)?;
-    let log_path = dir.join(files::SHIM_LOG);
+    let log_path = dir.join(files::SUPERVISOR_LOG);
     let log = towline_files::append(&log_path).map_err(ProcessError::io("create", &log_path))?;
-    let not_started = |source| ProcessError::ShimNotStarted { program: program.path.clone(), source };
+    let not_started = |source| ProcessError::SupervisorNotStarted { program: program.path.clone(), source };
     let (ours, theirs) = UnixStream::pair().map_err(not_started)?;
     let mut command = program.command();
     command
@@ -102,11 +101,11 @@ pub(crate) fn log_excerpt(dir: &Path) -> String {
     let text = log_end(dir).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let text = text.trim();
-    if text.is_empty() { "it said nothing".to_owned() } else { text.to_owned() }
+    if text.is_empty() { "it printed nothing".to_owned() } else { text.to_owned() }
 }
 
 fn log_end(dir: &Path) -> io::Result<Vec<u8>> {
-    let mut log = towline_files::open(&dir.join(files::SHIM_LOG))?;
+    let mut log = towline_files::open(&dir.join(files::SUPERVISOR_LOG))?;
     let length = log.metadata()?.len();
     log.seek(SeekFrom::Start(length.saturating_sub(LOG_EXCERPT)))?;
     let mut text = Vec::new();

@@ -98,7 +98,7 @@ pub fn end_supervisor(supervisor: ProcessId, patience: Duration) -> Result<(), P
 }
 
 /// One pass of ending: stops everything that `find` finds, until it finds nothing new, and only then kills.
-/// A process that is stopped cannot fork, so nothing is born between the look and the kill. Tells `seen` of
+/// A process that is stopped cannot fork, so nothing is born between the look and the kill. Passes to `seen`
 /// every process it signalled and how that went. A look that fails ends the search, and is the error after the kill.
 pub(crate) fn freeze_and_kill(
     mut find: impl FnMut() -> io::Result<Vec<ProcessId>>,

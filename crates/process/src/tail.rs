@@ -1,7 +1,7 @@
-//! The last of what a program said, both streams in the order they were written.
+//! The end of a program's output, both streams in the order they were written.
 //!
 //! The order is that of the `index`. Two streams are two pipes: what was written to both within one look of the
-//! shim has no order that anybody could know, and is given stream by stream.
+//! supervisor has no order that anybody could know, and is given stream by stream.
 
 use std::fs::File;
 use std::io;
@@ -13,14 +13,14 @@ use crate::index::Entry;
 
 /// How much of the index is looked at first; doubled until it covers what is asked for.
 const FIRST_WINDOW: u64 = 16 * 1024;
-/// And how much at most. An index that says nothing in so many bytes was not written by a supervisor.
+/// And how much at most. An index without a line in so many bytes was not written by a supervisor.
 const LAST_WINDOW: u64 = 64 * 1024 * 1024;
 
 /// The last bytes of a run's output and error output together, at most `max_bytes`. Where something had to be
 /// cut off, the cut is behind a newline if there is one in the first half, else between two characters.
 pub fn merged_tail(dir: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     let logs = [Log::open(dir, Stream::Stdout)?, Log::open(dir, Stream::Stderr)?];
-    // One byte more than asked for shows whether the cut stands behind a newline anyway.
+    // One byte more than asked for shows whether the cut follows a newline anyway.
     let wanted = max_bytes as u64 + 1;
     let mut tail = Vec::new();
     for segment in last_segments(&segments(dir, &logs, wanted)?, wanted) {
@@ -133,17 +133,17 @@ fn in_order(entries: &[Entry], logs: &[Log; 2], start: Start) -> Vec<Segment> {
 /// The end of the list, cut so that it holds at most `wanted` bytes.
 fn last_segments(segments: &[Segment], wanted: u64) -> Vec<Segment> {
     let mut left = wanted;
-    let mut kept = Vec::new();
+    let mut chosen = Vec::new();
     for segment in segments.iter().rev() {
         if left == 0 {
             break;
         }
         let length = (segment.end - segment.start).min(left);
-        kept.push(Segment { start: segment.end - length, ..*segment });
+        chosen.push(Segment { start: segment.end - length, ..*segment });
         left -= length;
     }
-    kept.reverse();
-    kept
+    chosen.reverse();
+    chosen
 }
 
 /// How much to take off the front so that at most `max_bytes` stay and the rest begins at a sensible place.

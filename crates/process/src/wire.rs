@@ -1,4 +1,4 @@
-//! What client and shim say to each other on the socket: one JSON value per line in both directions.
+//! The messages between client and supervisor: one JSON value per line in both directions.
 //!
 //! A client sends [`Request`]s and gets one [`Message::Reply`] for each, in order; `Grown` and `Exited` come
 //! unasked. The bytes of a `write` follow its line as they are (`length` of them), so that any bytes pass
@@ -102,7 +102,7 @@ impl Growth {
 
 /// One value as its line.
 pub(crate) fn line<T: Serialize>(value: &T) -> Vec<u8> {
-    // These types hold nothing that JSON cannot say, so the encoder has no way to fail on them.
+    // These types hold nothing that JSON cannot express, so the encoder has no way to fail on them.
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');
     bytes

@@ -11,8 +11,8 @@ use common::again::{role, start_again};
 use common::{Run, end_of, exit_of, output_ending_with, within};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use towline_process::{
-    ProcessError, ProcessId, Shim, Stream, ancestors, descendants, end_processes, is_below_supervisor,
-    processes_with_env,
+    ProcessError, ProcessId, Stream, SupervisorHandle, ancestors, descendants, end_processes,
+    is_below_supervisor, processes_with_env,
 };
 
 /// The program, a process in a session of its own without environment, and one that ignores polite signals.
@@ -22,12 +22,12 @@ fn raw(process: ProcessId) -> Pid {
     Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap()
 }
 
-async fn start(run: &Run) -> (Shim, Vec<ProcessId>) {
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    let tree = descendants(run.shim_process().pid).unwrap();
+async fn start(run: &Run) -> (SupervisorHandle, Vec<ProcessId>) {
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    let tree = descendants(run.supervisor_process().pid).unwrap();
     assert!(tree.len() >= 2, "{tree:?}");
-    (shim, tree)
+    (supervisor, tree)
 }
 
 fn lower(limit: Rlimit, current: u64) -> Rlimit {
@@ -37,11 +37,11 @@ fn lower(limit: Rlimit, current: u64) -> Rlimit {
 #[tokio::test]
 async fn a_starter_with_too_few_descriptors_still_ends_the_tree_of_a_killed_supervisor() {
     let run = Run::script(TREE);
-    let (mut shim, tree) = start(&run).await;
-    let (supervisor, limit) = (raw(run.shim_process()), getrlimit(Resource::Nofile));
+    let (mut supervisor, tree) = start(&run).await;
+    let (pid, limit) = (raw(run.supervisor_process()), getrlimit(Resource::Nofile));
     setrlimit(Resource::Nofile, lower(limit, 3)).unwrap();
-    kill_process(supervisor, Signal::KILL).unwrap();
-    let ended = end_of(&mut shim).await;
+    kill_process(pid, Signal::KILL).unwrap();
+    let ended = end_of(&mut supervisor).await;
     setrlimit(Resource::Nofile, limit).unwrap();
     assert!(matches!(ended, Err(ProcessError::Lost { .. })), "{ended:?}");
     assert!(!tree.into_iter().any(ProcessId::is_running));
@@ -61,11 +61,11 @@ async fn a_starter_that_cannot_look_does_not_report_that_the_tree_is_gone() {
     let (_, directory) = role().unwrap();
     let mut run = Run::script("setsid sleep 300 & echo up; exec sleep 300");
     run.env.insert("TOWLINE_TEST_BLIND".to_owned(), directory.to_str().unwrap().to_owned());
-    let (mut shim, _) = start(&run).await;
-    let supervisor = raw(run.shim_process());
+    let (mut supervisor, _) = start(&run).await;
+    let pid = raw(run.supervisor_process());
     setrlimit(Resource::Nofile, Rlimit { current: Some(3), maximum: Some(3) }).unwrap();
-    kill_process(supervisor, Signal::KILL).unwrap();
-    let ended = end_of(&mut shim).await;
+    kill_process(pid, Signal::KILL).unwrap();
+    let ended = end_of(&mut supervisor).await;
     assert!(matches!(ended, Err(ProcessError::NotEnded { .. })), "{ended:?}");
     let me = std::process::id();
     ancestors(me).unwrap_err();
@@ -77,12 +77,12 @@ async fn a_starter_that_cannot_look_does_not_report_that_the_tree_is_gone() {
 #[tokio::test]
 async fn a_supervisor_that_cannot_look_ends_in_time_and_its_tree_with_it() {
     let run = Run::script(TREE);
-    let (mut shim, tree) = start(&run).await;
+    let (mut supervisor, tree) = start(&run).await;
     let few = Rlimit { current: Some(7), maximum: Some(7) };
-    prlimit(Some(raw(run.shim_process())), Resource::Nofile, few).unwrap();
+    prlimit(Some(raw(run.supervisor_process())), Resource::Nofile, few).unwrap();
     let began = Instant::now();
-    within(shim.stop()).await.unwrap();
-    let ended = end_of(&mut shim).await;
+    within(supervisor.stop()).await.unwrap();
+    let ended = end_of(&mut supervisor).await;
     assert!(matches!(ended, Err(ProcessError::Lost { .. })), "{ended:?}");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert!(!tree.into_iter().any(ProcessId::is_running));
@@ -91,12 +91,12 @@ async fn a_supervisor_that_cannot_look_ends_in_time_and_its_tree_with_it() {
 #[tokio::test]
 async fn a_supervisor_whose_limit_can_be_raised_again_ends_its_tree_and_reports_it() {
     let run = Run::script(TREE);
-    let (mut shim, tree) = start(&run).await;
-    let supervisor = raw(run.shim_process());
+    let (mut supervisor, tree) = start(&run).await;
+    let pid = raw(run.supervisor_process());
     let limit = getrlimit(Resource::Nofile);
-    prlimit(Some(supervisor), Resource::Nofile, lower(limit, 7)).unwrap();
-    within(shim.stop()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    prlimit(Some(pid), Resource::Nofile, lower(limit, 7)).unwrap();
+    within(supervisor.stop()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!(record.signal, Some(9), "{record:?}");
     assert!(!tree.into_iter().any(ProcessId::is_running));
 }
@@ -105,10 +105,10 @@ async fn a_supervisor_whose_limit_can_be_raised_again_ends_its_tree_and_reports_
 async fn a_supervisor_can_be_ended_from_outside_with_its_tree() {
     let mut run = Run::script(TREE);
     run.launch.interrupt_grace = common::PATIENCE;
-    let (mut shim, tree) = start(&run).await;
-    within(shim.stop()).await.unwrap();
-    within(shim.end()).await.unwrap();
-    let ended = end_of(&mut shim).await;
+    let (mut supervisor, tree) = start(&run).await;
+    within(supervisor.stop()).await.unwrap();
+    within(supervisor.end()).await.unwrap();
+    let ended = end_of(&mut supervisor).await;
     assert!(matches!(ended, Err(ProcessError::Lost { .. })), "{ended:?}");
     assert!(!tree.into_iter().any(ProcessId::is_running));
 }

@@ -17,13 +17,13 @@ async fn a_clock_that_is_set_ends_no_run_and_makes_none_last_longer() {
         let clock = SetClock::new().unwrap();
         let mut run = Run::script("date +%s; echo up; read line; date +%s; read line; echo bye");
         run.env.extend(clock.variables());
-        let mut shim = run.start().await;
-        output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+        let mut supervisor = run.start().await;
+        output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
         clock.set(seconds).unwrap();
-        within(shim.write(b"go\n")).await.unwrap();
-        within(shim.extend(Duration::from_secs(2))).await.unwrap();
-        within(shim.write(b"on\n")).await.unwrap();
-        let record = exit_of(&mut shim).await;
+        within(supervisor.write(b"go\n")).await.unwrap();
+        within(supervisor.extend(Duration::from_secs(2))).await.unwrap();
+        within(supervisor.write(b"on\n")).await.unwrap();
+        let record = exit_of(&mut supervisor).await;
         assert_eq!((record.code, record.stopped), (Some(0), None), "{seconds} s");
 
         let out = run.stdout();
@@ -45,9 +45,9 @@ async fn a_clock_that_is_set_back_does_not_keep_a_run_alive_without_an_engine() 
     let mut run = Run::script("echo up; sleep 300");
     run.env.extend(clock.variables());
     run.launch.lifetime = Duration::from_secs(2);
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     clock.set(-TWO_HOURS).unwrap();
-    let record = exit_of(&mut shim).await;
+    let record = exit_of(&mut supervisor).await;
     assert_eq!(record.stopped, Some(towline_process::StopCause::Deadline));
 }

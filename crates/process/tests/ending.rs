@@ -12,7 +12,7 @@ use towline_process::{ExitRecord, ProcessError, Signal, StopCause, Stream};
 /// Far more than any test waits for: a grace of this length must have been cut short.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// Ignores what it can, starts sessions of its own, double-forks, and forks on when it is told to end.
+/// Ignores what it can, starts sessions of its own, double-forks, and keeps forking when it is asked to end.
 const HOSTILE: &str = r#"
 trap '' INT HUP
 trap 'setsid sh -c "trap \"\" TERM; sleep 300 & sleep 300" & setsid sleep 300 &' TERM
@@ -31,17 +31,18 @@ async fn a_hostile_tree_is_gone_after_a_stop_every_time() {
         let mut run = Run::script(HOSTILE);
         run.launch.interrupt_grace = Duration::from_millis(20);
         run.launch.term_grace = Duration::from_millis(50);
-        let mut shim = run.start().await;
-        output_ending_with(&mut shim, Stream::Stdout, b"ready\n").await;
-        within(shim.stop()).await.unwrap();
-        let record = exit_of(&mut shim).await;
+        let mut supervisor = run.start().await;
+        output_ending_with(&mut supervisor, Stream::Stdout, b"ready\n").await;
+        within(supervisor.stop()).await.unwrap();
+        let record = exit_of(&mut supervisor).await;
         assert_eq!((record.code, record.signal, record.stopped), (None, Some(9), Some(StopCause::Requested)));
         assert!(record.leftovers_killed >= 3, "{record:?}");
-        // The shim itself may take a moment after its last word; nothing else may be there even now.
-        let shim_process = run.shim_process();
-        let left: Vec<_> = run.processes().into_iter().filter(|process| *process != shim_process).collect();
+        // The supervisor itself may take a moment after its last word; nothing else may be there even now.
+        let supervisor_process = run.supervisor_process();
+        let left: Vec<_> =
+            run.processes().into_iter().filter(|process| *process != supervisor_process).collect();
         assert_eq!(left, []);
-        until("the shim is gone", || !shim_process.is_running()).await;
+        until("the supervisor is gone", || !supervisor_process.is_running()).await;
     }
 }
 
@@ -49,10 +50,10 @@ async fn a_hostile_tree_is_gone_after_a_stop_every_time() {
 async fn a_program_that_heeds_the_interrupt_ends_the_stop_early() {
     let mut run = Run::script("trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.05; done");
     run.launch.interrupt_grace = FOR_EVER;
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped), (Some(3), Some(StopCause::Requested)));
     assert_eq!(run.stdout(), "up\nbye\n");
 }
@@ -65,12 +66,12 @@ async fn a_tree_that_heeds_term_is_not_killed() {
          while :; do sleep 0.05; done",
     );
     run.launch.term_grace = FOR_EVER;
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(4));
-    let said = run.stdout();
-    assert!(said.contains("ended by term\n") && said.contains("child too\n"), "{said}");
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(4));
+    let printed = run.stdout();
+    assert!(printed.contains("ended by term\n") && printed.contains("child too\n"), "{printed}");
 }
 
 #[tokio::test]
@@ -78,12 +79,12 @@ async fn a_kill_cuts_a_stop_short() {
     let mut run = Run::script("trap '' INT TERM; echo up; while :; do sleep 300; done");
     run.launch.interrupt_grace = FOR_EVER;
     run.launch.term_grace = FOR_EVER;
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    assert!(matches!(within(shim.extend(FOR_EVER)).await, Err(ProcessError::Stopping { .. })));
-    within(shim.kill()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    assert!(matches!(within(supervisor.extend(FOR_EVER)).await, Err(ProcessError::Stopping { .. })));
+    within(supervisor.kill()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Requested)));
 }
 
@@ -91,14 +92,14 @@ async fn a_kill_cuts_a_stop_short() {
 async fn an_interrupt_or_a_signal_is_no_stop() {
     let run =
         Run::script("trap 'echo int' INT; trap 'echo usr1' USR1; echo up; while :; do sleep 0.02; done");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.interrupt()).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stdout, b"int\n").await;
-    within(shim.signal(Signal::User1)).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stdout, b"usr1\n").await;
-    within(shim.signal(Signal::Kill)).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.interrupt()).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stdout, b"int\n").await;
+    within(supervisor.signal(Signal::User1)).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stdout, b"usr1\n").await;
+    within(supervisor.signal(Signal::Kill)).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.signal, record.stopped), (Some(9), None));
 }
 
@@ -106,23 +107,23 @@ async fn an_interrupt_or_a_signal_is_no_stop() {
 async fn what_keeps_the_output_open_after_the_exit_is_ended_within_the_drain() {
     let run =
         Run::script("setsid sh -c 'trap \"\" TERM HUP; echo up; sleep 300; sleep 300' & read line; exit 5");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     let left = Instant::now();
-    within(shim.write(b"go\n")).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    within(supervisor.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert!(left.elapsed() < Duration::from_secs(20), "{:?}", left.elapsed());
     assert_eq!((record.code, record.stopped), (Some(5), None));
     assert!(record.leftovers_killed >= 1);
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
 #[tokio::test]
 async fn what_writes_on_after_the_exit_is_heard_until_it_closes() {
     let mut run = Run::script("(sleep 0.3; echo late) & echo early");
     run.launch.drain = FOR_EVER;
-    let mut shim = run.start().await;
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.leftovers_killed), (Some(0), 0));
     assert_eq!(run.stdout(), "early\nlate\n");
 }
@@ -131,13 +132,13 @@ async fn what_writes_on_after_the_exit_is_heard_until_it_closes() {
 async fn a_daemon_that_writes_nothing_is_not_waited_for() {
     let mut run = Run::script("setsid sleep 300 </dev/null >/dev/null 2>&1 & exit 0");
     run.launch.drain = FOR_EVER;
-    let mut shim = run.start().await;
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.leftovers_killed), (Some(0), 1));
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
-/// Says on its standard error that it will say no more on its standard output, and goes on.
+/// Reports on its standard error that it has closed its standard output, and keeps running.
 const MUTE: &str = "exec >&-; echo mute >&2; read line; exit 4";
 
 #[tokio::test]
@@ -149,17 +150,17 @@ async fn a_program_that_closed_its_output_and_stays_is_ended_without_any_client(
     assert_eq!((record.code, record.signal), (None, Some(2)));
     assert_eq!(record.stopped, Some(StopCause::OutputClosed));
     assert!(record.ended_at_ms >= record.started_at_ms + 300, "{record:?}");
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
 #[tokio::test]
 async fn a_program_that_ends_soon_after_it_closed_its_output_is_not_disturbed() {
     let mut run = Run::script(MUTE);
     run.launch.closed_output_grace = Some(FOR_EVER);
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stderr, b"mute\n").await;
-    within(shim.write(b"go\n")).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stderr, b"mute\n").await;
+    within(supervisor.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped, record.leftovers_killed), (Some(4), None, 0));
 }
 
@@ -169,16 +170,16 @@ async fn without_that_grace_or_while_a_child_holds_the_output_open_nothing_is_en
     let mut held_open = Run::script("sleep 300 & exec >&-; echo mute >&2; read line; exit 4");
     held_open.launch.closed_output_grace = Some(Duration::from_millis(50));
     let mut undisturbed = [without_grace.start().await, held_open.start().await];
-    for shim in &mut undisturbed {
-        output_ending_with(shim, Stream::Stderr, b"mute\n").await;
+    for supervisor in &mut undisturbed {
+        output_ending_with(supervisor, Stream::Stderr, b"mute\n").await;
     }
     // One that is ended shows that the others would have been by now.
     let mut ended = Run::script(MUTE);
     ended.launch.closed_output_grace = Some(Duration::from_millis(500));
     assert_eq!(exit_of(&mut ended.start().await).await.stopped, Some(StopCause::OutputClosed));
-    for shim in &mut undisturbed {
-        within(shim.write(b"go\n")).await.unwrap();
-        let record = exit_of(shim).await;
+    for supervisor in &mut undisturbed {
+        within(supervisor.write(b"go\n")).await.unwrap();
+        let record = exit_of(supervisor).await;
         assert_eq!((record.code, record.stopped), (Some(4), None));
     }
 }
@@ -190,7 +191,7 @@ async fn record_on_disk(run: &Run) -> ExitRecord {
 }
 
 #[tokio::test]
-async fn the_deadline_is_kept_without_any_client() {
+async fn the_deadline_holds_without_any_client() {
     let mut run = Run::script("trap '' INT TERM; while :; do sleep 300; done");
     run.launch.lifetime = Duration::from_millis(700);
     drop(run.start().await);
@@ -204,26 +205,26 @@ async fn an_extended_deadline_is_the_one_that_counts() {
     let mut run = Run::script("read line; sleep 1.5; echo still here");
     run.launch.lifetime = Duration::from_secs(4);
     let began = std::time::Instant::now();
-    let mut shim = run.start().await;
-    within(shim.extend(FOR_EVER)).await.unwrap();
+    let mut supervisor = run.start().await;
+    within(supervisor.extend(FOR_EVER)).await.unwrap();
     // An earlier one changes nothing.
-    within(shim.extend(Duration::from_millis(100))).await.unwrap();
+    within(supervisor.extend(Duration::from_millis(100))).await.unwrap();
     until("the first deadline has passed", || began.elapsed() > Duration::from_secs(5)).await;
-    within(shim.write(b"go\n")).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    within(supervisor.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped), (Some(0), None));
     assert_eq!(run.stdout(), "still here\n");
 }
 
 #[tokio::test]
-async fn a_sigterm_to_the_shim_is_a_stop_and_a_sighup_is_nothing() {
+async fn a_sigterm_to_the_supervisor_is_a_stop_and_a_sighup_is_nothing() {
     let run = Run::script("trap 'echo bye; exit 0' INT; echo up; while :; do sleep 0.02; done");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    let pid = rustix::process::Pid::from_raw(i32::try_from(run.shim_process().pid).unwrap()).unwrap();
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.supervisor_process().pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-    within(shim.signal(Signal::WindowChange)).await.unwrap();
+    within(supervisor.signal(Signal::WindowChange)).await.unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let record = exit_of(&mut shim).await;
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped), (Some(0), Some(StopCause::Requested)));
 }

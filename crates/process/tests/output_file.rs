@@ -15,53 +15,53 @@ fn script(script: &str) -> Run {
 }
 
 #[tokio::test]
-async fn what_is_printed_just_before_the_exit_is_whole_and_told_before_the_record() {
+async fn what_is_printed_just_before_the_exit_is_whole_and_reported_before_the_record() {
     // Without waiting for anybody to take it, as a program that cannot block does.
     let run = script(
         "exec python3 -c 'import os; os.set_blocking(1, False)\n\
          os.write(1, b\"a line of output\\n\" * 300000); os._exit(3)'",
     );
-    let mut shim = run.start().await;
-    let mut told = None;
+    let mut supervisor = run.start().await;
+    let mut reported = None;
     let record = within(async {
         loop {
-            match shim.next().await.unwrap() {
-                Notice::Grown { stdout, stderr } => told = Some((stdout, stderr)),
+            match supervisor.next().await.unwrap() {
+                Notice::Grown { stdout, stderr } => reported = Some((stdout, stderr)),
                 Notice::Exited(record) => return record,
             }
         }
     })
     .await;
-    assert_eq!((record.code, record.stdout_bytes, told), (Some(3), 5_100_000, Some((5_100_000, 0))));
+    assert_eq!((record.code, record.stdout_bytes, reported), (Some(3), 5_100_000, Some((5_100_000, 0))));
     assert!(run.read("stdout.log") == b"a line of output\n".repeat(300_000), "other bytes");
     let mut times = OutputTimes::new(&run.dir, Stream::Stdout);
     assert!(times.at(5_100_000).unwrap().is_some_and(|at| record.started_at_ms <= at));
     assert_eq!(times.at(5_100_001).unwrap(), None);
-    assert_eq!(run.read("shim.log"), b"", "the shim had something to complain about");
+    assert_eq!(run.read("shim.log"), b"", "the supervisor had something to complain about");
 }
 
 #[tokio::test]
-async fn growth_is_told_while_it_runs_and_has_its_times() {
+async fn growth_is_reported_while_it_runs_and_has_its_times() {
     let run = script(
         "echo one; read x; echo two >&2; read x; printf three; read x; test -t 1 || test -f /dev/fd/1",
     );
     let mut times = OutputTimes::new(&run.dir, Stream::Stdout);
     let before = now_ms();
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"one\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"one\n").await;
     until("the first line has a time", || times.at(4).unwrap().is_some()).await;
     let first = times.at(4).unwrap().unwrap();
     assert!(before <= first && first <= now_ms(), "{before} {first}");
-    within(shim.write(b"\n")).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stderr, b"two\n").await;
+    within(supervisor.write(b"\n")).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stderr, b"two\n").await;
     let between = now_ms();
-    within(shim.write(b"\n")).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stdout, b"three").await;
+    within(supervisor.write(b"\n")).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stdout, b"three").await;
     until("the second has one, too", || times.at(9).unwrap().is_some()).await;
     assert!(between <= times.at(9).unwrap().unwrap());
     assert_eq!(merged_tail(&run.dir, 100).unwrap(), b"one\ntwo\nthree");
-    within(shim.write(b"\n")).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    within(supervisor.write(b"\n")).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
 }
 
 #[tokio::test]
@@ -80,36 +80,36 @@ async fn what_holds_the_file_after_the_exit_is_heard_for_a_time_and_then_ended()
     assert_eq!(run.stdout(), "early\nlate\n");
 
     let run = script("setsid sh -c 'trap \"\" TERM HUP; echo up; sleep 300; sleep 300' & read line; exit 5");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     let left = Instant::now();
-    within(shim.write(b"go\n")).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    within(supervisor.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert!(left.elapsed() < Duration::from_secs(20), "{:?}", left.elapsed());
     assert_eq!((record.code, record.stopped), (Some(5), None));
     assert!(record.leftovers_killed >= 1);
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
 #[tokio::test]
 async fn a_stop_ends_it_and_a_closed_output_cannot_be_seen() {
     let mut run = script("exec >&-; echo mute >&2; exec sleep 300");
     run.launch.closed_output_grace = Some(Duration::from_millis(1));
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stderr, b"mute\n").await;
-    within(shim.stop()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stderr, b"mute\n").await;
+    within(supervisor.stop()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.signal, record.stopped), (Some(2), Some(StopCause::Requested)));
 }
 
 #[tokio::test]
-async fn somebody_else_can_go_on_with_it() {
+async fn somebody_else_can_continue_it() {
     let run = script("echo up; read line; echo \"got $line\"");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    drop(shim);
-    let mut shim = run.reconnect().await;
-    within(shim.write(b"word\n")).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    drop(supervisor);
+    let mut supervisor = run.reconnect().await;
+    within(supervisor.write(b"word\n")).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert_eq!(run.stdout(), "up\ngot word\n");
 }

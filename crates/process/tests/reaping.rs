@@ -30,39 +30,39 @@ async fn orphans_that_end_are_reaped_while_the_run_goes_on() {
     let run = Run::script(
         "n=0; while [ $n -lt 30 ]; do (setsid sleep 300 &); n=$((n + 1)); done; echo $$; echo up; exec sleep 300",
     );
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     let leader: u32 = run.stdout().lines().next().unwrap().parse().unwrap();
-    let pid = run.shim_process().pid;
-    until("the orphans have come to the shim", || children(pid).len() == 31).await;
+    let pid = run.supervisor_process().pid;
+    until("the orphans have come to the supervisor", || children(pid).len() == 31).await;
     children(pid).into_iter().filter(|child| *child != leader).for_each(kill);
     until("nothing is left of the orphans", || children(pid) == [leader]).await;
-    within(shim.stop()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.leftovers_killed, 0);
+    within(supervisor.stop()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.leftovers_killed, 0);
 }
 
 #[tokio::test]
-async fn a_shim_that_has_ended_is_reaped_by_its_starter() {
+async fn a_supervisor_that_has_ended_is_reaped_by_its_starter() {
     let run = Run::script("read line");
-    let mut shim = run.start().await;
-    let pid = run.shim_process().pid;
+    let mut supervisor = run.start().await;
+    let pid = run.supervisor_process().pid;
     assert_eq!(parent_of(pid), Some(std::process::id()));
-    within(shim.close_stdin()).await.unwrap();
-    exit_of(&mut shim).await;
-    until("nothing is left of the shim", || parent_of(pid) != Some(std::process::id())).await;
+    within(supervisor.close_stdin()).await.unwrap();
+    exit_of(&mut supervisor).await;
+    until("nothing is left of the supervisor", || parent_of(pid) != Some(std::process::id())).await;
 }
 
 #[tokio::test]
-async fn a_run_whose_shims_number_belongs_to_another_process_by_now_is_lost() {
+async fn a_run_whose_supervisors_number_belongs_to_another_process_by_now_is_lost() {
     let run = Run::script("exec sleep 300");
     drop(run.start().await);
-    kill(run.shim_process().pid);
+    kill(run.supervisor_process().pid);
     end_processes(|| Ok(run.processes()), common::PATIENCE).unwrap();
 
-    // This very process lives, and is not the shim.
+    // This very process lives, and is not the supervisor.
     let me = ProcessId::of(std::process::id()).unwrap();
-    let shim = ProcessId { start_time: me.start_time - 1, ..me };
-    std::fs::write(run.dir.join("shim.pid"), serde_json::to_vec(&shim).unwrap()).unwrap();
+    let supervisor = ProcessId { start_time: me.start_time - 1, ..me };
+    std::fs::write(run.dir.join("shim.pid"), serde_json::to_vec(&supervisor).unwrap()).unwrap();
     let lost = within(connect(&run.dir)).await;
     assert!(matches!(lost, Err(ProcessError::Lost { .. })), "{lost:?}");
 }

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use common::{Run, exit_of, now_ms, output_ending_with, until, within};
 use towline_process::{
-    ExitRecord, Notice, OutputTimes, Priority, ProcessError, ShimProgram, SpawnErrorKind, Stream, merged_tail,
+    ExitRecord, Notice, OutputTimes, Priority, ProcessError, SpawnErrorKind, Stream, SupervisorProgram,
+    merged_tail,
 };
 
 #[tokio::test]
 async fn the_logs_hold_exactly_the_bytes_that_were_written() {
     let run = Run::script(r"printf 'a\377\376b\000c\n\303'; printf 'err\200 half' >&2; printf '\251 half'");
-    let mut shim = run.start().await;
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    let record = exit_of(&mut supervisor).await;
     assert_eq!(run.read("stdout.log"), b"a\xff\xfeb\0c\n\xc3\xa9 half");
     assert_eq!(run.read("stderr.log"), b"err\x80 half");
     assert_eq!((record.stdout_bytes, record.stderr_bytes), (14, 9));
@@ -25,7 +26,7 @@ async fn the_logs_hold_exactly_the_bytes_that_were_written() {
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 #[tokio::test]
-async fn the_record_says_how_the_program_ended_and_is_also_on_disk() {
+async fn the_record_shows_how_the_program_ended_and_is_also_on_disk() {
     let before = now_ms();
     let run = Run::script("exit 7");
     let record = exit_of(&mut run.start().await).await;
@@ -48,7 +49,7 @@ async fn the_record_says_how_the_program_ended_and_is_also_on_disk() {
     assert!(before <= record.started_at_ms && record.started_at_ms <= record.ended_at_ms);
     assert!(record.ended_at_ms <= now_ms());
     assert_eq!(ExitRecord::read(&run.dir).unwrap(), Some(record));
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 
     let run = Run::script("kill -SEGV $$");
     let record = exit_of(&mut run.start().await).await;
@@ -60,15 +61,15 @@ async fn the_last_sign_of_life_has_its_time_while_the_program_is_silent() {
     let before = now_ms();
     let run = Run::script("echo early; read line; echo late; read line");
     let mut times = OutputTimes::new(&run.dir, Stream::Stdout);
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"early\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"early\n").await;
     until("early has a time", || times.at(6).unwrap().is_some()).await;
     let early = times.at(6).unwrap().unwrap();
     assert!(before <= early && early <= now_ms(), "{before} {early}");
     assert_eq!(times.at(7).unwrap(), None);
 
     let between = now_ms();
-    within(shim.write(b"go\n")).await.unwrap();
+    within(supervisor.write(b"go\n")).await.unwrap();
     until("late has a time", || times.at(11).unwrap().is_some()).await;
     let late = times.at(11).unwrap().unwrap();
     assert!(between <= late && late <= now_ms(), "{between} {late}");
@@ -117,24 +118,24 @@ async fn a_megabyte_reaches_a_slow_reader_whole() {
     let run = Run::script(
         "touch copy; while [ $(wc -c < copy) -lt 1048576 ]; do head -c 30000 >> copy; sleep 0.005; done; cat >> copy",
     );
-    let mut shim = run.start().await;
+    let mut supervisor = run.start().await;
     let sent = megabyte();
-    within(shim.write(&sent)).await.unwrap();
+    within(supervisor.write(&sent)).await.unwrap();
     assert_eq!(run.read("stdin.log"), sent, "acknowledged means that it is in the log");
-    within(shim.close_stdin()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    within(supervisor.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert!(std::fs::read(run.work().join("copy")).unwrap() == sent, "the program got other bytes");
 }
 
 #[tokio::test]
 async fn a_megabyte_to_a_program_that_never_reads_blocks_nothing() {
     let run = Run::script("echo up; exec sleep 300");
-    let mut shim = run.start().await;
-    within(shim.write(&megabyte())).await.unwrap();
-    within(shim.write(b"more")).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    within(supervisor.write(&megabyte())).await.unwrap();
+    within(supervisor.write(b"more")).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.signal), (None, Some(2)));
     assert_eq!(run.read("stdin.log").len(), (1 << 20) + 4);
 }
@@ -142,22 +143,22 @@ async fn a_megabyte_to_a_program_that_never_reads_blocks_nothing() {
 #[tokio::test]
 async fn writing_to_a_closed_stdin_is_refused_by_name() {
     let run = Run::script("exec 0<&-; echo closed; exec sleep 300");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"closed\n").await;
-    assert!(matches!(within(shim.write(b"hello")).await, Err(ProcessError::StdinClosed { .. })));
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"closed\n").await;
+    assert!(matches!(within(supervisor.write(b"hello")).await, Err(ProcessError::StdinClosed { .. })));
 
     let run = Run::script("cat; echo end");
-    let mut shim = run.start().await;
-    within(shim.write(b"hello\n")).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
+    let mut supervisor = run.start().await;
+    within(supervisor.write(b"hello\n")).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
     assert!(matches!(
-        within(shim.write(b"late")).await,
+        within(supervisor.write(b"late")).await,
         Err(ProcessError::StdinClosed { .. } | ProcessError::Ended { .. })
     ));
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert_eq!(run.stdout(), "hello\nend\n");
     assert_eq!(run.read("stdin.log"), b"hello\n");
-    assert!(matches!(within(shim.write(b"later")).await, Err(ProcessError::Ended { .. })));
+    assert!(matches!(within(supervisor.write(b"later")).await, Err(ProcessError::Ended { .. })));
 }
 
 #[tokio::test]
@@ -177,8 +178,8 @@ async fn the_environment_reaches_the_program_and_no_file() {
 #[tokio::test]
 async fn the_files_of_a_run_are_for_their_owner_only() {
     let run = Run::script("echo out; echo err >&2; exec sleep 300");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stderr, b"err\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stderr, b"err\n").await;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&run.dir), 0o700);
     let mut names: Vec<_> = std::fs::read_dir(&run.dir)
@@ -201,16 +202,16 @@ async fn the_files_of_a_run_are_for_their_owner_only() {
         "stdout.log",
     ];
     assert_eq!(names, expected);
-    assert_eq!(run.read("shim.log"), b"", "the shim had something to complain about");
+    assert_eq!(run.read("shim.log"), b"", "the supervisor had something to complain about");
 }
 
 #[tokio::test]
-async fn nothing_of_the_starter_stays_open_in_the_shim_or_the_program() {
+async fn nothing_of_the_starter_stays_open_in_the_supervisor_or_the_program() {
     // Inheritable on purpose, as a careless part of the starter would have it.
     let (read_end, write_end) = rustix::pipe::pipe().unwrap();
     let run = Run::script("ls /proc/self/fd | tr '\\n' ' '; echo; exec sleep 300");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"\n").await;
     assert_eq!(run.stdout(), "0 1 2 3 \n", "3 is the directory that ls reads");
     drop(read_end);
     assert_eq!(rustix::io::write(&write_end, b"x"), Err(rustix::io::Errno::PIPE), "somebody has it open");
@@ -219,19 +220,19 @@ async fn nothing_of_the_starter_stays_open_in_the_shim_or_the_program() {
 #[tokio::test]
 async fn the_program_gets_default_signals_its_own_session_and_the_starters_umask() {
     let mut run = Run::script("cut -d' ' -f6 /proc/$$/stat; echo $$; umask; grep SigIgn /proc/$$/status");
-    run.program = ShimProgram {
+    run.program = SupervisorProgram {
         path: "/bin/sh".into(),
         args: vec![
             "-c".to_owned(),
             "umask 027; trap '' INT HUP QUIT TERM PIPE; exec \"$0\" \"$1\"".to_owned(),
-            common::shim_program().path.to_str().unwrap().to_owned(),
+            common::supervisor_program().path.to_str().unwrap().to_owned(),
         ],
         shown: None,
     };
-    let mut shim = run.start().await;
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
-    let said = run.stdout();
-    let lines: Vec<_> = said.lines().collect();
+    let mut supervisor = run.start().await;
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
+    let printed = run.stdout();
+    let lines: Vec<_> = printed.lines().collect();
     assert_eq!(lines[0], lines[1], "the program must lead its own session");
     assert_eq!(lines[2], "0027");
     let ignored = u64::from_str_radix(lines[3].rsplit('\t').next().unwrap(), 16).unwrap();
@@ -240,10 +241,10 @@ async fn the_program_gets_default_signals_its_own_session_and_the_starters_umask
 }
 
 #[tokio::test]
-async fn the_shim_leaves_the_session_of_its_starter() {
+async fn the_supervisor_leaves_the_session_of_its_starter() {
     let run = Run::script("exec sleep 300");
-    let _shim = run.start().await;
-    let pid = run.shim_process().pid;
+    let _supervisor = run.start().await;
+    let pid = run.supervisor_process().pid;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap();
     assert_eq!(session, pid.to_string());
@@ -272,11 +273,11 @@ async fn a_directory_is_used_for_one_run_only() {
 }
 
 #[tokio::test]
-async fn a_shim_that_cannot_start_says_why() {
+async fn a_supervisor_that_cannot_start_reports_why() {
     let mut run = Run::script("exit 0");
-    run.program.path = "/no/such/shim".into();
-    assert!(matches!(run.try_start().await, Err(ProcessError::ShimNotStarted { .. })));
-    run.program = common::shim_program();
+    run.program.path = "/no/such/supervisor".into();
+    assert!(matches!(run.try_start().await, Err(ProcessError::SupervisorNotStarted { .. })));
+    run.program = common::supervisor_program();
     assert_eq!(
         exit_of(&mut run.start().await).await.code,
         Some(0),
@@ -284,13 +285,13 @@ async fn a_shim_that_cannot_start_says_why() {
     );
 
     let mut run = Run::script("exit 0");
-    run.program = ShimProgram {
+    run.program = SupervisorProgram {
         path: "/bin/sh".into(),
         args: vec!["-c".to_owned(), "echo out of order >&2; exit 1".to_owned()],
         shown: None,
     };
     match run.try_start().await {
-        Err(ProcessError::ShimFailed { log, .. }) => assert_eq!(log, "out of order"),
+        Err(ProcessError::SupervisorFailed { log, .. }) => assert_eq!(log, "out of order"),
         other => panic!("{other:?}"),
     }
 }
@@ -298,27 +299,27 @@ async fn a_shim_that_cannot_start_says_why() {
 #[tokio::test]
 async fn the_merged_tail_follows_the_order_of_writing() {
     let run = Run::script("echo one; read x; echo two >&2; read x; echo three; read x; printf four >&2");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"one\n").await;
-    within(shim.write(b"\n")).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stderr, b"two\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"one\n").await;
+    within(supervisor.write(b"\n")).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stderr, b"two\n").await;
     assert_eq!(merged_tail(&run.dir, 100).unwrap(), b"one\ntwo\n", "also while it runs");
-    within(shim.write(b"\n")).await.unwrap();
-    output_ending_with(&mut shim, Stream::Stdout, b"three\n").await;
-    within(shim.write(b"\n")).await.unwrap();
-    exit_of(&mut shim).await;
+    within(supervisor.write(b"\n")).await.unwrap();
+    output_ending_with(&mut supervisor, Stream::Stdout, b"three\n").await;
+    within(supervisor.write(b"\n")).await.unwrap();
+    exit_of(&mut supervisor).await;
     assert_eq!(merged_tail(&run.dir, 100).unwrap(), b"one\ntwo\nthree\nfour");
     assert_eq!(merged_tail(&run.dir, 12).unwrap(), b"three\nfour");
 }
 
 #[tokio::test]
-async fn a_quick_program_is_told_in_full() {
+async fn a_quick_program_is_reported_in_full() {
     let run = Run::script("echo quick");
-    let mut shim = run.start().await;
+    let mut supervisor = run.start().await;
     let mut last = None;
     let record = within(async {
         loop {
-            match shim.next().await.unwrap() {
+            match supervisor.next().await.unwrap() {
                 Notice::Grown { stdout, stderr } => last = Some((stdout, stderr)),
                 Notice::Exited(record) => return record,
             }
@@ -326,8 +327,8 @@ async fn a_quick_program_is_told_in_full() {
     })
     .await;
     assert_eq!(last, Some((6, 0)), "the last lengths come before the record");
-    assert_eq!(within(shim.next()).await.unwrap(), Notice::Exited(record));
-    tokio::time::timeout(Duration::from_secs(5), shim.stop()).await.unwrap().unwrap();
+    assert_eq!(within(supervisor.next()).await.unwrap(), Notice::Exited(record));
+    tokio::time::timeout(Duration::from_secs(5), supervisor.stop()).await.unwrap().unwrap();
 }
 
 #[tokio::test]

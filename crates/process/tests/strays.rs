@@ -53,10 +53,10 @@ async fn stray(test: &str, role: &str, directory: &Path) -> ProcessId {
 /// Is the engine, until it is killed.
 async fn be_engine(script: &str, directory: &Path) {
     let run = Run::script(script);
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     let draft = directory.join("draft");
-    std::fs::write(&draft, run.shim_process().pid.to_string()).unwrap();
+    std::fs::write(&draft, run.supervisor_process().pid.to_string()).unwrap();
     std::fs::rename(draft, directory.join("supervisor")).unwrap();
     std::future::pending::<()>().await;
 }
@@ -131,12 +131,12 @@ async fn a_supervisor_below_a_supervisor_has_a_mark_of_its_own() {
         let run = Run::script(
             "python3 -c 'import resource; print(resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1])'; read line",
         );
-        let mut shim = run.start().await;
+        let mut supervisor = run.start().await;
         let own = getrlimit(Resource::Msgqueue).maximum.unwrap();
-        output_ending_with(&mut shim, Stream::Stdout, format!("{}\n", own - 1).as_bytes()).await;
+        output_ending_with(&mut supervisor, Stream::Stdout, format!("{}\n", own - 1).as_bytes()).await;
         end_strays(NOBODYS, began, PATIENCE).unwrap();
-        shim.close_stdin().await.unwrap();
-        assert_eq!(exit_of(&mut shim).await.signal, None);
+        supervisor.close_stdin().await.unwrap();
+        assert_eq!(exit_of(&mut supervisor).await.signal, None);
         return;
     }
     let scratch = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Run, exit_of, output_ending_with, until, within};
-use towline_process::{ProcessError, Shim, Stdio, StopCause, Stream, WindowSize};
+use towline_process::{ProcessError, Stdio, StopCause, Stream, SupervisorHandle, WindowSize};
 
 fn in_terminal(argv: &[&str]) -> Run {
     let mut run = Run::command(argv);
@@ -20,11 +20,11 @@ fn script(script: &str) -> Run {
 }
 
 /// Gives the program all that it is to read, and an end.
-async fn tell(run: &Run, input: &[u8]) -> Shim {
-    let shim = run.start().await;
-    within(shim.write(input)).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    shim
+async fn send_input(run: &Run, input: &[u8]) -> SupervisorHandle {
+    let supervisor = run.start().await;
+    within(supervisor.write(input)).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    supervisor
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn all_three_streams_are_the_controlling_terminal_of_that_size() {
     assert_eq!(run.stdout(), "0\n1\n2\n43 132\nxterm-256color\nerr\ntty\n0 1 2 3 ");
     assert_eq!((record.code, record.stderr_bytes, record.stopped), (Some(0), 0, None));
     assert_eq!(record.stdout_bytes, run.stdout().len() as u64);
-    assert_eq!(run.read("shim.log"), b"", "the shim had something to complain about");
+    assert_eq!(run.read("shim.log"), b"", "the supervisor had something to complain about");
 
     run = script("echo $TERM");
     run.env.insert("TERM".to_owned(), "dumb".to_owned());
@@ -64,8 +64,8 @@ async fn a_hundred_kilobytes_arrive_whole_and_are_not_echoed_and_make_no_signal(
         shutil.copyfileobj(sys.stdin.buffer, open(\"copy\", \"wb\"))'",
     ] {
         let run = script(&format!("{program}; echo end"));
-        let mut shim = tell(&run, &input()).await;
-        let record = exit_of(&mut shim).await;
+        let mut supervisor = send_input(&run, &input()).await;
+        let record = exit_of(&mut supervisor).await;
         assert_eq!((record.code, record.signal), (Some(0), None), "{program}");
         assert_eq!(run.stdout(), "end\n", "{program}");
         assert!(std::fs::read(run.work().join("copy")).unwrap() == input(), "{program}: other bytes");
@@ -74,7 +74,7 @@ async fn a_hundred_kilobytes_arrive_whole_and_are_not_echoed_and_make_no_signal(
 }
 
 #[tokio::test]
-async fn the_end_of_input_is_told_to_whoever_reads_and_to_those_who_read_again() {
+async fn the_end_of_input_is_reported_to_whoever_reads_and_to_those_who_read_again() {
     let cases = [
         ("cat", "one\ntwo", "one\ntwo"),
         ("cat", "", ""),
@@ -96,19 +96,19 @@ async fn the_end_of_input_is_told_to_whoever_reads_and_to_those_who_read_again()
         // Those that are quicker than us wait for their input, the others find it.
         for delay in ["", "sleep 0.2; "] {
             let run = script(&format!("{delay}{program}"));
-            let mut shim = tell(&run, input.as_bytes()).await;
-            assert_eq!(exit_of(&mut shim).await.code, Some(0), "{delay}{program}");
+            let mut supervisor = send_input(&run, input.as_bytes()).await;
+            assert_eq!(exit_of(&mut supervisor).await.code, Some(0), "{delay}{program}");
             assert_eq!(run.stdout(), wanted, "{delay}{program}");
         }
     }
 
     // A program that wants another character for it has its way.
     let run = script("stty sane -echo; echo set; cat");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"set\r\n").await;
-    within(shim.write(b"one")).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"set\r\n").await;
+    within(supervisor.write(b"one")).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert_eq!(run.stdout(), "set\r\none");
 }
 
@@ -117,27 +117,27 @@ async fn a_program_that_reads_keys_gets_them_at_once_and_unchanged() {
     let keys = "import os, tty; tty.setraw(0); print('ready', end='', flush=True)\n\
                 got = b''\nwhile not got.endswith(b'q'): got += os.read(0, 100)\nprint(got)";
     let run = in_terminal(&["python3", "-c", keys]);
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"ready").await;
-    within(shim.write(b"a\x03\x04\r\n")).await.unwrap();
-    within(shim.write(&[b'x'; 3000])).await.unwrap();
-    within(shim.write(b"q")).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"ready").await;
+    within(supervisor.write(b"a\x03\x04\r\n")).await.unwrap();
+    within(supervisor.write(&[b'x'; 3000])).await.unwrap();
+    within(supervisor.write(b"q")).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert_eq!(run.stdout(), format!("readyb'a\\x03\\x04\\r\\n{}q'\n", "x".repeat(3000)));
 }
 
 #[tokio::test]
 async fn a_program_that_never_reads_blocks_nothing_and_a_closed_input_is_refused_by_name() {
     let run = script("echo up; exec sleep 300");
-    let mut shim = run.start().await;
-    within(shim.write(&vec![b'x'; 1 << 20])).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    assert!(matches!(within(shim.write(b"late")).await, Err(ProcessError::StdinClosed { .. })));
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.signal, Some(2));
+    let mut supervisor = run.start().await;
+    within(supervisor.write(&vec![b'x'; 1 << 20])).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    assert!(matches!(within(supervisor.write(b"late")).await, Err(ProcessError::StdinClosed { .. })));
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.signal, Some(2));
 }
 
 #[tokio::test]
@@ -155,16 +155,16 @@ async fn a_stop_ends_the_whole_tree_with_those_who_left_the_terminal_or_its_sess
         "trap '' INT TERM HUP; setsid sh -c 'trap \"\" TERM INT HUP; sleep 300; sleep 300' & \
          (exec 0<&- 1>&- 2>&-; sleep 300) & echo up; while :; do sleep 300; done",
     );
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    within(shim.stop()).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    within(supervisor.stop()).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Requested)));
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
 #[tokio::test]
-async fn code_signal_and_deadline_are_told_as_without_a_terminal() {
+async fn code_signal_and_deadline_are_reported_as_without_a_terminal() {
     let run = script("exit 7");
     assert_eq!(exit_of(&mut run.start().await).await.code, Some(7));
     let run = script("kill -SEGV $$");
@@ -182,13 +182,13 @@ async fn code_signal_and_deadline_are_told_as_without_a_terminal() {
 async fn a_daemon_that_holds_the_terminal_is_heard_and_ended_within_the_drain() {
     let run =
         script("setsid sh -c 'trap \"\" TERM HUP; echo late; sleep 300; sleep 300' & read line; exit 5");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"late\n").await;
-    within(shim.write(b"go\n")).await.unwrap();
-    let record = exit_of(&mut shim).await;
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"late\n").await;
+    within(supervisor.write(b"go\n")).await.unwrap();
+    let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped), (Some(5), None));
     assert!(record.leftovers_killed >= 1);
-    until("the shim is gone", || run.processes().is_empty()).await;
+    until("the supervisor is gone", || run.processes().is_empty()).await;
 }
 
 #[tokio::test]
@@ -200,14 +200,14 @@ async fn a_program_that_lets_go_of_its_terminal_is_not_hung_up() {
 }
 
 #[tokio::test]
-async fn somebody_else_can_go_on_with_it() {
+async fn somebody_else_can_continue_it() {
     let run = script("echo up; read line; echo \"got $line\"; cat");
-    let mut shim = run.start().await;
-    output_ending_with(&mut shim, Stream::Stdout, b"up\n").await;
-    drop(shim);
-    let mut shim = run.reconnect().await;
-    within(shim.write(b"word\nmore\n")).await.unwrap();
-    within(shim.close_stdin()).await.unwrap();
-    assert_eq!(exit_of(&mut shim).await.code, Some(0));
+    let mut supervisor = run.start().await;
+    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+    drop(supervisor);
+    let mut supervisor = run.reconnect().await;
+    within(supervisor.write(b"word\nmore\n")).await.unwrap();
+    within(supervisor.close_stdin()).await.unwrap();
+    assert_eq!(exit_of(&mut supervisor).await.code, Some(0));
     assert_eq!(run.stdout(), "up\ngot word\nmore\n");
 }

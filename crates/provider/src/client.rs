@@ -38,7 +38,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Asks the models of one endpoint. Connections are kept between questions.
+/// Asks the models of one endpoint. Connections stay open between questions.
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
@@ -215,7 +215,7 @@ impl Client {
             Some(place) => {
                 format!("it has moved to {}; set the base URL to where it is now", self::host(&place))
             }
-            None if complaint.message.is_empty() => format!("nothing more is said about {}", url.path()),
+            None if complaint.message.is_empty() => format!("no reason was given for {}", url.path()),
             None => complaint.message.clone(),
         };
         let message = format!("{host} answered {status}: {words}");
@@ -223,7 +223,7 @@ impl Client {
     }
 
     fn silent(&self, host: &str) -> ProviderError {
-        let message = format!("{host} said nothing for {:?}", self.timeouts.silence);
+        let message = format!("{host} sent nothing for {:?}", self.timeouts.silence);
         plain_error(ErrorClass::Network, message)
     }
 }
@@ -291,8 +291,9 @@ fn in_stream(host: &str, headers: &HeaderMap, trouble: Trouble) -> ProviderError
             plain_error(ErrorClass::CutOff, format!("the answer of {host} cannot be used: {why}"))
         }
         Trouble::Complaint(complaint) => {
-            let said = if complaint.message.is_empty() { "nothing more is said" } else { &complaint.message };
-            of_complaint(format!("{host} gave up on its answer: {said}"), None, headers, &complaint)
+            let reason =
+                if complaint.message.is_empty() { "no reason was given" } else { &complaint.message };
+            of_complaint(format!("{host} gave up on its answer: {reason}"), None, headers, &complaint)
         }
     }
 }
@@ -313,7 +314,7 @@ fn plain_error(class: ErrorClass, message: String) -> ProviderError {
     ProviderError { class, status: None, until: None, message }
 }
 
-/// An error with all that it came from, each said once.
+/// An error with all its causes, each once.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! What a provider says when it does not answer, and which class of trouble that is.
+//! What a provider reports when it does not answer, and which class of trouble that is.
 //!
 //! The bodies of errors differ between providers, and between the servers that copy them, so all shapes are read alike.
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::ErrorClass;
 
-/// The longest message that is kept.
+/// The longest message that is passed on.
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// Codes of a conversation that is too long.
@@ -72,7 +72,7 @@ const OVERFLOW_WORDS: [&str; 11] = [
     "request too large for",
 ];
 
-/// Words of credentials or an account that are refused with a status that says something else.
+/// Words of credentials or an account that are refused with a status that reports something else.
 const AUTH_WORDS: [&str; 5] = [
     "api key not valid",
     "api key expired",
@@ -81,14 +81,14 @@ const AUTH_WORDS: [&str; 5] = [
     "insufficient balance",
 ];
 
-/// What a provider said went wrong.
+/// What went wrong, as the provider reports it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Complaint {
     /// Every word that names the kind of trouble, in lower case.
     codes: Vec<String>,
     /// A status of HTTP that the body repeats, for errors within a stream.
     status: Option<u16>,
-    /// The provider's words, empty where it said none.
+    /// The provider's words, empty where it reported none.
     pub(crate) message: String,
     /// How long to wait, as the provider wrote it.
     pub(crate) wait: Option<String>,
@@ -100,8 +100,8 @@ impl Complaint {
         // Gemini wraps the error of a stream into a list.
         let body = body.get(0).unwrap_or(body);
         let error = if body["error"].is_null() { body } else { &body["error"] };
-        let said = [&error["message"], error, &error["detail"], &body["message"], &error["error"]];
-        let message = said.into_iter().find_map(Value::as_str).unwrap_or_default();
+        let candidates = [&error["message"], error, &error["detail"], &body["message"], &error["error"]];
+        let message = candidates.into_iter().find_map(Value::as_str).unwrap_or_default();
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let codes = [&error["code"], &error["type"], &error["status"]];
         let codes = codes.into_iter().chain(details.iter().map(|detail| &detail["reason"]));
@@ -153,7 +153,7 @@ impl Complaint {
             }
             Some(429) => ErrorClass::Limited,
             Some(408 | 409 | 425) => ErrorClass::Server,
-            Some(500..) if self.says(&OVERFLOW_WORDS) => ErrorClass::Overflow,
+            Some(500..) if self.contains(&OVERFLOW_WORDS) => ErrorClass::Overflow,
             Some(500..) => ErrorClass::Server,
             Some(400 | 422) => self.class_by_words().unwrap_or(ErrorClass::Refused),
             Some(_) => self.class_by_words().unwrap_or(ErrorClass::Invalid),
@@ -167,10 +167,10 @@ impl Complaint {
 
     fn class_by_words(&self) -> Option<ErrorClass> {
         let known = [
-            (self.has_code(&AUTH_CODES) || self.says(&AUTH_WORDS), ErrorClass::Auth),
+            (self.has_code(&AUTH_CODES) || self.contains(&AUTH_WORDS), ErrorClass::Auth),
             (self.has_code(&LIMIT_CODES), ErrorClass::Limited),
             (self.has_code(&SERVER_CODES), ErrorClass::Server),
-            (self.says(&OVERFLOW_WORDS), ErrorClass::Overflow),
+            (self.contains(&OVERFLOW_WORDS), ErrorClass::Overflow),
         ];
         known.into_iter().find_map(|(holds, class)| holds.then_some(class))
     }
@@ -183,7 +183,7 @@ impl Complaint {
         self.codes.iter().any(|code| code.contains(word))
     }
 
-    fn says(&self, words: &[&str]) -> bool {
+    fn contains(&self, words: &[&str]) -> bool {
         let message = self.message.to_ascii_lowercase();
         words.iter().any(|word| message.contains(word))
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_words_are_found_wherever_they_stand() {
+    fn the_providers_words_are_found_at_every_place() {
         let table = [
             (r#"{"error": {"message": "a"}}"#, "a"),
             (r#"[{"error": {"message": "a"}}]"#, "a"),

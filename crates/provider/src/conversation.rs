@@ -1,4 +1,4 @@
-//! What is said between us and a model, in words of no provider.
+//! The messages between us and a model, independent of the provider.
 //!
 //! Everything here is stored in session files as well, so a change of a name is a change of their format.
 
@@ -59,7 +59,7 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// What holds for the whole conversation.
     pub system: &'a str,
-    /// What was said so far; the last item is ours.
+    /// The conversation so far; the last item is ours.
     pub items: &'a [Item],
     /// The tools that it may call.
     pub tools: &'a [ToolSpec],
@@ -71,13 +71,10 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Item {
-    /// What the user said.
-    User {
-        /// The words.
-        text: String,
-    },
-    /// What the model said.
-    Model(Said),
+    /// A message of the user.
+    User { text: String },
+    /// A message of the model.
+    Model(ModelMessage),
     /// What came of the calls of the model's last answer, in their order.
     Results {
         /// One for each call.
@@ -85,10 +82,9 @@ pub enum Item {
     },
 }
 
-/// What a model said.
+/// One message of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
-    /// Its words.
+pub struct ModelMessage {
     pub text: String,
     /// The tools that it wants called.
     pub calls: Vec<Call>,
@@ -111,7 +107,6 @@ pub struct Native {
 pub struct Call {
     /// The provider's id of the call, or one that we made where there is none. Unique within a conversation.
     pub id: String,
-    /// The tool.
     pub name: String,
     /// Its arguments. What was no JSON object is a string with the raw text, for the tool to refuse.
     pub input: Value,
@@ -124,7 +119,7 @@ pub struct CallResult {
     pub id: String,
     /// The tool, which some formats want to hear again.
     pub name: String,
-    /// What the tool says, for the model to read.
+    /// The output of the tool, for the model to read.
     pub output: String,
     /// Whether the tool failed.
     pub failed: bool,
@@ -133,7 +128,6 @@ pub struct CallResult {
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
@@ -144,7 +138,6 @@ pub struct ToolSpec {
 /// A piece of an answer on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// Words.
     Text(String),
     /// Thoughts that may be shown.
     Thought(String),
@@ -153,18 +146,18 @@ pub enum Delta {
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was said.
-    pub said: Said,
+    /// What the model wrote and which tools it calls.
+    pub message: ModelMessage,
     /// Why it ended.
     pub stop: Stop,
     /// What it took.
     pub usage: Usage,
 }
 
-/// Why an answer ended. Calls are in [`Said::calls`], whatever the provider calls this end.
+/// Why an answer ended. Calls are in [`ModelMessage::calls`], whatever the provider calls this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The model has said all.
+    /// The model is done.
     Done,
     /// The answer reached its limit of tokens.
     MaxTokens,
@@ -175,7 +168,6 @@ pub enum Stop {
 /// What an answer took, in tokens. No token is counted twice: `input` is without those read from or written to a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read anew.
     pub input: u64,
     /// Written, thoughts included.
     pub output: u64,

@@ -32,7 +32,7 @@ impl WireFormat {
 pub struct Key(String);
 
 impl Key {
-    /// Takes a key as it stands in a file or a variable; white space around it is no part of it.
+    /// Takes a key as a file or a variable holds it; white space around it is no part of it.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())

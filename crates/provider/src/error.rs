@@ -10,9 +10,9 @@ pub struct ProviderError {
     pub class: ErrorClass,
     /// The status of the answer over HTTP, where there was one.
     pub status: Option<u16>,
-    /// When to try again, where the provider says so.
+    /// When to try again, where the provider announces it.
     pub until: Option<Timestamp>,
-    /// What the provider says, or what happened. Never holds the key.
+    /// What the provider reports, or what happened. Never holds the key.
     pub message: String,
 }
 

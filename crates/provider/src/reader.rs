@@ -57,7 +57,7 @@ impl Reader {
         self.decoder.is_complete()
     }
 
-    /// The answer, after the last byte. There is none unless the provider said that it is whole.
+    /// The answer, after the last byte. There is none unless the provider reported that it is whole.
     pub(crate) fn finish(mut self, on_delta: OnDelta<'_>) -> Result<Answer, Trouble> {
         if let Form::Whole(body) = &self.form {
             let body = serde_json::from_slice(body)

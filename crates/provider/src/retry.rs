@@ -1,4 +1,4 @@
-//! When to ask again, from what a provider says about its limits.
+//! When to ask again, from what a provider reports about its limits.
 //!
 //! The time of asking is an argument. A time that lies in the past or far ahead is a mistake of the provider's, or of
 //! its clock, and is never handed on.
@@ -20,7 +20,7 @@ const FIRST_EPOCH_MILLISECOND: f64 = 1e12;
 /// Words in front of a wait in the text of a message.
 const LEADS: [&str; 2] = ["try again in ", "retry in "];
 
-/// When the provider says it may be asked again.
+/// When the provider reports it may be asked again.
 pub(crate) fn until(headers: &HeaderMap, complaint: &Complaint, now: Timestamp) -> Option<Timestamp> {
     let header = |name: &str| headers.get(name)?.to_str().ok();
     let milliseconds = || header("retry-after-ms")?.trim().parse().ok().map(|wait: f64| wait / 1000.0);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_when_to_ask_again() {
+    fn headers_show_when_to_ask_again() {
         let table: &[(Headers<'_>, Option<&str>)] = &[
             (&[], None),
             (&[("retry-after", "7")], Some("2026-11-15T12:00:07Z")),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_say_when_to_ask_again() {
+    fn bodies_show_when_to_ask_again() {
         let body = |message: &str, details| {
             Complaint::of_body(&json!({"error": {"message": message, "details": details}}))
         };

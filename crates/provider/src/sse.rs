@@ -23,7 +23,7 @@ pub(crate) struct Framer {
     has_data: bool,
     /// The line ended in a carriage return: a line feed right behind it belongs to it.
     after_return: bool,
-    /// A byte order mark may only stand before the first line.
+    /// A byte order mark is allowed only before the first line.
     past_first_line: bool,
 }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_as_the_standard_says() {
+    fn events_are_read_as_the_standard_demands() {
         let table: [(&str, &[&str]); 12] = [
             ("data: a\n\n", &["a"]),
             ("data:a\r\rdata:b\r\n\r\n", &["a", "b"]),

@@ -65,7 +65,7 @@ async fn words_come_as_they_are_written_and_no_token_is_counted_twice() {
         let answer = answer.expect("an answer");
         let words = ["All ", "done, ", "Jürgen"].map(|word| Delta::Text(word.into()));
         assert_eq!(deltas, words, "{format}");
-        assert_eq!((answer.said.text.as_str(), answer.stop), ("All done, Jürgen", Stop::Done), "{format}");
+        assert_eq!((answer.message.text.as_str(), answer.stop), ("All done, Jürgen", Stop::Done), "{format}");
         assert_eq!(answer.usage, in_our_words(server.reported_usage()), "{format}");
         assert_eq!(answer.usage.context(), 48, "{format}");
         assert_eq!(server.turns()[0].prompt_text(), "hello", "{format}");
@@ -114,18 +114,18 @@ async fn calls_are_answered_by_their_results_in_the_next_question() {
         let calls = inputs.clone().map(|input| ToolCall::new("run", input));
         let server = ModelServer::start(
             Rule::when(Matcher::prompt_contains("work"))
-                .reply(Reply::tools(calls).saying("Trying."))
+                .reply(Reply::tools(calls).with_text("Trying."))
                 .then(Reply::text("Finished.")),
         );
         let client = client(&server, format);
         let mut items = vec![user("work, please")];
 
-        let said = ask(&client, &items).await.0.expect("an answer").said;
-        assert_eq!(said.text, "Trying.", "{format}");
+        let model_message = ask(&client, &items).await.0.expect("an answer").message;
+        assert_eq!(model_message.text, "Trying.", "{format}");
         let made: Vec<(&str, &Value)> =
-            said.calls.iter().map(|call| (call.name.as_str(), &call.input)).collect();
+            model_message.calls.iter().map(|call| (call.name.as_str(), &call.input)).collect();
         assert_eq!(made, [("run", &inputs[0]), ("run", &inputs[1])], "{format}");
-        assert_ne!(said.calls[0].id, said.calls[1].id, "{format}");
+        assert_ne!(model_message.calls[0].id, model_message.calls[1].id, "{format}");
 
         let result = |call: &Call, output: &str, failed| CallResult {
             id: call.id.clone(),
@@ -133,21 +133,24 @@ async fn calls_are_answered_by_their_results_in_the_next_question() {
             output: output.into(),
             failed,
         };
-        let results = vec![result(&said.calls[0], "a b", false), result(&said.calls[1], "Error: no", true)];
-        let expected: Vec<_> = said.calls.iter().map(|call| call.id.clone()).collect();
-        items.extend([Item::Model(said), Item::Results { results }]);
+        let results = vec![
+            result(&model_message.calls[0], "a b", false),
+            result(&model_message.calls[1], "Error: no", true),
+        ];
+        let expected: Vec<_> = model_message.calls.iter().map(|call| call.id.clone()).collect();
+        items.extend([Item::Model(model_message), Item::Results { results }]);
         let (answer, _) = ask(&client, &items).await;
-        assert_eq!(answer.expect("an answer").said.text, "Finished.", "{format}");
+        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{format}");
 
-        let told = server.turns()[1].tool_results();
-        let told: Vec<_> =
-            told.into_iter().map(|result| (result.tool_use_id, result.text, result.is_error)).collect();
-        let says_failure = matches!(format, WireFormat::Anthropic | WireFormat::Gemini);
+        let sent = server.turns()[1].tool_results();
+        let sent: Vec<_> =
+            sent.into_iter().map(|result| (result.tool_use_id, result.text, result.is_error)).collect();
+        let has_error_flag = matches!(format, WireFormat::Anthropic | WireFormat::Gemini);
         let expected = [
             (expected[0].clone(), "a b".to_owned(), false),
-            (expected[1].clone(), "Error: no".to_owned(), says_failure),
+            (expected[1].clone(), "Error: no".to_owned(), has_error_flag),
         ];
-        assert_eq!(told, expected, "{format}");
+        assert_eq!(sent, expected, "{format}");
     }
 }
 
@@ -158,17 +161,17 @@ async fn a_conversation_goes_on_in_another_format() {
     {
         let server = ModelServer::start(
             Rule::always()
-                .reply(Reply::tool("run", json!({"path": "a"})).saying("I look."))
+                .reply(Reply::tool("run", json!({"path": "a"})).with_text("I look."))
                 .then(Reply::text("Finished.")),
         );
-        let said = ask(&client(&server, first), &[user("work")]).await.0.expect("an answer").said;
-        let call = said.calls[0].clone();
+        let model_message = ask(&client(&server, first), &[user("work")]).await.0.expect("an answer").message;
+        let call = model_message.calls[0].clone();
         let results = vec![CallResult { id: call.id, name: call.name, output: "seen".into(), failed: false }];
-        let items = [user("work"), Item::Model(said), Item::Results { results }, user("and now?")];
+        let items = [user("work"), Item::Model(model_message), Item::Results { results }, user("and now?")];
 
         let (answer, _) = ask(&client(&server, second), &items).await;
 
-        assert_eq!(answer.expect("an answer").said.text, "Finished.", "{first} then {second}");
+        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{first} then {second}");
         let turn = server.turns().pop().expect("a turn");
         assert!(
             turn.all_text().contains("work") && turn.all_text().contains("seen"),
@@ -222,7 +225,7 @@ async fn refusals_have_a_class_a_status_and_the_providers_words() {
 }
 
 #[tokio::test]
-async fn a_limit_says_until_when_it_holds() {
+async fn a_limit_reports_until_when_it_holds() {
     for format in WireFormat::ALL {
         let server =
             ModelServer::start(Rule::always().reply(Reply::rate_limited().header("retry-after", 600)));
@@ -286,7 +289,7 @@ async fn a_silent_provider_is_given_up_on_in_time() {
             let error =
                 ask(&client_of(&server, format, timeouts), &[user("hello")]).await.0.expect_err("silence");
             assert_eq!(error.class, ErrorClass::Network, "{format} {error}");
-            assert!(error.message.contains("said nothing for 100ms"), "{format} {error}");
+            assert!(error.message.contains("sent nothing for 100ms"), "{format} {error}");
             assert!(begun.elapsed() < SOON, "{format}");
         }
     }
@@ -310,7 +313,7 @@ async fn nobody_there_is_named_without_the_key() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_be_asked_says_why() {
+async fn an_endpoint_that_cannot_be_asked_reports_why() {
     let cases = [
         ("not a url", Some("k"), ErrorClass::Invalid, "the base URL cannot be read"),
         ("ftp://127.0.0.1/v1", Some("k"), ErrorClass::Invalid, "the base URL is none of http or https"),
@@ -372,7 +375,7 @@ async fn a_client_goes_on_after_a_question_that_was_dropped() {
             () = arrival(&server) => {}
         }
         let (answer, _) = ask(&client, &items).await;
-        assert_eq!(answer.expect("an answer").said.text, "here I am", "{format}");
+        assert_eq!(answer.expect("an answer").message.text, "here I am", "{format}");
         assert_eq!(server.requests().len(), 2, "{format}");
     }
 }

@@ -1,9 +1,9 @@
 //! How many events become durable in a second: real SQLite, the settings of the product, and a disk that is waited for.
 //!
-//! `cargo xtask bench` runs it. The events are those of an agent at work: what it says, the tools that it calls with their
+//! `cargo xtask bench` runs it. The events are those of an agent at work: its messages, the tools that it calls with their
 //! input and output, and what that used. A batch is one append, as the engine makes of each chunk of output that it reads.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure panics with the reason")]
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

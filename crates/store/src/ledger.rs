@@ -44,7 +44,7 @@ impl From<Usage> for Amounts {
 }
 
 impl Amounts {
-    /// Both amounts, taken together as `with` says.
+    /// Both amounts, combined by `with`.
     fn zip(self, other: Self, with: impl Fn(i64, i64) -> i64) -> Self {
         Self {
             input: with(self.input, other.input),
@@ -93,11 +93,10 @@ pub enum SpendBy {
     Time,
     /// A repository or folder.
     Project,
-    /// An account.
     Account,
 }
 
-/// A sum.
+/// The total of some ledger rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spending {
     /// What it is about.

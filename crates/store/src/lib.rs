@@ -1,4 +1,4 @@
-//! Where goals are kept.
+//! Where goals are stored.
 //!
 //! [`Store`] speaks in domain words; [`SqliteStore`] is the implementation inside the binary, and `MemoryStore` (feature
 //! `memory`) the one for tests. One conformance suite (feature `conformance`) holds for every implementation. Business

@@ -20,7 +20,7 @@ pub struct WorkerName(pub String);
 pub struct GoalRecord {
     /// The goal as created, but for checks that were replaced since.
     pub goal: Goal,
-    /// What has become of it.
+    /// The state after it.
     pub state: GoalState,
     /// The last event's place in its log; also the version that the next append must expect.
     pub last_seq: Seq,
@@ -43,9 +43,7 @@ impl GoalRecord {
 /// A worker's right to drive a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The goal.
     pub goal: GoalId,
-    /// The holder.
     pub worker: WorkerName,
     /// Grows with every new holder; never used twice for a goal.
     pub generation: Generation,
@@ -66,7 +64,6 @@ pub struct NewEvent {
     pub parent: Option<String>,
     /// The raw bytes it was read from.
     pub raw: Option<RawRef>,
-    /// What happened.
     pub event: Event,
 }
 
@@ -81,7 +78,6 @@ impl NewEvent {
 /// One transition: events, the state after them, and what is to be done, written together or not at all.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The goal.
     pub goal: GoalId,
     /// The lease under which it is written; refused when the goal was claimed again since. A lease that ran out or
     /// was given back is good enough until then.
@@ -104,7 +100,7 @@ pub struct Append {
 /// What an append gave the events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
-    /// The events as they stand in the log.
+    /// The events as the log has them.
     pub events: Vec<Envelope>,
     /// The last one's place.
     pub last_seq: Seq,
@@ -119,7 +115,7 @@ pub struct PendingEffect {
     pub effect: Effect,
 }
 
-/// What checks say about a base.
+/// The result of checks on a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBaseline {
     /// One result per check.
@@ -143,7 +139,6 @@ pub enum StoreError {
     /// Somebody wrote in between.
     #[error("goal {goal} moved on: expected its log to end at {expected}, it ends at {found}")]
     Conflict {
-        /// The goal.
         goal: GoalId,
         /// What the writer knew.
         expected: Seq,
@@ -153,7 +148,6 @@ pub enum StoreError {
     /// The lease is somebody else's by now.
     #[error("goal {goal} is driven by another process now (lease {held}, ours was {ours})")]
     Fenced {
-        /// The goal.
         goal: GoalId,
         /// The writer's generation.
         ours: Generation,
@@ -162,34 +156,16 @@ pub enum StoreError {
     },
     /// The lease is held and has not run out.
     #[error("goal {goal} is held by {} until {until}", worker.0)]
-    Held {
-        /// The goal.
-        goal: GoalId,
-        /// The holder.
-        worker: WorkerName,
-        /// Until when.
-        until: Timestamp,
-    },
+    Held { goal: GoalId, worker: WorkerName, until: Timestamp },
     /// Nothing more can be written: the disk is full.
     #[error("no space left for {path}; free some and try again: nothing that was stored is lost")]
-    NoSpace {
-        /// The database.
-        path: String,
-    },
+    NoSpace { path: String },
     /// The database cannot be read or written for now: another process holds its lock, or the disk fails.
     #[error("{path}: {message}")]
-    Unavailable {
-        /// The database.
-        path: String,
-        /// Its words.
-        message: String,
-    },
+    Unavailable { path: String, message: String },
     /// The database was written by a newer version.
     #[error("{path} was written by a newer version of Towline; use that version, or another TOWLINE_HOME")]
-    TooNew {
-        /// The database.
-        path: String,
-    },
+    TooNew { path: String },
     /// The database is to be upgraded while engines use it.
     #[error(
         "cannot upgrade {path}, which an earlier version of Towline wrote: {} of that version {} running (pid {})",
@@ -198,7 +174,6 @@ pub enum StoreError {
         pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
     )]
     InUse {
-        /// The database.
         path: String,
         /// The engines' processes.
         pids: Vec<u32>,
@@ -206,19 +181,13 @@ pub enum StoreError {
     /// What is stored of this goal cannot be read; other goals can.
     #[error("{why}; was it written by another version of Towline?")]
     Unreadable {
-        /// The goal.
         goal: GoalId,
         /// What cannot be read, and why.
         why: String,
     },
-    /// Anything else the database said.
+    /// Any other error of the database.
     #[error("{path}: {message}")]
-    Database {
-        /// The database.
-        path: String,
-        /// Its words.
-        message: String,
-    },
+    Database { path: String, message: String },
 }
 
 impl StoreError {
@@ -228,7 +197,7 @@ impl StoreError {
     }
 }
 
-/// Where goals are kept. Every method is one transaction, and what it returned is safe from a crash of the machine.
+/// Where goals are stored. Every method is one transaction, and what it returned is safe from a crash of the machine.
 ///
 /// A call whose future is dropped may still take effect. Methods that name a goal fail with
 /// [`StoreError::NotFound`] when there is none; only [`Store::release`] does not mind.
@@ -293,10 +262,10 @@ pub trait Store: Send + Sync {
     /// Removes a goal with everything that is stored about it but what it spent. Refused when the goal was claimed again since the lease.
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// What checks say about a base, by a key that stands for everything that decides it.
+    /// The result of checks on a base, by a hash of everything that decides it.
     async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError>;
 
-    /// Stores what checks say about a base, in the place of what was known. Of all keys the newest [`MOST_BASELINES`] stay.
+    /// Stores the result of checks on a base, replacing an earlier one. Of all keys the newest [`MOST_BASELINES`] stay.
     async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError>;
 
     /// Gives a lease back. Giving back one that is not ours any more changes nothing.

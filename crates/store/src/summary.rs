@@ -13,13 +13,11 @@ const BATCH: usize = 500;
 pub struct GoalSummary {
     /// The goal's id.
     pub id: GoalId,
-    /// Its title.
     pub title: String,
     /// The repository that it belongs to.
     pub repository: String,
     /// Whether it works in the user's own checkout.
     pub in_place: bool,
-    /// Its phase.
     pub phase: Phase,
     /// The agent that works on it, or would first.
     pub agent: Option<AgentName>,
@@ -70,7 +68,6 @@ pub(crate) fn asks(state: &GoalState) -> bool {
 /// A goal whose stored data cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableGoal {
-    /// Its id.
     pub id: GoalId,
     /// When it was created.
     pub created_at: Timestamp,
@@ -118,17 +115,14 @@ impl Listed {
 pub struct Cursor {
     /// When the goal was created.
     pub created_at: Timestamp,
-    /// The goal.
     pub id: GoalId,
 }
 
 /// Which end of the list comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// For people.
     #[default]
     NewestFirst,
-    /// For queues.
     OldestFirst,
 }
 
@@ -147,7 +141,6 @@ pub struct Listing {
     pub held: bool,
     /// Only goals with a question that can be answered.
     pub asks: bool,
-    /// The order.
     pub order: Order,
     /// Only goals that come after this place.
     pub after: Option<Cursor>,
@@ -204,7 +197,6 @@ pub async fn list_all(store: &dyn Store, mut listing: Listing) -> Result<Vec<Lis
 pub struct Loaded {
     /// Goals that can be read, the newest first.
     pub records: Vec<GoalRecord>,
-    /// The others.
     pub unreadable: Vec<UnreadableGoal>,
 }
 

@@ -21,7 +21,6 @@ pub enum UpgradeStep {
     Copying {
         /// Pages that are copied.
         done: u64,
-        /// All pages.
         total: u64,
     },
     /// The copy is whole, and the tables are being changed.

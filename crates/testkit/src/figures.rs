@@ -24,7 +24,7 @@ enum Goal {
 }
 
 impl Figure {
-    /// A figure without a goal. The section is the table that it stands in.
+    /// A figure without a goal. The section is the table that it is in.
     #[must_use]
     pub fn new(section: &'static str, what: impl Into<String>, value: f64, unit: &'static str) -> Self {
         let (what, beside) = (what.into(), String::new());
@@ -79,7 +79,7 @@ impl Figure {
     }
 }
 
-/// A number with about three digits that say something.
+/// A number with about three digits that are significant.
 #[must_use]
 pub fn shown(value: f64) -> String {
     match value.abs() {

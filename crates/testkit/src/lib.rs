@@ -1,4 +1,4 @@
-//! What Towline's tests stand on: a scripted model, scratch projects and homes, the pinned agent CLIs, agents
+//! The tools of Towline's tests: a scripted model, scratch projects and homes, the pinned agent CLIs, agents
 //! that misbehave, and the figures of benchmarks.
 //!
 //! Other crates name this one under `[dev-dependencies]` only; nothing here ships to users. Every helper panics

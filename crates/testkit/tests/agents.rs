@@ -65,7 +65,7 @@ fn one_shot(agent: AgentCli, project: &Path) -> Command {
     command
 }
 
-/// What the agent's last message says, as its own output tells it.
+/// The agent's last message, from its own output.
 fn last_text(agent: AgentCli, frames: &[Value]) -> String {
     let mut texts = frames.iter().filter_map(|frame| match agent {
         AgentCli::Claude | AgentCli::OlderClaude => frame["result"].as_str(),
@@ -79,8 +79,8 @@ fn last_text(agent: AgentCli, frames: &[Value]) -> String {
     }
 }
 
-/// The usage of the whole run, as the agent's own output tells it.
-fn told_usage(agent: AgentCli, frames: &[Value]) -> Usage {
+/// The usage of the whole run, as the agent's own output reports it.
+fn reported_usage_of(agent: AgentCli, frames: &[Value]) -> Usage {
     let usages = frames.iter().filter_map(|frame| {
         let count = |path: &str| frame.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         match agent {
@@ -131,30 +131,32 @@ fn holds_for(agent: AgentCli) -> Vec<Value> {
     let written = project.path().join("written.txt");
     let server = ModelServer::start([
         Rule::when(Matcher::prompt_contains("make the files"))
-            .reply(shell_call(agent, "echo made-by-tool | tee out.txt").saying("Making them.").usage(first))
+            .reply(
+                shell_call(agent, "echo made-by-tool | tee out.txt").with_text("Making them.").usage(first),
+            )
             .then(write_call(agent, &written, "by the editor\n").usage(second))
             .then(Reply::text("The files are made.").usage(third)),
-        Rule::when(Matcher::prompt_contains("say hello")).reply(Reply::text("Hello to you.").usage(first)),
+        Rule::when(Matcher::prompt_contains("greet me")).reply(Reply::text("Hello to you.").usage(first)),
     ]);
 
-    let hello = run(agent, &home, &project, &server, "Please say hello");
+    let hello = run(agent, &home, &project, &server, "Please greet me");
     assert_eq!(hello.code, Some(0), "{}{hello:#?}", hello.errors);
     assert_eq!(last_text(agent, &hello.frames), "Hello to you.", "{hello:#?}");
-    assert_eq!(told_usage(agent, &hello.frames), first, "{hello:#?}");
+    assert_eq!(reported_usage_of(agent, &hello.frames), first, "{hello:#?}");
 
     let made = run(agent, &home, &project, &server, "Please make the files");
     assert_eq!(made.code, Some(0), "{}{made:#?}", made.errors);
     assert!(last_text(agent, &made.frames).ends_with("The files are made."), "{made:#?}");
     assert_eq!(project.read("out.txt"), "made-by-tool\n");
     assert_eq!(project.read("written.txt"), "by the editor\n");
-    assert_eq!(told_usage(agent, &made.frames), first + second + third, "{made:#?}");
+    assert_eq!(reported_usage_of(agent, &made.frames), first + second + third, "{made:#?}");
 
     let turns = server.turns();
     let formats: Vec<_> = turns.iter().map(|turn| turn.format).collect();
     assert_eq!(formats, [Some(format_of(agent)); 4], "{turns:#?}");
     let results: Vec<_> = turns.iter().map(|turn| turn.tool_results().len()).collect();
     assert_eq!(results, [0, 0, 1, 1], "{turns:#?}");
-    assert!(turns[0].prompt_text().contains("Please say hello"), "{}", turns[0].prompt_text());
+    assert!(turns[0].prompt_text().contains("Please greet me"), "{}", turns[0].prompt_text());
     let output = turns[2].tool_results().remove(0);
     assert!(output.text.contains("made-by-tool") && !output.is_error, "{output:?}");
     assert!(turns[3].all_text().contains("Please make the files"), "{}", turns[3].all_text());
@@ -193,14 +195,14 @@ fn opencode_answers_and_uses_its_tools() {
     holds_for(AgentCli::Opencode);
 }
 
-/// An agent that gets `reply` gives up at once and says so in words of which `told` is a part.
-fn gives_up(agent: AgentCli, reply: Reply, told: &str) {
+/// An agent that gets `reply` gives up at once with a message that contains `expected`.
+fn gives_up(agent: AgentCli, reply: Reply, expected: &str) {
     let (home, project) = (Home::new(), Project::new());
     let server = ModelServer::start(Rule::always().reply(reply));
-    let ran = run(agent, &home, &project, &server, "Please say hello");
+    let ran = run(agent, &home, &project, &server, "Please greet me");
     assert!(ran.code.is_some_and(|code| code != 0), "{ran:#?}");
     let last = ran.frames.last().expect("a line").to_string();
-    assert!(last.contains(told), "{ran:#?}");
+    assert!(last.contains(expected), "{ran:#?}");
     assert_eq!(server.turns().len(), 1, "{ran:#?}");
 }
 

@@ -94,7 +94,7 @@ fn a_tool_call_and_a_text_go_through_and_the_usage_agrees() {
     let command = json!({"command": "echo made-by-tool | tee out.txt", "description": "make a file"});
     let server = ModelServer::start(
         Rule::when(Matcher::prompt_contains("make the file"))
-            .reply(Reply::tool("Bash", command).saying("Making it.").usage(first))
+            .reply(Reply::tool("Bash", command).with_text("Making it.").usage(first))
             .then(Reply::text("The file is made.").usage(second)),
     );
     let mut claude = Session::start(&project, claude_env(&home.path(), &server.url()));
@@ -151,7 +151,7 @@ fn a_refused_key_shows_as_retries_of_401() {
 }
 
 #[test]
-fn response_headers_tell_a_subscription_when_its_limit_ends() {
+fn response_headers_have_the_end_of_a_subscriptions_limit() {
     let (home, project) = (Home::new(), Project::new());
     let reply = Reply::rate_limited()
         .header("anthropic-ratelimit-unified-status", "rejected")

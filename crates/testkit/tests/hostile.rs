@@ -1,4 +1,4 @@
-//! The misbehaving agents misbehave as they say.
+//! The misbehaving agents misbehave as described.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -90,7 +90,7 @@ fn the_doing_one_runs_its_commands_in_every_turn() {
 }
 
 #[test]
-fn every_script_tells_the_version_of_the_pinned_cli() {
+fn every_script_reports_the_version_of_the_pinned_cli() {
     let home = Home::new();
     let script = hostile::exits_at_once(&home.config());
     let output = clean_command(script).arg("--version").output().expect("it runs");
@@ -191,7 +191,7 @@ fn half_a_line_is_all_that_a_killed_one_leaves() {
 }
 
 #[test]
-fn a_success_that_is_an_error_says_both() {
+fn a_success_that_is_an_error_reports_both() {
     let home = Home::new();
     let output = run(&home, &hostile::claims_success_with_error(&home.config()), &[PROMPT]);
     let frames = frames(&output.stdout);

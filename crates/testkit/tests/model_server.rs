@@ -61,7 +61,7 @@ fn a_streamed_text_has_the_events_of_the_api_and_its_usage_is_counted() {
 
 #[test]
 fn without_a_stream_the_message_comes_in_one_piece() {
-    let reply = Reply::tool("Bash", json!({"command": "true"})).saying("Trying.");
+    let reply = Reply::tool("Bash", json!({"command": "true"})).with_text("Trying.");
     let server = ModelServer::start(Rule::always().reply(reply));
     let mut request = prompt("hello");
     request["stream"] = json!(false);
@@ -283,7 +283,7 @@ fn a_long_text_arrives_whole_in_few_events() {
 
 #[test]
 #[should_panic(expected = "for 2 turns at the scripted model; it got [\"POST /v1/messages\"]")]
-fn waiting_in_vain_says_what_came_instead() {
+fn waiting_in_vain_shows_what_came_instead() {
     let server = ModelServer::start(Script::new());
     ask(&server, &prompt("hello"));
     server.wait_for_turns(2, Duration::from_millis(20));

@@ -27,7 +27,7 @@ fn a_project_is_a_repository_of_its_own_with_one_commit() {
 
 #[test]
 #[should_panic(expected = "\"git\" \"rev-parse\" \"--verify\" \"nowhere\" failed")]
-fn a_git_command_that_fails_says_so() {
+fn a_git_command_that_fails_is_reported() {
     Project::new().git(["rev-parse", "--verify", "nowhere"]);
 }
 
@@ -107,7 +107,7 @@ fn waiting_returns_what_was_found_as_soon_as_it_is_there() {
 
 #[test]
 #[should_panic(expected = "for pigs to fly, in vain")]
-fn waiting_in_vain_says_what_for() {
+fn waiting_in_vain_shows_what_for() {
     wait_for(Duration::from_millis(5), "pigs to fly", || false);
 }
 

@@ -156,13 +156,13 @@ fn a_text_over_chat_completions_has_the_chunks_of_the_api() {
         ]
     );
     // The format has no word for what is written to a cache.
-    let told = Usage { input: 24, cache_creation: 0, ..USAGE };
-    assert_eq!(server.reported_usage(), told);
+    let expected = Usage { input: 24, cache_creation: 0, ..USAGE };
+    assert_eq!(server.reported_usage(), expected);
 
     let mut unasked = body.clone();
     unasked["stream_options"] = Value::Null;
     assert_eq!(ask(&server, path, &unasked).events().len(), 5);
-    assert_eq!(server.reported_usage(), told, "no usage is told to who does not ask");
+    assert_eq!(server.reported_usage(), expected, "no usage is sent unless it is asked for");
 
     let (path, body) = in_one_piece(path, body);
     let message = json!({"role": "assistant", "content": "All done"});
@@ -173,7 +173,7 @@ fn a_text_over_chat_completions_has_the_chunks_of_the_api() {
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage,
         })
     );
-    assert_eq!(server.reported_usage(), told + told);
+    assert_eq!(server.reported_usage(), expected + expected);
 }
 
 #[test]
@@ -204,11 +204,11 @@ fn a_text_over_gemini_has_the_chunks_of_the_api() {
             chunk("response-000001", "", Some("STOP"), 11),
         ]
     );
-    let told = Usage { input: 24, cache_creation: 0, ..USAGE };
-    assert_eq!(server.reported_usage(), told);
+    let expected = Usage { input: 24, cache_creation: 0, ..USAGE };
+    assert_eq!(server.reported_usage(), expected);
     let (path, body) = in_one_piece(path, body);
     assert_eq!(ask(&server, path, &body).json(), chunk("response-000002", "All done", Some("STOP"), 11));
-    assert_eq!(server.reported_usage(), told + told);
+    assert_eq!(server.reported_usage(), expected + expected);
 }
 
 /// Name, id and arguments of the calls that a client reads out of a stream.
@@ -330,7 +330,7 @@ fn a_rule_goes_on_when_the_results_of_its_tools_come_back() {
 
 #[test]
 fn tool_calls_come_in_one_piece_too() {
-    let reply = Reply::tool("run", json!({"a": 1})).saying("Trying.");
+    let reply = Reply::tool("run", json!({"a": 1})).with_text("Trying.");
     let expected = [
         (
             "/output/1",
@@ -459,15 +459,15 @@ fn a_failed_stream_ends_with_the_word_of_each_api_for_it() {
 
 #[test]
 fn a_cut_stream_breaks_off_and_has_reported_what_it_got_to() {
-    let told = [Usage::default(), Usage::default(), Usage { output: 0, ..Usage::DEFAULT_REPLY }];
-    for ((format, path, body), told) in prompts("hello").into_iter().zip(told) {
+    let expected = [Usage::default(), Usage::default(), Usage { output: 0, ..Usage::DEFAULT_REPLY }];
+    for ((format, path, body), expected) in prompts("hello").into_iter().zip(expected) {
         let events = if format == WireFormat::OpenAiResponses { 5 } else { 2 };
         let server =
             ModelServer::start(Rule::always().reply(Reply::text("never quite whole").cut_after(events)));
         let answer = ask(&server, path, &body);
         assert_eq!((&answer.end, answer.events().len()), (&BodyEnd::BrokenOff, events), "{format:?}");
         assert!(streamed_text(format, &answer).starts_with("never "), "{format:?}");
-        assert_eq!(server.reported_usage(), told, "{format:?}");
+        assert_eq!(server.reported_usage(), expected, "{format:?}");
     }
 }
 

@@ -12,7 +12,7 @@ const LONGEST_CHAIN: usize = 5;
 /// What HEAD of a clone leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// A commit, by what the files say. Whether it is there is another question.
+    /// A commit, by what the files contain. Whether it is there is another question.
     Commit(Commit),
     /// A branch without commits.
     Unborn,

@@ -22,7 +22,7 @@ use crate::{Protect, Repository, Workspace, WorkspaceError};
 pub struct Candidate {
     /// The commit; its parent is `head`, or it is that.
     pub commit: Commit,
-    /// The commit that the agent's worktree was on: its own last commit, or the base when it made none.
+    /// The commit that the agent's workspace was on: its own last commit, or the base when it made none.
     pub head: Commit,
     /// The commit's tree: two candidates with the same tree hold the same work.
     pub tree: String,
@@ -38,9 +38,9 @@ pub struct Candidate {
 }
 
 impl Workspace {
-    /// Makes candidate number `n`: everything in the worktree that is not ignored, committed or not, with
+    /// Makes candidate number `n`: everything in the workspace that is not ignored, committed or not, with
     /// protected paths as in the base. The agent's index, HEAD, branch and files stay as they are. The commit
-    /// is kept alive by a private ref; asking again for the same number and work gives the same commit.
+    /// has a private ref, which protects it from `git gc`; asking again for the same number and work gives the same commit.
     pub fn candidate(&self, n: u32, protect: &Protect) -> Result<Candidate, WorkspaceError> {
         // Side by side, because each of them waits for git.
         let (snapshot, parent) = std::thread::scope(|scope| {
@@ -182,7 +182,7 @@ fn restore(
     protect: &Protect,
 ) -> Result<Vec<String>, WorkspaceError> {
     let touched = guard::protected(index.git(), base, changes, protect)?;
-    // A file or link where the base has a directory with protected paths stands in their way.
+    // A file or symlink where the base has a directory with protected paths is in their way.
     let in_the_way: BTreeSet<&[u8]> = touched
         .iter()
         .filter(|path| changes[**path].before.is_some())
@@ -194,7 +194,7 @@ fn restore(
         return Ok(Vec::new());
     }
 
-    // Removals first, so that nothing stands where a restored path goes.
+    // Removals first, so that nothing is in the place of a restored path.
     index.forget(restored.iter().copied())?;
     index.insert(touched.iter().filter_map(|path| Some((*path, changes[*path].before.as_ref()?))))?;
     Ok(restored.into_iter().map(shown).collect())

@@ -36,14 +36,14 @@ pub(crate) struct Comparison {
     modes: Modes,
 }
 
-/// What of a file's mode and type a file system can hold, as the user's git was told.
+/// What of a file's mode and type a file system can hold, as the user's git is configured.
 #[derive(Debug, Clone, Copy)]
 struct Modes {
     executable: bool,
     symlinks: bool,
 }
 
-/// What became of a file.
+/// How a file differs from its commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It is another one; the id of what it holds now, if it holds anything.

@@ -1,6 +1,6 @@
 //! Copying ignored files that a checkout needs, like `.env`, from the user's checkout.
 //!
-//! Everything is looked at before anything is written. Paths stay inside their roots on both sides, links
+//! Everything is looked at before anything is written. Paths stay inside their roots on both sides, symlinks
 //! included; what is already at the target is never replaced.
 
 use std::fs::{self, FileType};
@@ -27,7 +27,7 @@ pub(crate) struct CopyPlan {
 struct Item {
     /// The name relative to both roots.
     name: PathBuf,
-    /// The file or directory itself, links resolved.
+    /// The file or directory itself, symlinks resolved.
     source: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl CopyPlan {
                     return Err(outside(
                         Path::new(given),
                         &plan.root,
-                        format!("a link to {}", source.display()),
+                        format!("a symlink to {}", source.display()),
                     ));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => plan
@@ -109,7 +109,7 @@ impl CopyPlan {
             fs::set_permissions(target, about.permissions())
                 .map_err(WorkspaceError::io("set permissions of", target))
         } else if about.is_symlink() {
-            self.copy_link(source, target, warnings)
+            self.copy_symlink(source, target, warnings)
         } else if about.is_file() {
             fs::copy(source, target).map(drop).map_err(WorkspaceError::io("copy", source))
         } else {
@@ -132,8 +132,8 @@ impl CopyPlan {
         Ok(())
     }
 
-    /// Links inside a copied directory are made again; they must mean something inside the new root too.
-    fn copy_link(
+    /// Symlinks inside a copied directory are made again; they must mean something inside the new root too.
+    fn copy_symlink(
         &self,
         source: &Path,
         target: &Path,
@@ -144,13 +144,13 @@ impl CopyPlan {
         let real = match source.canonicalize() {
             Ok(real) => real,
             Err(_) => {
-                warnings.push(format!("{} is a link to nothing and was not copied", name.display()));
+                warnings.push(format!("{} is a symlink to nothing and was not copied", name.display()));
                 return Ok(());
             }
         };
         let stays = stays_inside(name.parent().unwrap_or(Path::new("")), &points_to);
         if !stays || !real.starts_with(&self.root) {
-            return Err(outside(name, &self.root, format!("a link to {}", points_to.display())));
+            return Err(outside(name, &self.root, format!("a symlink to {}", points_to.display())));
         }
         symlink(&points_to, target).map_err(WorkspaceError::io("create", target))
     }
@@ -177,7 +177,7 @@ fn plain_relative(given: &str, root: &Path) -> Result<PathBuf, WorkspaceError> {
     Ok(name)
 }
 
-/// Whether a link target, seen from a directory below a root, never climbs above that root.
+/// Whether a symlink target, seen from a directory below a root, never climbs above that root.
 fn stays_inside(directory: &Path, target: &Path) -> bool {
     let mut depth = directory.components().count();
     for component in target.components() {
@@ -191,7 +191,7 @@ fn stays_inside(directory: &Path, target: &Path) -> bool {
     true
 }
 
-/// Makes the directories above a target, refusing links in the checkout that lead out of it.
+/// Makes the directories above a target, refusing symlinks in the checkout that lead out of it.
 fn parent_inside(root: &Path, name: &Path) -> Result<PathBuf, WorkspaceError> {
     let mut directory = root.to_path_buf();
     for component in name.parent().unwrap_or(Path::new("")).components() {
@@ -201,7 +201,7 @@ fn parent_inside(root: &Path, name: &Path) -> Result<PathBuf, WorkspaceError> {
             Ok(about) if about.is_symlink() => {
                 let real = directory.canonicalize().map_err(WorkspaceError::io("follow", &directory))?;
                 if !real.starts_with(root) {
-                    return Err(outside(name, root, format!("a link to {}", real.display())));
+                    return Err(outside(name, root, format!("a symlink to {}", real.display())));
                 }
                 directory = real;
             }

@@ -12,7 +12,7 @@ use crate::threads::finish;
 use crate::tree::Files;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
-/// What became of a path.
+/// How a path changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -28,7 +28,7 @@ pub enum Change {
 pub struct ChangedPath {
     /// The path, relative to the repository's root.
     pub path: String,
-    /// What became of it.
+    /// How the path changed.
     pub change: Change,
 }
 

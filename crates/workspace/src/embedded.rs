@@ -2,7 +2,7 @@
 //!
 //! Git would record such a directory as a bare commit id, or refuse it, and its files would be missing from
 //! every checkout. So the files of a stray repository are taken in as plain files; declared submodules stay
-//! what they are; other worktrees of the same repository are left out. Whatever happens is said in a warning.
+//! what they are; other worktrees of the same repository are left out. Whatever happens is reported in a warning.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) enum Nested {
 /// What is in a working tree but in no index, ignored paths aside.
 #[derive(Debug, Default)]
 pub(crate) struct Untracked {
-    /// Files and links.
+    /// Files and symlinks.
     pub(crate) files: BTreeSet<Vec<u8>>,
     /// Directories that are git repositories, without a slash at the end.
     pub(crate) nested: BTreeSet<Vec<u8>>,
@@ -76,7 +76,7 @@ pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, 
     Ok(declared)
 }
 
-/// Takes the files of a stray repository into an index, and says so.
+/// Takes the files of a stray repository into an index, and returns a warning.
 pub(crate) fn take_in(
     worktrees: &Path,
     index: &PrivateIndex,

@@ -81,7 +81,6 @@ pub enum WorkspaceError {
     /// A git command failed.
     #[error("`git {command}` failed in {}: {detail}; {hint}", directory.display())]
     Git {
-        /// The subcommand.
         command: String,
         /// Where it ran.
         directory: PathBuf,
@@ -90,13 +89,12 @@ pub enum WorkspaceError {
         /// What to do next.
         hint: String,
     },
-    /// Another git process holds a lock, and kept it.
+    /// Another git process holds a lock for too long.
     #[error(
         "`git {command}` found a lock in {} that did not go away: {detail}; wait for the other git process, \
          or, when none is running, delete the lock file", directory.display()
     )]
     Locked {
-        /// The subcommand.
         command: String,
         /// Where it ran.
         directory: PathBuf,
@@ -109,7 +107,6 @@ pub enum WorkspaceError {
          waits for", limit.as_secs(), directory.display()
     )]
     TimedOut {
-        /// The subcommand.
         command: String,
         /// Where it ran.
         directory: PathBuf,
@@ -119,12 +116,11 @@ pub enum WorkspaceError {
     /// The caller wanted to stop.
     #[error("git was stopped on request")]
     Stopped,
-    /// The file system said no.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}; check its owner, its permissions and the free space", path.display())]
     Io {
         /// What was tried, as a verb.
         action: &'static str,
-        /// On what.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
@@ -140,17 +136,16 @@ pub enum WorkspaceError {
         /// The repository's working tree.
         root: PathBuf,
     },
-    /// A commit has a pointer of git-lfs, and the file that it stands for is nowhere.
+    /// A commit has a pointer of git-lfs, and its file is nowhere.
     #[error(
         "the large file {path} is missing: git-lfs has no object {id} ({size} bytes); run `git lfs fetch`, or commit \
          the file itself"
     )]
     LargeFileMissing {
-        /// The file.
         path: String,
-        /// Its SHA-256, as the pointer says.
+        /// The SHA-256 in the pointer.
         id: String,
-        /// Its size, as the pointer says.
+        /// The size in the pointer.
         size: u64,
     },
     /// A filter runs a program that is a part of the repository, which an agent can change.
@@ -162,37 +157,28 @@ pub enum WorkspaceError {
     FilterInside {
         /// The setting that names the command, like `filter.strip.smudge`.
         setting: String,
-        /// The command.
         command: String,
         /// What in it leads into the repository.
         word: String,
     },
     /// A FIFO, a socket or a device is where git reads a file.
     #[error("{} is not a regular file, and git would wait for it; remove it", path.display())]
-    SpecialFile {
-        /// Where.
-        path: PathBuf,
-    },
+    SpecialFile { path: PathBuf },
     /// A pattern of paths cannot be used.
     #[error(
         "`{pattern}` is not a usable pattern of paths: {reason}; write it relative to the repository's root, like `tests/**`"
     )]
     BadGlob {
-        /// The pattern.
         pattern: String,
         /// What is wrong with it.
         reason: String,
     },
     /// A path that every goal protects is to be lifted.
     #[error("`{path}` is always protected; make the change yourself, outside of the goal")]
-    AlwaysProtected {
-        /// The path.
-        path: String,
-    },
+    AlwaysProtected { path: String },
     /// A goal id or branch name that git would not take.
     #[error("`{name}` cannot be used as {role}: {reason}; choose another name")]
     BadName {
-        /// The name.
         name: String,
         /// What it was to name.
         role: &'static str,
@@ -221,15 +207,13 @@ pub enum WorkspaceError {
     /// Something else is where a workspace or checkout should go.
     #[error("{} is in the way: {what}; move it away or choose another place", path.display())]
     PathTaken {
-        /// The place.
         path: PathBuf,
         /// What is there.
         what: String,
     },
     /// The workspace, or git's record of it, is gone or damaged.
-    #[error("the workspace {} cannot be used: {what}; what was judged is kept: `towline diff` shows it", path.display())]
+    #[error("the workspace {} cannot be used: {what}; what was judged is not lost: `towline diff` shows it", path.display())]
     Broken {
-        /// The workspace.
         path: PathBuf,
         /// What is missing.
         what: String,
@@ -239,7 +223,6 @@ pub enum WorkspaceError {
     NoSuchPath {
         /// What was named.
         paths: String,
-        /// The directory.
         root: PathBuf,
     },
     /// A merge is not finished.
@@ -259,11 +242,9 @@ pub enum WorkspaceError {
          (the largest: {largest}, {megabytes} MiB); add what is no part of the work to .gitignore", path.display()
     )]
     TooLarge {
-        /// The directory.
         path: PathBuf,
         /// The largest file that was seen.
         largest: String,
-        /// Its size.
         megabytes: u64,
     },
 }

@@ -9,7 +9,6 @@ use crate::{Repository, WorkspaceError};
 /// What a commit has at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAt {
-    /// Nothing.
     Missing,
     /// A regular file with this content.
     Regular(Vec<u8>),

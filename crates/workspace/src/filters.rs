@@ -57,7 +57,7 @@ fn leads_inside(word: &str, files: &Files, root: &Path) -> bool {
         let real = Path::new(path).canonicalize();
         return Path::new(path).starts_with(root) || real.is_ok_and(|real| real.starts_with(root));
     }
-    // What `$(…)` or backticks stand for is not known; what follows it is a part of the word.
+    // The output of `$(…)` or backticks is not known; what follows it is a part of the word.
     path.contains('/') || files.contains_key(path.trim_matches(['$', '(', ')', '`']).as_bytes())
 }
 

@@ -24,7 +24,7 @@ use towline_core::Author;
 use crate::WorkspaceError;
 
 /// Settings that hold for every command, over any configuration file. The stat settings undo ones that would
-/// let a changed file pass as unchanged. A commit-graph is a copy of what commits say, and nobody compares the two.
+/// let a changed file pass as unchanged. A commit-graph is a copy of what commits contain, and nobody compares the two.
 const SETTINGS: [&str; 14] = [
     "core.commitGraph=false",
     "core.hooksPath=/dev/null",
@@ -82,16 +82,16 @@ pub const LOCATION_VARIABLES: [&str; 15] = [
     "GIT_WORK_TREE",
 ];
 
-/// Variables that say who makes a commit.
+/// Variables that set who makes a commit.
 const IDENTITY_VARIABLES: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
 /// Who we are in commits: name and address.
 const OUR_IDENTITY: [&str; 2] = ["Towline", "towline@localhost"];
 
-/// Variables that only say where the user's configuration and git's own programs are: the same repository must
+/// Variables that only set where the user's configuration and git's own programs are: the same repository must
 /// mean the same to us as to the user.
-const KEPT_VARIABLES: [&str; 4] =
+const ALLOWED_VARIABLES: [&str; 4] =
     ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"];
 
 /// How long one command may take: more than a checkout of the largest repositories needs. An agent can leave a FIFO
@@ -244,8 +244,8 @@ impl Git {
         let mut program = Command::new(git_program());
         for (variable, value) in std::env::vars_os() {
             let is_one_of = |names: &[&str]| names.iter().any(|name| variable == *name);
-            let kept = match self.acts_for {
-                ActsFor::Towline => is_one_of(&KEPT_VARIABLES),
+            let allowed = match self.acts_for {
+                ActsFor::Towline => is_one_of(&ALLOWED_VARIABLES),
                 ActsFor::TowlineAlone => is_one_of(&["GIT_EXEC_PATH"]),
                 ActsFor::User => !is_one_of(&LOCATION_VARIABLES),
             };
@@ -254,7 +254,7 @@ impl Git {
                 self.acts_for != ActsFor::User && towline_mask::is_secret_variable(&name, &value)
             };
             // Other processes of the user can read the environment of git.
-            if (variable.as_encoded_bytes().starts_with(b"GIT_") && !kept) || is_secret() {
+            if (variable.as_encoded_bytes().starts_with(b"GIT_") && !allowed) || is_secret() {
                 program.env_remove(&variable);
             }
         }
@@ -263,7 +263,7 @@ impl Git {
             .env("LC_ALL", "C")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
-            // Otherwise `git replace` could give the base another content than its id says, and grafts another history.
+            // Otherwise `git replace` could give the base another content than its id promises, and grafts another history.
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", NO_FILE);
         let (settings, more): (&[&str], &[&str]) = match self.acts_for {
@@ -307,7 +307,7 @@ fn git_program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let path = search_path().unwrap_or_default();
         let found = std::env::split_paths(&path).map(|place| place.join("git")).find(|git| git.is_file());
-        // With none, the system says so when it is started.
+        // Without one, starting it fails.
         found.unwrap_or_else(|| PathBuf::from("git"))
     })
 }

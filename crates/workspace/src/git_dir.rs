@@ -19,7 +19,7 @@ const LONGEST_ALTERNATES: u64 = 64 * 1024;
 /// What a git directory holds apart from objects.
 #[derive(Debug, Default)]
 pub(crate) struct GitDir {
-    /// What HEAD says: a commit, or `ref: NAME`.
+    /// What HEAD contains: a commit, or `ref: NAME`.
     pub(crate) head: String,
     /// Whether ids are SHA-256.
     pub(crate) format: ObjectFormat,
@@ -141,6 +141,6 @@ pub(crate) fn write_refs(directory: &Path, refs: &Refs) -> Result<(), WorkspaceE
 pub(crate) struct Refs {
     /// Name and object.
     pub(crate) plain: Vec<(String, String)>,
-    /// Name and the name that it stands for.
+    /// A symbolic ref and its target.
     pub(crate) symbolic: Vec<(String, String)>,
 }

@@ -133,13 +133,13 @@ impl Tree {
         let mut names = BTreeSet::new();
         let mut pending = vec![path.to_vec()];
         while let Some(name) = pending.pop() {
-            for (link, destination) in &self.symlinks {
+            for (symlink, destination) in &self.symlinks {
                 if let Destination::Inside(target) = destination
                     && let Some(rest) = below(&name, target)
                     // A symlink to a directory that it is in gives everything there names without end.
-                    && below(link, target).is_none()
+                    && below(symlink, target).is_none()
                 {
-                    let other = join(link, rest);
+                    let other = join(symlink, rest);
                     if names.len() < MOST_HOPS && names.insert(other.clone()) {
                         pending.push(other);
                     }
@@ -151,13 +151,13 @@ impl Tree {
 
     /// Whether a symlink leads to a path for which `counts` holds, given its name through the symlink and its real one. Outside of
     /// the repository everything is possible that a pattern could match.
-    fn leads_to(&self, link: &[u8], protect: &Protect, counts: impl Fn(&[u8], &[u8]) -> bool) -> bool {
-        match self.symlinks.get(link) {
-            None | Some(Destination::Outside) => protect.may_be_below(from_bytes(link)),
+    fn leads_to(&self, symlink: &[u8], protect: &Protect, counts: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        match self.symlinks.get(symlink) {
+            None | Some(Destination::Outside) => protect.may_be_below(from_bytes(symlink)),
             Some(Destination::Inside(target)) => {
                 let from = self.paths.range(target.clone()..).take_while(|path| path.starts_with(target));
                 from.filter_map(|path| Some((path, below(path, target)?)))
-                    .any(|(path, rest)| counts(&join(link, rest), path))
+                    .any(|(path, rest)| counts(&join(symlink, rest), path))
             }
         }
     }
@@ -176,10 +176,10 @@ fn join(directory: &[u8], rest: &[u8]) -> Vec<u8> {
 }
 
 /// Follows a symlink within a tree, given the texts of all symlinks there.
-fn destination(link: &[u8], texts: &BTreeMap<Vec<u8>, &[u8]>) -> Destination {
+fn destination(symlink: &[u8], texts: &BTreeMap<Vec<u8>, &[u8]>) -> Destination {
     let parts = |path: &[u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let mut place: Vec<Vec<u8>> = Vec::new();
-    let mut pending: VecDeque<Vec<u8>> = parts(link).into();
+    let mut pending: VecDeque<Vec<u8>> = parts(symlink).into();
     let mut hops = 0;
     while let Some(part) = pending.pop_front() {
         match part.as_slice() {
@@ -227,9 +227,9 @@ mod tests {
     fn tree(files: &[&str], symlinks: &[(&str, &str)]) -> Tree {
         let entry = |mode: &str, hash: &str| Entry { mode: mode.into(), hash: hash.into() };
         let files = files.iter().map(|path| ((*path).into(), entry("100644", "f")));
-        let links = symlinks.iter().map(|(path, text)| ((*path).into(), entry("120000", text)));
+        let symlinks_listed = symlinks.iter().map(|(path, text)| ((*path).into(), entry("120000", text)));
         let texts = symlinks.iter().map(|(_, text)| ((*text).into(), (*text).into())).collect();
-        Tree::new(files.chain(links).collect(), &texts)
+        Tree::new(files.chain(symlinks_listed).collect(), &texts)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What somebody else's index says about files: which of them are tracked although rules ignore them, which are tracked no
+//! What somebody else's index records about files: which of them are tracked although rules ignore them, which are tracked no
 //! longer, which are left out of a sparse checkout, and which are in the middle of a merge. Only names are taken from it, never content, so that no lie in it can do more than its owner could
 //! do to the files themselves.
 
@@ -29,7 +29,7 @@ pub(crate) struct Hints {
 pub(crate) struct Listing(Option<Vec<u8>>);
 
 impl Listing {
-    /// Lists the index of the repository at the top of `git`'s working tree. A missing or damaged one says nothing.
+    /// Lists the index of the repository at the top of `git`'s working tree. A missing or damaged one gives nothing.
     pub(crate) fn of(git: &Git, git_dir: &Path, index: &Path) -> Result<Self, WorkspaceError> {
         let Some(copy) = PrivateIndex::copy_of(index, git, git_dir)? else { return Ok(Self(None)) };
         match copy.git().command("ls-files").args(["-t", "--cached", "-z"]).run() {
@@ -39,7 +39,7 @@ impl Listing {
         }
     }
 
-    /// What it says about the files in `directory`, of which these are known.
+    /// What it records about the files in `directory`, of which these are known.
     pub(crate) fn hints(&self, directory: &Path, known: &HashSet<Vec<u8>>) -> Hints {
         let Some(listing) = &self.0 else { return Hints::default() };
         let mut hints = Hints::default();

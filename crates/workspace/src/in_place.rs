@@ -86,7 +86,7 @@ impl Repository {
 }
 
 impl Workspace {
-    /// The user's own directory as the workspace of a goal. Its base is kept alive by a private ref.
+    /// The user's own directory as the workspace of a goal. A private ref protects its base.
     pub fn in_place(repository: &Repository, goal: &str, base: &Commit) -> Result<Self, WorkspaceError> {
         if !repository.root().is_dir() {
             let path = repository.root().to_path_buf();
@@ -113,7 +113,7 @@ impl Workspace {
     }
 
     /// Puts the files back as they were in the base: all that are not ignored, or those at these paths. What is there now
-    /// is kept in the commit that is returned. Index, HEAD and branches of the user stay as they are.
+    /// is preserved in the commit that is returned. Index, HEAD and branches of the user stay as they are.
     pub fn restore(&self, paths: &[String]) -> Result<Commit, WorkspaceError> {
         let parent = self.parent()?.commit;
         let snapshot = self.snapshot()?;
@@ -142,7 +142,7 @@ impl Workspace {
         Ok(now)
     }
 
-    /// Adds what would be written over and is ignored by now, so that it is kept like everything else.
+    /// Adds what would be written over and is ignored by now, so that it is preserved like everything else.
     fn add_what_is_in_the_way(&self, index: &PrivateIndex) -> Result<(), WorkspaceError> {
         let known = index.git().command("ls-files").args(["-z"]).run()?;
         let known: BTreeSet<&[u8]> = records(&known).collect();
@@ -165,7 +165,7 @@ impl Workspace {
     }
 }
 
-/// What stands where a path is to be written: the path itself, or the file or link that is one of its parents by now.
+/// What is in the place of a path to write: the path itself, or the file or symlink that is one of its parents by now.
 fn in_the_way<'a>(root: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
     for part in parents(path).chain([path]) {
         let about = fs::symlink_metadata(root.join(from_bytes(part))).ok()?;

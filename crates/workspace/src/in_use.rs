@@ -19,7 +19,6 @@ const MARKS: [(&str, &str, &str); 4] = [
 /// What is under way with a branch, in some worktree of the repository.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
-    /// The worktree.
     pub(crate) root: PathBuf,
     /// What it is.
     pub(crate) what: &'static str,

@@ -59,7 +59,7 @@ impl Pointer {
     }
 
     /// Copies the file from one store to another that lacks it. Nothing happens if the first one does not have it as the pointer
-    /// says.
+    /// describes.
     fn copy(&self, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
         let (from, target) = (self.place_in(from), self.place_in(to));
         let Ok(source) = towline_files::open_following(&from) else { return Ok(()) };
@@ -77,7 +77,7 @@ impl Pointer {
         placed.map_err(WorkspaceError::io("write", &target))
     }
 
-    /// Writes what is in the source, and gives whether that is what the pointer says.
+    /// Writes what is in the source, and returns whether that matches the pointer.
     fn write_draft(&self, source: File, draft: &Path) -> io::Result<bool> {
         match fs::remove_file(draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

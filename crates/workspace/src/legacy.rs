@@ -93,8 +93,8 @@ pub(crate) fn forget(users: &Repository, plan: &WorkspacePlan, path: &Path) -> R
     }
     let branch = format!("refs/heads/{}", plan.branch);
     let at = users.find_commit(&branch)?;
-    let kept = users.find_commit(&format!("refs/towline/{}/worktree", plan.goal))?;
-    if let Some(at) = at.filter(|at| kept.as_ref() == Some(at))
+    let recorded = users.find_commit(&format!("refs/towline/{}/worktree", plan.goal))?;
+    if let Some(at) = at.filter(|at| recorded.as_ref() == Some(at))
         && worktrees::checkout_of(users, &plan.branch)?.is_none()
     {
         users.git().command("update-ref").args(["-d", &branch, at.as_str()]).run()?;

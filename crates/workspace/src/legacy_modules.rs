@@ -25,26 +25,26 @@ pub(crate) fn move_modules(
         move_tree(&from, &to).map_err(WorkspaceError::io("move", &from))?;
     }
     let from = settle(&from);
-    for link in walk::git_files(top)? {
-        let Some(target) = walk::directories_of(&link).into_iter().next() else { continue };
+    for git_file in walk::git_files(top)? {
+        let Some(target) = walk::directories_of(&git_file).into_iter().next() else { continue };
         let target = settle(&target);
         if let Ok(module) = target.strip_prefix(&from) {
-            lead_to(git, &link, &to.join(module))?;
+            lead_to(git, &git_file, &to.join(module))?;
         }
     }
     Ok(())
 }
 
 /// Has a submodule use the repository at `module`.
-fn lead_to(git: &Git, link: &Path, module: &Path) -> Result<(), WorkspaceError> {
-    let place = link.parent().unwrap_or(link);
+fn lead_to(git: &Git, git_file: &Path, module: &Path) -> Result<(), WorkspaceError> {
+    let place = git_file.parent().unwrap_or(git_file);
     let config = module.join("config");
     if towline_files::open(&config).is_ok() {
         let set = git.command("config").arg("--file").arg(&config);
         set.arg("core.worktree").arg(place).run()?;
     }
     let text = [b"gitdir: ", module.as_os_str().as_bytes(), b"\n"].concat();
-    towline_files::replace(link, &text).map_err(WorkspaceError::io("write", link))
+    towline_files::replace(git_file, &text).map_err(WorkspaceError::io("write", git_file))
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -78,7 +78,7 @@ pub use measure::Consent;
 pub use merge::{MergePlan, MergeRequest, MergeStyle, MergeWay, MergedFiles};
 pub use merge_error::{MergeError, UncommittedFrom};
 pub use protect::{Protect, protects_more_than_always};
-pub use removal::{AS_IT_IS_NOW, KeptWork, LeftBehind, Remains, Unmerged, WorkKind};
+pub use removal::{AS_IT_IS_NOW, LeftBehind, PreservedWork, Remains, Unmerged, WorkKind};
 pub use repository::Repository;
 pub use section::{Section, SectionFormat};
 pub use standing::{GoalWork, Standing};

@@ -21,7 +21,7 @@ pub(crate) const WARM: &str = "towline-warm-checkout";
 const LONGEST: u64 = 64 * 1024;
 
 impl Repository {
-    /// What a note says, if it is there.
+    /// What a note contains, if it is there.
     pub(crate) fn note(&self, name: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
         let path = self.git_dir().join(name);
         towline_files::read_if_present(&path, LONGEST).map_err(WorkspaceError::io("read", &path))

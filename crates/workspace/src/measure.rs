@@ -8,7 +8,7 @@ use crate::WorkspaceError;
 use crate::git::shown;
 use crate::paths::from_bytes;
 
-/// The most files, and the most bytes, that a snapshot takes in without being told to.
+/// The most files, and the most bytes, that a snapshot takes in unless it is allowed more.
 const MOST_FILES: u64 = 20_000;
 const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 
@@ -17,7 +17,6 @@ const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 pub enum Consent {
     /// It is to stay within the bounds.
     WithinBounds,
-    /// They know.
     AnySize,
 }
 

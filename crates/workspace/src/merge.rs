@@ -89,13 +89,11 @@ pub enum MergedFiles {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct MergePlan {
-    /// The branch.
     pub into: String,
     /// The commit that it is at.
     pub before: Commit,
     /// The commit that it will be at; none as long as it is a merge commit that is not made yet.
     pub after: Option<Commit>,
-    /// How.
     pub way: MergeWay,
     /// What it will hold.
     pub files: MergedFiles,
@@ -375,7 +373,7 @@ impl MergePlan {
     }
 
     /// What came of a command that was to move the branch: it has the commit or not, whatever a hook has put on top of it
-    /// and whatever the command says.
+    /// and the message of the command.
     fn outcome(&self, after: Commit, ended: Result<Vec<u8>, WorkspaceError>) -> Result<Commit, MergeError> {
         let at = self.repository.find_commit(&format!("refs/heads/{}", self.into))?;
         if let Some(at) = at

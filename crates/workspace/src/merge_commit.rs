@@ -23,7 +23,7 @@ pub(crate) struct Join {
     pub(crate) message: String,
 }
 
-/// Whether the user's hooks have a say in a commit.
+/// Whether the user's hooks run for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hooks {
     Run,

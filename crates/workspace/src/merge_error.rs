@@ -20,14 +20,10 @@ pub enum MergeError {
         "{} has no branch checked out (detached HEAD), so that nothing would hold on to the merge; \
          check one out (`git switch BRANCH`), or name it (`--into BRANCH`)", root.display()
     )]
-    Detached {
-        /// The checkout.
-        root: PathBuf,
-    },
+    Detached { root: PathBuf },
     /// Somebody is in the middle of something.
     #[error("{what} is under way in {}; finish it first: {way_out}", root.display())]
     Unfinished {
-        /// The checkout.
         root: PathBuf,
         /// What is under way.
         what: &'static str,
@@ -37,7 +33,6 @@ pub enum MergeError {
     /// Somebody is in the middle of something with the branch, although it is checked out nowhere.
     #[error("`{branch}` is in use: {what} is under way in {}; finish it first: {way_out}", root.display())]
     InUse {
-        /// The branch.
         branch: String,
         /// The worktree in which that is.
         root: PathBuf,
@@ -51,7 +46,6 @@ pub enum MergeError {
     NoSuchBranch {
         /// The name that was given.
         branch: String,
-        /// The repository.
         root: PathBuf,
     },
     /// What is checked out has nothing to do with what the goal started from.
@@ -70,18 +64,11 @@ pub enum MergeError {
     },
     /// Both sides changed the same places.
     #[error("the work and `{into}` changed the same places in {}", listed(files, NAMED))]
-    Conflicts {
-        /// The branch.
-        into: String,
-        /// The files.
-        files: Vec<String>,
-    },
+    Conflicts { into: String, files: Vec<String> },
     /// Something in the checkout is in no commit, and would be written over.
     #[error("{} in {} would be written over, and {}", listed(files, NAMED), root.display(), origin.words())]
     InTheWay {
-        /// The checkout.
         root: PathBuf,
-        /// The files.
         files: Vec<String>,
         /// Where they come from.
         origin: UncommittedFrom,
@@ -89,7 +76,6 @@ pub enum MergeError {
     /// A hook of the user's does not want the commit.
     #[error("the hook `{hook}` refused the commit: {detail}")]
     RefusedByHook {
-        /// The hook.
         hook: &'static str,
         /// What it printed.
         detail: String,
@@ -99,7 +85,6 @@ pub enum MergeError {
         "`{into}` was at {before} and has moved meanwhile, or a checkout came to it or left it; try again"
     )]
     Moved {
-        /// The branch.
         into: String,
         /// Where it was.
         before: String,

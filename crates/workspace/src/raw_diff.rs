@@ -16,7 +16,7 @@ impl Entry {
         self.mode == b"120000"
     }
 
-    /// Whether it stands for a commit of another repository.
+    /// Whether it is a commit of another repository.
     pub(crate) fn is_submodule(&self) -> bool {
         self.mode == b"160000"
     }

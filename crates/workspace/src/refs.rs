@@ -1,4 +1,4 @@
-//! The refs of a git directory by what its files say, read without git: an agent could have written them.
+//! The refs of a git directory by what its files contain, read without git: an agent could have written them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 const LONGEST_REF: u64 = 4 * 1024;
 const LONGEST_PACKED: u64 = 64 * 1024 * 1024;
 
-/// What a ref says, in its own file or among the packed ones.
+/// What a ref contains, in its own file or among the packed ones.
 pub(crate) fn read_ref(git_dir: &Path, name: &str) -> io::Result<Option<String>> {
     if let Some(bytes) = towline_files::read_if_present(&git_dir.join(name), LONGEST_REF)? {
         return Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()));

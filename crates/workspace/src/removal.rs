@@ -72,17 +72,15 @@ pub struct Unmerged {
 
 /// Work that has a name of ours now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptWork {
-    /// The ref.
+pub struct PreservedWork {
     pub reference: String,
-    /// The commit.
     pub commit: Commit,
 }
 
 /// What could not be taken away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// A directory about which nobody can tell what is in it, or whose submodules have work.
+    /// A directory whose content cannot be determined, or whose submodules have work.
     pub files: Option<PathBuf>,
     /// Submodules with work that only they have, for which the whole workspace is left.
     pub submodules: Vec<String>,
@@ -120,7 +118,7 @@ impl Repository {
     }
 
     /// Fails when the repository is another one than a goal's: what the goal has begun with, and what was judged last, is
-    /// in its own. About any other one nobody can tell what is merged.
+    /// in its own. For any other one it is unknown what is merged.
     pub fn must_hold(&self, base: &Commit, candidate: Option<&Commit>) -> Result<(), WorkspaceError> {
         self.require(base)?;
         if let Some(users) = self.lender() {
@@ -147,7 +145,7 @@ impl Repository {
 
     /// Changes of protected files in the workspace, which no candidate has and nobody judges: a test that the agent wrote is
     /// work all the same. They get a name of ours.
-    pub fn keep_protected(&self, remains: &Remains) -> Result<Option<KeptWork>, WorkspaceError> {
+    pub fn keep_protected(&self, remains: &Remains) -> Result<Option<PreservedWork>, WorkspaceError> {
         let Some(workspace) = self.workspace_of(remains)? else { return Ok(None) };
         let judged = workspace.candidate(AS_IT_IS_NOW, &remains.protect)?;
         let files = workspace.candidate(AS_IT_IS_NOW, &Protect::nothing())?;
@@ -175,7 +173,7 @@ impl Repository {
         }
     }
 
-    /// Whether the commit holds no work, or the user has it, or we have kept it before.
+    /// Whether the commit holds no work, or the user has it, or we have preserved it before.
     fn is_safe(&self, goal: &str, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
         Ok(self.tree_of(commit)? == self.tree_of(base)?
             || self.is_named(goal, commit)?
@@ -211,7 +209,7 @@ impl Repository {
         if to_join.is_empty() {
             return Ok(true);
         }
-        // Such a rule may well say that one side is dropped.
+        // Such a rule may drop one side.
         if self.have_rule_for_merges(&to_join)? {
             return Ok(false);
         }
@@ -223,7 +221,7 @@ impl Repository {
         }
     }
 
-    /// Whether attributes say for one of the paths that it is merged in another way than line by line or as a whole.
+    /// Whether attributes merge one of the paths in another way than line by line or as a whole.
     fn have_rule_for_merges(&self, paths: &[&[u8]]) -> Result<bool, WorkspaceError> {
         let input = joined(paths.iter().copied());
         let git = self.users().git();
@@ -233,11 +231,11 @@ impl Repository {
         Ok(values.any(|value| !["unspecified", "set", "unset", "text", "binary"].contains(&value.as_str())))
     }
 
-    /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have kept it.
+    /// Whether a branch, remote branch or tag of the user's has the commit, or a ref under which we have preserved it.
     fn is_named(&self, goal: &str, commit: &Commit) -> Result<bool, WorkspaceError> {
         let contains = format!("--contains={commit}");
-        let kept = kept_prefix(goal);
-        let places = ["refs/heads", "refs/remotes", "refs/tags", &kept];
+        let preserved = preserved_prefix(goal);
+        let places = ["refs/heads", "refs/remotes", "refs/tags", &preserved];
         let git = self.users().git();
         let list = git.command("for-each-ref").args([&contains, "--format=%(refname)"]).args(places);
         Ok(list.line()?.lines().any(|name| !name.starts_with(OUR_BRANCHES)))
@@ -259,14 +257,14 @@ impl Repository {
     }
 
     /// Gives work that would be lost a name of ours, which stays when the goal is removed.
-    pub fn keep_unmerged(&self, goal: &str, work: &[Unmerged]) -> Result<Vec<KeptWork>, WorkspaceError> {
-        let mut kept = Vec::new();
+    pub fn keep_unmerged(&self, goal: &str, work: &[Unmerged]) -> Result<Vec<PreservedWork>, WorkspaceError> {
+        let mut preserved = Vec::new();
         for Unmerged { kind, commit } in work {
-            let reference = format!("{}/{}", kept_prefix(goal), kind.name());
+            let reference = format!("{}/{}", preserved_prefix(goal), kind.name());
             self.publish(commit, &reference)?;
-            kept.push(KeptWork { reference, commit: commit.clone() });
+            preserved.push(PreservedWork { reference, commit: commit.clone() });
         }
-        Ok(kept)
+        Ok(preserved)
     }
 
     /// Gives what a goal in the user's own directory would take with it a name of ours, unless they have it: what was
@@ -277,13 +275,13 @@ impl Repository {
         goal: &str,
         base: &Commit,
         candidate: Option<&Commit>,
-    ) -> Result<Vec<KeptWork>, WorkspaceError> {
-        let prefix = kept_prefix(goal);
-        let mut kept = Vec::new();
+    ) -> Result<Vec<PreservedWork>, WorkspaceError> {
+        let prefix = preserved_prefix(goal);
+        let mut preserved = Vec::new();
         let mut keep = |name: &str, commit: &Commit| -> Result<(), WorkspaceError> {
             let reference = format!("{prefix}/{name}");
             self.publish(commit, &reference)?;
-            kept.push(KeptWork { reference, commit: commit.clone() });
+            preserved.push(PreservedWork { reference, commit: commit.clone() });
             Ok(())
         };
         if !self.is_named(goal, base)? {
@@ -296,7 +294,7 @@ impl Repository {
                 keep(&name, &commit)?;
             }
         }
-        Ok(kept)
+        Ok(preserved)
     }
 
     /// What was there whenever files of a goal in the user's own directory were put back, by number.
@@ -356,7 +354,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Removes the refs of ours that the goal has in the user's repository, all at once. What was kept of it stays.
+    /// Removes the refs of ours that the goal has in the user's repository, all at once. What was preserved of it stays.
     pub fn remove_refs(&self, goal: &str) -> Result<(), WorkspaceError> {
         let prefix = format!("refs/towline/{goal}");
         let git = self.users().git();
@@ -369,7 +367,7 @@ impl Repository {
     }
 }
 
-/// Where work of a goal is kept that is removed.
-fn kept_prefix(goal: &str) -> String {
+/// Where work of a removed goal is preserved.
+fn preserved_prefix(goal: &str) -> String {
     format!("refs/towline/removed/{goal}")
 }

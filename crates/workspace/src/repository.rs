@@ -85,13 +85,13 @@ impl Repository {
             [root, git_dir, common_dir] => {
                 [*root, *git_dir, *common_dir].map(|path| from_bytes(path).to_owned())
             }
-            // A path has a line end in it: only one by one can they be told apart.
+            // A path has a line end in it: they are read one by one.
             _ => [ask(&asked[..1])?, ask(&asked[1..2])?, ask(&asked[2..])?],
         };
         Ok(Self::from_parts(root, git_dir, common_dir, Owner::User))
     }
 
-    /// The repository whose root was found before. Where everything is at its usual place, and said to be, git need not be
+    /// The repository whose root was found before. Where everything is at its usual place, and no setting moves it, git need not be
     /// asked again.
     pub fn at(root: &Path) -> Result<Self, WorkspaceError> {
         must_not_wait(root)?;
@@ -314,7 +314,7 @@ impl Repository {
         self.common_dir.join("worktrees")
     }
 
-    /// The commit a name stands for, if any.
+    /// The commit that a name resolves to, if any.
     pub(crate) fn find_commit(&self, name: &str) -> Result<Option<Commit>, WorkspaceError> {
         find_commit(&self.plain_git(), name)
     }
@@ -324,7 +324,7 @@ impl Repository {
         self.find_commit(commit.as_str())?.map(|_| ()).ok_or_else(|| self.commit_gone(commit))
     }
 
-    /// What several names stand for, like [`find_objects`].
+    /// What several names resolve to, like [`find_objects`].
     pub(crate) fn find_objects<const N: usize>(
         &self,
         names: [String; N],
@@ -378,7 +378,7 @@ impl Repository {
     }
 }
 
-/// The commit a name stands for in this place, if any.
+/// The commit that a name resolves to in this place, if any.
 pub(crate) fn find_commit(git: &Git, name: &str) -> Result<Option<Commit>, WorkspaceError> {
     let found = git
         .command("rev-parse")
@@ -392,7 +392,7 @@ pub(crate) fn find_commit(git: &Git, name: &str) -> Result<Option<Commit>, Works
     }
 }
 
-/// The ids of the objects that names stand for in this place, where they stand for any, with one start of git. Only for
+/// The ids of the objects that names resolve to in this place, if any, with one start of git. Only for
 /// names of our own making: nobody else's are certain to be free of line ends.
 pub(crate) fn find_objects<const N: usize>(
     git: &Git,
@@ -404,7 +404,7 @@ pub(crate) fn find_objects<const N: usize>(
         .input(names.map(|name| name + "\n").concat().into_bytes())
         .line()?;
     let mut lines = found.lines();
-    // A name that stands for nothing comes back with what is wrong with it behind it.
+    // A name that resolves to nothing comes back with the problem behind it.
     Ok(std::array::from_fn(|_| lines.next().filter(|line| !line.contains(' ')).map(str::to_owned)))
 }
 

@@ -62,7 +62,6 @@ impl Section {
         }
     }
 
-    /// Reads `FILE#NAME`.
     fn parse(pattern: &str) -> Result<Self, WorkspaceError> {
         let bad =
             |reason: &str| WorkspaceError::BadGlob { pattern: pattern.to_owned(), reason: reason.to_owned() };
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_are_told_from_paths_with_a_hash() {
+    fn sections_are_distinguished_from_paths_with_a_hash() {
         let patterns = ["a.json#b/c", "src/C#/tests/**", "[#]notes[#]", "tox.ini#a.b", "a/*.toml#x.y"];
         let (sections, paths) = split(&patterns.map(str::to_owned)).unwrap();
         let keys: Vec<Vec<&str>> = sections.iter().map(Section::keys).collect();

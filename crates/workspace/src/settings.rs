@@ -38,10 +38,10 @@ const IN_LFSCONFIG: [&str; 3] = ["lfs.fetchinclude", "lfs.fetchexclude", "lfs.ur
 const OWN_LFS_DEFAULTS: [(&str, &str); 2] = [("lfs.fetchinclude", ""), ("lfs.fetchexclude", "")];
 const OWN_LFS_SETTINGS: [(&str, &str); 1] = [("lfs.skipdownloaderrors", "false")];
 
-/// Sections that say who commits and how commits are written, for the agent's own commits.
+/// Sections that show who commits and how commits are written, for the agent's own commits.
 const IDENTITY: [&str; 4] = ["user.", "author.", "committer.", "i18n."];
 
-/// The address that pushes of an agent go to. Nothing is there, and the name tells why.
+/// The address that pushes of an agent go to. Nothing is there, and the name explains why.
 const NO_PUSH: &str = "file:///pushing-is-disabled/use-towline-merge";
 
 /// What git takes a value for where it expects yes or no; none when it takes it for neither.
@@ -63,7 +63,7 @@ impl Configuration {
         Ok(Self::read(&git.command("config").args(["--list", "-z"]).run()?))
     }
 
-    /// What a file of a commit says; nothing if it is not there or not a configuration.
+    /// What a file of a commit contains; nothing if it is not there or not a configuration.
     fn of_file(git: &Git, commit: &Commit, path: &str) -> Result<Self, WorkspaceError> {
         let file = format!("--blob={commit}:{path}");
         match git.command("config").args([&file, "--list", "-z"]).run() {
@@ -218,7 +218,7 @@ fn remote_setting(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.'))
 }
 
-/// Takes out what stands before the host. Of SSH the name stays, which is no secret and without which nobody gets in.
+/// Takes out what comes before the host. Of SSH the name stays, which is no secret and without which nobody gets in.
 fn address_without_credentials(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

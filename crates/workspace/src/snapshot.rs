@@ -1,6 +1,6 @@
 //! Everything in a working tree that is not ignored, as entries of an index of our own.
 //!
-//! Neighbours: `walk` sees to it that git can read the tree, `hints` reads what its user says about files, `embedded` and
+//! Neighbours: `walk` sees to it that git can read the tree, `hints` reads what the user's index records about files, `embedded` and
 //! `submodules` deal with repositories inside it, `candidate` restores protected paths in the result. The tree and its user's
 //! index stay as they are.
 
@@ -25,7 +25,7 @@ use crate::{WorkspaceError, words};
 /// How many files a warning names.
 const NAMED: usize = 8;
 
-/// Mode of an entry that stands for a commit of another repository.
+/// Mode of an entry that means a commit of another repository.
 const GITLINK: &[u8] = b"160000";
 
 /// Everything in a working tree that is not ignored.
@@ -53,7 +53,7 @@ pub(crate) struct Source<'a> {
     pub(crate) worktrees: &'a Path,
     /// What to do about special files in places that git reads.
     pub(crate) special: Special,
-    /// What is in it when no index says so. It is rarely asked for.
+    /// The files that no index lists. They are rarely needed.
     pub(crate) head: &'a (dyn Fn() -> Result<Commit, WorkspaceError> + Sync),
     pub(crate) base: &'a Commit,
     pub(crate) nested: Nested,
@@ -153,18 +153,18 @@ impl Source<'_> {
         submodules: &BTreeSet<Vec<u8>>,
     ) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
         let mut dirty = BTreeSet::new();
-        let mut links = Vec::new();
+        let mut gitlinks = Vec::new();
         for path in submodules {
             let Some(inner) = Submodule::at(self.git, path) else { continue };
             if let Head::Commit(head) = inner.head() {
                 let hash = head.as_str().as_bytes().to_vec();
-                links.push((path, Entry { mode: GITLINK.to_vec(), hash }));
+                gitlinks.push((path, Entry { mode: GITLINK.to_vec(), hash }));
             }
             if inner.is_dirty(self.git_dir)? {
                 dirty.insert(path.clone());
             }
         }
-        index.insert(links.iter().map(|(path, entry)| (path.as_slice(), entry)))?;
+        index.insert(gitlinks.iter().map(|(path, entry)| (path.as_slice(), entry)))?;
         Ok(dirty)
     }
 
@@ -300,7 +300,7 @@ impl Entries {
         looked_at.filter(|path| !self.gitlinks.contains(*path))
     }
 
-    /// Whether there is nothing to bring up to date: git has looked at every file, and found it as its entry says.
+    /// Whether there is nothing to bring up to date: git has looked at every file, and found it as its entry describes.
     fn are_as_in_the_working_tree(&self) -> bool {
         let Self { modified, tracked: _, untracked, assumed, skipped, unmerged, gitlinks } = self;
         modified.is_empty()

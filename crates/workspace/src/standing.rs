@@ -29,7 +29,7 @@ pub enum Standing {
     Merged,
     /// A part of it is in none of them.
     Unmerged,
-    /// Only a look at this goal alone can tell.
+    /// Only a look at this goal alone can show it.
     Unclear,
 }
 
@@ -42,7 +42,7 @@ type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 const NOTHING: u8 = b'0';
 
 impl Repository {
-    /// Where the work of each goal stands, in their order. This is the user's repository.
+    /// How far the work of each goal is merged, in their order. This is the user's repository.
     pub fn standings(&self, goals: &[GoalWork]) -> Result<Vec<Standing>, WorkspaceError> {
         let (ours, users) = self.branches()?;
         let missing = self.missing_candidates(goals)?;

@@ -79,7 +79,7 @@ impl Submodule {
         head_of(&self.git_dir, &self.common_dir)
     }
 
-    /// The files of a commit of it. None when nobody can tell.
+    /// The files of a commit of it. None when they cannot be determined.
     pub(crate) fn files_of(&self, commit: &Commit) -> Result<Option<Files>, WorkspaceError> {
         match self.git().map(|git| prove_files(&git, commit)).transpose() {
             Err(WorkspaceError::Git { .. } | WorkspaceError::Damaged { .. }) => Ok(None),
@@ -87,7 +87,7 @@ impl Submodule {
         }
     }
 
-    /// Whether it has files that are not as in the commit that it is on. When nobody can tell, it has.
+    /// Whether it has files that are not as in the commit that it is on. When that is unknown, it has.
     pub(crate) fn is_dirty(&self, git_dir: &Path) -> Result<bool, WorkspaceError> {
         let (Head::Commit(head), Some(git)) = (self.head(), self.git()) else { return Ok(true) };
         match changed_files(&PrivateIndex::empty(&git, git_dir)?, &head) {
@@ -102,8 +102,8 @@ impl Submodule {
         are_readable(&objects, LONGEST_CHAIN).then(|| self.outer.borrowing([objects]))
     }
 
-    /// Whether it has commits that are in none of its remotes, nor below the one that the base asks for. When nobody can
-    /// tell, it has.
+    /// Whether it has commits that are in none of its remotes, nor below the one that the base asks for. When that is
+    /// unknown, it has.
     fn has_own_commits(&self, pinned: Option<&String>) -> bool {
         let (Head::Commit(head), Some(refs), Some(git)) =
             (self.head(), refs_of(&self.common_dir), self.git())

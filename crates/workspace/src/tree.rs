@@ -73,7 +73,7 @@ pub(crate) fn damaged(git: &Git, id: &str) -> WorkspaceError {
 pub(crate) fn prove_files(git: &Git, commit: &Commit) -> Result<Files, WorkspaceError> {
     let format = ObjectFormat::of_id(commit.as_str());
     let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);
-    // Only says which objects to ask for; what they hold is proven below.
+    // Only selects which objects to ask for; what they hold is proven below.
     let trees: BTreeSet<String> = records(&listing.run()?).filter_map(tree_id).collect();
     let root = format!("{commit}^{{tree}}");
     let wanted = [commit.as_str(), &root].into_iter().chain(trees.iter().map(String::as_str));

@@ -51,13 +51,13 @@ pub struct Verification {
 pub struct Difference {
     /// Its path, relative to the top; a directory has a slash at its end.
     pub path: PathBuf,
-    /// What became of it.
+    /// How the path differs.
     pub kind: DifferenceKind,
     /// What it holds now, as the id that git would give to it; none when it is gone or no file.
     pub now: Option<String>,
 }
 
-/// What became of a file.
+/// How a file differs from its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
     /// Its content, mode or type is another one.

@@ -27,7 +27,7 @@ const READ_OF_REPOSITORIES: [&str; 10] = [
 ];
 
 /// The most that is read of a file that names a directory.
-const LONGEST_LINK: u64 = 8 * 1024;
+const LONGEST_GIT_FILE: u64 = 8 * 1024;
 
 /// The rights of an owner on a directory that git can read, and on one that something can be removed from.
 const READABLE: u32 = 0o500;
@@ -192,14 +192,14 @@ pub(crate) fn files_at(top: &Path, path: &[u8]) -> Result<Vec<Vec<u8>>, Workspac
 /// Where the data of a repository is: at its `.git`, or where that leads to, and what it shares with others.
 pub(crate) fn directories_of(dot_git: &Path) -> Vec<PathBuf> {
     let parent = dot_git.parent().unwrap_or(dot_git);
-    let git_dir = match towline_files::read(dot_git, LONGEST_LINK) {
+    let git_dir = match towline_files::read(dot_git, LONGEST_GIT_FILE) {
         Ok(text) => match text.strip_prefix(b"gitdir: ") {
             Some(target) => parent.join(crate::paths::from_bytes(target.trim_ascii_end())),
             None => return Vec::new(),
         },
         Err(_) => dot_git.to_path_buf(),
     };
-    let common = towline_files::read(&git_dir.join("commondir"), LONGEST_LINK).ok();
+    let common = towline_files::read(&git_dir.join("commondir"), LONGEST_GIT_FILE).ok();
     let common = common.map(|text| git_dir.join(crate::paths::from_bytes(text.trim_ascii_end())));
     [Some(git_dir), common].into_iter().flatten().collect()
 }

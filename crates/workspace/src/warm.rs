@@ -1,4 +1,4 @@
-//! Checkouts that go on with build output of the one before: everything is written anew as in a clean checkout, the warm
+//! Checkouts that continue build output of the one before: everything is written anew as in a clean checkout, the warm
 //! directories of the earlier one are moved into it, and files that are the same keep their times, so that build tools
 //! find nothing to do for them.
 //!

@@ -1,7 +1,7 @@
 //! Names that are not ours, in the words of errors.
 
 /// The first names of a list, on one line: a file's name may hold line ends and orders to a terminal, and would forge what
-/// is said about it.
+/// is reported about it.
 pub(crate) fn listed(names: &[String], most: usize) -> String {
     let named: Vec<String> = names.iter().take(most).map(|name| on_one_line(name)).collect();
     match names.len().saturating_sub(most) {

@@ -142,7 +142,7 @@ impl Workspace {
         Ok(Parent { commit, tree, warnings })
     }
 
-    /// What the agent's HEAD says, and where the objects of its commits are if not with ours.
+    /// What the agent's HEAD contains, and where the objects of its commits are if not with ours.
     fn agents_head(&self) -> Result<(Head, Option<PathBuf>), WorkspaceError> {
         if self.is_in_place() {
             return Ok((self.head_in_place()?, None));

@@ -52,7 +52,7 @@ fn matching(repo: &Repository, passes: impl Fn(&Path) -> bool) -> Result<Vec<Lin
     Ok(found)
 }
 
-/// Where a record says that the files of its worktree are.
+/// Where the files of a worktree are, by its record.
 fn recorded_place(record: &Path) -> Option<PathBuf> {
     let mut dot_git = towline_files::read(&record.join("gitdir"), LONGEST).ok()?;
     if dot_git.last() == Some(&b'\n') {

@@ -50,7 +50,7 @@ impl Turn<'_> {
         let question = Item::User { text: self.request(focus) };
         let answer = self.ask(&[question], &[], Audience::Nobody).await?;
         self.spent(Purpose::Summary, answer.usage)?;
-        let summary = answer.said.text.trim();
+        let summary = answer.message.text.trim();
         if summary.is_empty() {
             let message = "the model gave an empty summary of the conversation".to_owned();
             let class = ErrorClass::CutOff;
@@ -127,7 +127,7 @@ fn shortened(text: &str, limit: usize, gap: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use towline_provider::{Call, CallResult, Said};
+    use towline_provider::{Call, CallResult, ModelMessage};
 
     use super::*;
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn all_that_was_said_and_done_is_written_out_with_long_results_shortened() {
         let call = Call { id: "1".into(), name: "run".into(), input: json!({"command": "ls"}) };
-        let said = Said { text: "I look.".into(), calls: vec![call], native: None };
+        let said = ModelMessage { text: "I look.".into(), calls: vec![call], native: None };
         let output = format!("{}END", "x".repeat(9000));
         let result = CallResult { id: "1".into(), name: "run".into(), output, failed: true };
         let items =

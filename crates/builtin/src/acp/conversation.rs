@@ -133,7 +133,7 @@ pub(super) const fn sum(one: Usage, other: Usage) -> Usage {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use towline_provider::Said;
+    use towline_provider::ModelMessage;
 
     use super::*;
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn calls(ids: &[&str]) -> Item {
         let call = |id: &&str| Call { id: (*id).into(), name: "read".into(), input: json!({}) };
-        Item::Model(Said { text: "t".into(), calls: ids.iter().map(call).collect(), native: None })
+        Item::Model(ModelMessage { text: "t".into(), calls: ids.iter().map(call).collect(), native: None })
     }
 
     fn result(id: &str) -> CallResult {

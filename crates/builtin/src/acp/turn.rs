@@ -99,8 +99,8 @@ impl<'a> Turn<'a> {
         self.session.record(Record::Item { item: Item::User { text: prompt } })?;
         for number in 1_u32.. {
             let answer = self.next_answer().await?;
-            let calls = answer.said.calls.clone();
-            self.session.record(Record::Item { item: Item::Model(answer.said) })?;
+            let calls = answer.message.calls.clone();
+            self.session.record(Record::Item { item: Item::Model(answer.message) })?;
             match answer.stop {
                 Stop::Done if calls.is_empty() => return Ok(Stopped::EndTurn),
                 Stop::Done if self.settings.max_turns.is_some_and(|most| number >= most) => {

@@ -14,8 +14,8 @@ use towline_core::{
     BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode,
     WorkspaceSpec,
 };
-use towline_process::{Priority, ShimProgram};
-use towline_testkit::scratch::{Home, Project, shim_program};
+use towline_process::{Priority, SupervisorProgram};
+use towline_testkit::scratch::{Home, Project, supervisor_program};
 use towline_workspace::{Candidate, Protect, Repository, Workspace, WorkspacePlan};
 
 /// Longer than anything here takes on a loaded machine.
@@ -126,8 +126,8 @@ impl Bench {
         entries.filter(is_of).collect()
     }
 
-    pub(crate) fn shim(&self) -> ShimProgram {
-        ShimProgram { path: shim_program(), args: Vec::new(), shown: None }
+    pub(crate) fn supervisor(&self) -> SupervisorProgram {
+        SupervisorProgram { path: supervisor_program(), args: Vec::new(), shown: None }
     }
 
     /// A file outside every checkout that commands and the test can both see.
@@ -157,7 +157,7 @@ impl Bench {
             verify_dir: &self.verify_dir(),
             reuse: self.reuse,
             log_dir: &self.log_dir(),
-            shim: &self.shim(),
+            supervisor: &self.supervisor(),
             environment: &self.given(),
             setup_changes: &self.setup_changes,
             priority: self.priority,

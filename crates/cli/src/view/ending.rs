@@ -53,7 +53,8 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     });
     // What happens to a settled goal later, such as a merge, does not make its work longer.
     let worked_until = state.settled_at.unwrap_or(record.updated_at);
-    facts.push(show_duration(elapsed(state.taken_up_at.unwrap_or(record.goal.created_at), worked_until)));
+    facts
+        .push(show_duration(elapsed(state.first_started_at.unwrap_or(record.goal.created_at), worked_until)));
     let usage = state.usage();
     if !usage.is_empty() {
         facts.push(spent(&usage));

@@ -148,7 +148,7 @@ impl Story {
             }
             Event::ResumeRequested => vec!["resumed".to_owned()],
             Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
-            Event::Told { text } => {
+            Event::MessageSent { text } => {
                 self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
             }
             Event::RetryRequested { budget, model, .. } => {

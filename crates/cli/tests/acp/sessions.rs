@@ -10,7 +10,9 @@ use crate::agent::*;
 fn a_killed_agent_goes_on_where_it_was_in_every_format() {
     for format in FORMATS {
         let rule = Rule::always()
-            .reply(Reply::tool("write", json!({"path": "a.txt", "content": "x"})).saying("First the file."))
+            .reply(
+                Reply::tool("write", json!({"path": "a.txt", "content": "x"})).with_text("First the file."),
+            )
             .then(Reply::tool("run", json!({"command": "echo $$ > outer; exec sleep 600"})))
             .then(Reply::text("Done after all."));
         let server = ModelServer::start(rule);

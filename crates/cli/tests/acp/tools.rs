@@ -18,7 +18,7 @@ fn a_call_is_carried_out_and_its_result_read_in_every_format() {
                 ToolCall::new("read", json!({"path": "a.txt"})),
                 ToolCall::new("list", json!({})),
             ]))
-            .then(Reply::tool("edit", edit).saying("I change it."))
+            .then(Reply::tool("edit", edit).with_text("I change it."))
             .then(Reply::tool("run", json!({"command": "cat a.txt; echo $SCRIPTED_KEY"})))
             .then(Reply::text("Done."));
         let server = ModelServer::start(rule);

@@ -59,20 +59,20 @@ exceptions! { $
                 "It offers its tool for questions to no client of the protocol.",
         }
         differs {
-            a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything:
-                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
+            a_refused_conversation_is_followed_by_a_new_session_that_gets_everything:
+                "Its conversations end with its process: the next attempt is a new one with the goal in its prompt.",
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
-                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
+                "Its conversations end with its process: the next attempt is a new one with the goal in its prompt.",
             a_killed_agent_is_followed_by_one_that_goes_on:
-                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
+                "Its conversations end with its process: the next attempt is a new one with the goal in its prompt.",
             a_paused_goal_is_resumed_at_no_cost:
-                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
-            a_refused_session_is_followed_by_a_new_one_that_is_told_everything:
-                "Its conversations end with its process: the next attempt is a new one that is told the goal again.",
+                "Its conversations end with its process: the next attempt is a new one with the goal in its prompt.",
+            a_refused_session_is_followed_by_a_new_one_that_gets_everything:
+                "Its conversations end with its process: the next attempt is a new one with the goal in its prompt.",
             a_used_up_quota_parks_the_goal:
                 "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
             a_spent_budget_stops_the_agent:
-                "It tells what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
         }
     }
     gemini_stream {
@@ -94,7 +94,7 @@ exceptions! { $
             a_used_up_quota_parks_the_goal:
                 "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
             a_spent_budget_stops_the_agent:
-                "It tells what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
             a_failing_server_is_waited_out:
                 "It keeps no conversation in which the model never answered: the next attempt is a new one.",
             a_cut_stream_is_no_success:
@@ -110,11 +110,11 @@ exceptions! { $
             a_long_retry_after_costs_no_error:
                 "It reports nothing while it waits for a quota: its silence is waited out like an outage.",
             a_spent_budget_stops_the_agent:
-                "It tells what a turn cost at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn cost at its end: a spent budget stops it between two turns. Within one, the clocks do.",
             what_was_used_is_what_the_model_reported:
-                "It tells the tokens of a turn's last step alone: what it used is compared in dollars.",
+                "It reports the tokens of a turn's last step alone: what it used is compared in dollars.",
             what_a_resumed_session_used_is_counted_once:
-                "It tells the tokens of a turn's last step alone: what it used is compared in dollars.",
+                "It reports the tokens of a turn's last step alone: what it used is compared in dollars.",
             a_rule_permits_and_forbids:
                 "It ends its turn at a call that is refused: the model finds the refusal in the conversation that goes on.",
         }
@@ -149,7 +149,7 @@ exceptions! { $
     }
     plain {
         cannot {
-            a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything:
+            a_refused_conversation_is_followed_by_a_new_session_that_gets_everything:
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
             a_long_retry_after_costs_no_error:
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
@@ -158,11 +158,11 @@ exceptions! { $
             a_tool_call_does_the_work:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             what_was_used_is_what_the_model_reported:
-                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+                "It reports what it cost where a pattern finds it; the tests of the kind `command` show that.",
             what_a_resumed_session_used_is_counted_once:
-                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+                "It reports what it cost where a pattern finds it; the tests of the kind `command` show that.",
             a_spent_budget_stops_the_agent:
-                "It tells what it cost where a pattern finds it; the tests of the kind `command` show that.",
+                "It reports what it cost where a pattern finds it; the tests of the kind `command` show that.",
             refused_credentials_need_a_person:
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
             a_used_up_quota_parks_the_goal:
@@ -184,15 +184,15 @@ exceptions! { $
         }
         differs {
             silence_runs_into_the_idle_clock_and_the_goal_goes_on:
-                "It has no conversations: each attempt is told the goal again.",
+                "It has no conversations: each prompt has the goal again.",
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
-                "It has no conversations: each attempt is told the goal again.",
+                "It has no conversations: each prompt has the goal again.",
             a_killed_agent_is_followed_by_one_that_goes_on:
-                "It has no conversations: each attempt is told the goal again.",
+                "It has no conversations: each prompt has the goal again.",
             a_paused_goal_is_resumed_at_no_cost:
-                "It has no conversations: each attempt is told the goal again.",
-            a_refused_session_is_followed_by_a_new_one_that_is_told_everything:
-                "It has no conversations: each attempt is told the goal again.",
+                "It has no conversations: each prompt has the goal again.",
+            a_refused_session_is_followed_by_a_new_one_that_gets_everything:
+                "It has no conversations: each prompt has the goal again.",
         }
     }
 }

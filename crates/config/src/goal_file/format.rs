@@ -1,9 +1,9 @@
-//! Takes a goal's file apart into what is set and what is said.
+//! Takes a goal's file apart into its settings and its prompt.
 
 use std::ops::Range;
 use std::path::Path;
 
-/// The longest file of a goal, in bytes. More than this belongs into files that the agent is told to read.
+/// The longest file of a goal, in bytes. More than this belongs into files that the prompt names.
 pub const LONGEST_GOAL_FILE: usize = 1024 * 1024;
 
 /// How the settings of a goal are written.
@@ -70,7 +70,7 @@ fn front_matter(text: &str) -> Result<Parts, Shapeless> {
     })
 }
 
-/// As many bytes that say nothing.
+/// As many bytes without meaning.
 fn blank(line: &str) -> String {
     line.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
 }

@@ -1,4 +1,4 @@
-//! From the text of a goal's file to what it says.
+//! From the text of a goal's file to what it sets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,16 +19,15 @@ use crate::value::{FromValue, Value};
 /// The settings of agents that a goal may have of its own, besides `mcp`.
 const AGENT_KEYS: [&str; 7] = ["permission", "allow", "deny", "system_append", "dirs", "max_turns", "args"];
 
-/// What a goal's file says. What it does not say is left to the configuration.
+/// What a goal's file sets. What it does not set is left to the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoalFile {
-    /// What is to be done, filled in if it is a template; nothing when the file does not say.
+    /// What is to be done, filled in if it is a template; nothing when the file has none.
     pub prompt: Option<String>,
     /// One line for people.
     pub title: Option<String>,
     /// The agents, in order, by name.
     pub agents: Option<Vec<String>>,
-    /// The model.
     pub model: Option<String>,
     /// What is set for all of its agents, by the keys of `[agents.NAME]`.
     pub agent_settings: BTreeMap<String, Json>,
@@ -56,7 +55,7 @@ pub struct GoalFile {
     pub warnings: Vec<Warning>,
 }
 
-/// Where the work of a goal happens, as far as its file says so.
+/// Where the work of a goal happens, as far as its file sets it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceOverrides {
     /// Whether the agent has a directory of its own.
@@ -77,18 +76,16 @@ pub struct WorkspaceOverrides {
     pub confirm: Option<Confirm>,
 }
 
-/// Where a goal came from, as far as its file says so.
+/// Where a goal came from, as far as its file sets it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GoalOrigin {
-    /// The surface.
     pub channel: Option<String>,
     /// The conversation on that surface.
     pub thread: Option<String>,
-    /// Who.
     pub by: Option<String>,
 }
 
-/// A goal without a file says nothing.
+/// A goal without a file sets nothing.
 impl Default for GoalFile {
     fn default() -> Self {
         Self {
@@ -112,7 +109,7 @@ impl Default for GoalFile {
     }
 }
 
-/// Reads a goal's file, which is called `path`. All that is wrong with it is told at once.
+/// Reads a goal's file, which is called `path`. All that is wrong with it is reported at once.
 pub fn read_goal_file(path: &Path, text: &str) -> Result<GoalFile, ConfigError> {
     let layer = LayerName::Goal(path.to_path_buf());
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -121,9 +118,7 @@ pub fn read_goal_file(path: &Path, text: &str) -> Result<GoalFile, ConfigError> 
         ConfigError::Problems(vec![Problem { what, place: origin.place(0..0), fix }])
     };
     if text.len() > LONGEST_GOAL_FILE {
-        let fix = format!(
-            "{LONGEST_GOAL_FILE} are the most: put the rest into files that the agent is told to read"
-        );
+        let fix = format!("{LONGEST_GOAL_FILE} are the most: put the rest into files that the prompt names");
         return Err(problem(format!("{} bytes are too much for a goal", text.len()), fix));
     }
     let parts = take_apart(path, text).map_err(|shapeless| problem(shapeless.what, shapeless.fix))?;
@@ -131,12 +126,12 @@ pub fn read_goal_file(path: &Path, text: &str) -> Result<GoalFile, ConfigError> 
     if let Some((language, text)) = &parts.settings {
         add(&mut settings, origin, *language, text);
     }
-    let said =
+    let prompt_text =
         parts.body.map(|body| (text[body.clone()].to_owned(), origin.place(first_line(text, body.start))));
-    convert(settings, said)
+    convert(settings, prompt_text)
 }
 
-/// The first byte that says something, from a byte on.
+/// The first byte with a meaning, from a byte on.
 fn first_line(text: &str, from: usize) -> std::ops::Range<usize> {
     let blank = text[from..].len() - text[from..].trim_start().len();
     from + blank..from + blank
@@ -159,7 +154,8 @@ fn add(settings: &mut Settings, origin: Origin<'_>, language: Language, text: &s
 
 fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<GoalFile, ConfigError> {
     let has_body = body.is_some();
-    let said = body.or_else(|| Some((settings.get(&["prompt"])?, settings.place(&["prompt"])?.clone())));
+    let prompt_text =
+        body.or_else(|| Some((settings.get(&["prompt"])?, settings.place(&["prompt"])?.clone())));
     if has_body && let Some(place) = settings.place(&["prompt"]).cloned() {
         let fix = "take it out: the text below the settings is the prompt".to_owned();
         settings.report("`prompt` in front matter".to_owned(), place, fix);
@@ -170,7 +166,7 @@ fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<Goal
         settings.report("`agents` is empty".to_owned(), place, "name one, or leave the key out".to_owned());
     }
     let mut warnings = unused(&settings);
-    let prompt = said.and_then(|(text, place)| fill_in(&mut settings, &mut warnings, text, place));
+    let prompt = prompt_text.and_then(|(text, place)| fill_in(&mut settings, &mut warnings, text, place));
     if !settings.problems.is_empty() {
         return Err(ConfigError::Problems(settings.problems));
     }

@@ -1,6 +1,6 @@
 //! YAML, as far as settings need it, in the form that the TOML parser gives.
 //!
-//! Anchors, aliases and tags are refused: what is set stands where it is read. Words like `yes` are texts, as in YAML 1.2.
+//! Anchors, aliases and tags are refused: a value is written where it is read. Words like `yes` are texts, as in YAML 1.2.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInpu
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// How deep lists and tables may stand within each other.
+/// How deep lists and tables may be nested.
 const DEEPEST: usize = 64;
 
 /// Why a text cannot be read.
@@ -17,7 +17,6 @@ const DEEPEST: usize = 64;
 pub(crate) struct YamlError {
     /// What is wrong.
     pub(crate) message: String,
-    /// Where.
     pub(crate) span: Range<usize>,
 }
 
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_says_the_same_as_toml() {
+    fn yaml_and_toml_give_the_same_values() {
         for (text, expected) in [
             ("", "{}"),
             ("# nothing\n", "{}"),

@@ -14,10 +14,10 @@ fn after_verdict(goal: Goal, verdict: Verdict) -> Story {
     Story::working(goal).after(&[ended(End::Completed), Event::VerdictReached { verdict }])
 }
 
-/// What the attempt after this verdict is told in the same session.
-fn told_after(goal: Goal, verdict: Verdict) -> String {
+/// The prompt of the attempt after this verdict, in the same session.
+fn prompt_after(goal: Goal, verdict: Verdict) -> String {
     let mut story = Story::working(goal).after(&[ended(End::Completed)]);
-    let launch = launch_of(story.tell(Event::VerdictReached { verdict }));
+    let launch = launch_of(story.receive(Event::VerdictReached { verdict }));
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
     launch.prompt
 }
@@ -27,7 +27,7 @@ fn the_first_prompt_is_briefing_goal_and_checks() {
     let checks = vec![check("tests", "cargo test"), check("lint", "cargo clippy -- -D warnings")];
     let goal = Goal { briefing: true, checks, ..goal() };
     let expected = "\
-You are working unattended: nobody reads along, so decide what you can decide yourself and say in your last message \
+You are working unattended: nobody reads along, so decide what you can decide yourself and write in your last message \
 what you assumed. What only a person can decide, ask by ending your turn with a message that is nothing but \
 {\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
 out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
@@ -62,7 +62,7 @@ Make the tests pass.
 }
 
 #[test]
-fn a_goal_without_checks_is_told_as_it_is() {
+fn a_goal_without_checks_is_described_as_it_is() {
     let goal = goal_without_checks();
     assert_eq!(rendered(&goal, &GoalState::new(&goal), Conversation::New), "# Goal\n\nMake the tests pass.");
 }
@@ -99,11 +99,11 @@ Result: it took longer than 60s
 ```
 building…
 ```";
-    assert_eq!(told_after(goal, verdict), expected);
+    assert_eq!(prompt_after(goal, verdict), expected);
 }
 
 #[test]
-fn a_check_that_did_not_exit_says_so() {
+fn a_check_that_did_not_exit_is_reported() {
     let result = crate::CheckResult { exit_code: None, ..red("tests", "killed") };
     let expected = "\
 # Checks that failed on your work
@@ -116,11 +116,11 @@ Result: it did not exit
 ```
 killed
 ```";
-    assert_eq!(told_after(goal(), verdict("t1", vec![result])), expected);
+    assert_eq!(prompt_after(goal(), verdict("t1", vec![result])), expected);
 }
 
 #[test]
-fn a_check_that_is_no_command_says_what_it_wants_and_shows_only_evidence_there_is() {
+fn a_check_that_is_no_command_is_described_with_the_evidence_there_is() {
     let untouched = crate::CheckKind::Untouched { paths: vec!["api/**".into()] };
     let kinds = [("api", untouched), ("commits", crate::CheckKind::Committed)];
     let checks = kinds.map(|(name, kind)| crate::Check { kind, ..check(name, "") }).to_vec();
@@ -149,7 +149,7 @@ added: api/b
 
 Wanted: all work is committed with git, in at least one new commit; nothing is left modified or untracked
 Result: there is no new commit";
-    assert_eq!(told_after(Goal { checks, ..goal() }, verdict("t1", results)), expected);
+    assert_eq!(prompt_after(Goal { checks, ..goal() }, verdict("t1", results)), expected);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn main() {}
 ```
 ````
 `````";
-    assert_eq!(told_after(goal(), verdict), expected);
+    assert_eq!(prompt_after(goal(), verdict), expected);
 }
 
 #[test]
@@ -195,7 +195,7 @@ Result: exit code 101
 These are protected and were put back as they were; changes to them do not count:
 - tests/a.rs
 - towline.toml";
-    assert_eq!(told_after(goal(), verdict), expected);
+    assert_eq!(prompt_after(goal(), verdict), expected);
 }
 
 #[test]
@@ -213,7 +213,7 @@ Result: exit code 101
 # About the checks
 
 - git ignores these files, so they are not part of the work: a.log";
-    assert_eq!(told_after(goal(), verdict), expected);
+    assert_eq!(prompt_after(goal(), verdict), expected);
 }
 
 #[test]
@@ -233,7 +233,7 @@ Result: exit code 101
 
 All checks passed in a checkout with build output of an earlier run (`target`, `web/node_modules`), and then failed in a clean \
 one. Only the clean one counts: look for what the work needs and does not contain.";
-    assert_eq!(told_after(goal, verdict), expected);
+    assert_eq!(prompt_after(goal, verdict), expected);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_cold_start_after_a_refused_resume_hears_everything() {
     let restored = vec!["tests/a.rs".to_owned()];
     let verdict = Verdict { restored, ..verdict("t1", vec![red("tests", "1 failed")]) };
     let mut story = after_verdict(goal(), verdict);
-    story.tell(ended(End::ResumeRefused { why: Refusal::InUse }));
+    story.receive(ended(End::ResumeRefused { why: Refusal::InUse }));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
     let expected = "\
@@ -275,9 +275,9 @@ These are protected and were put back as they were; changes to them do not count
 fn a_cold_start_after_an_interruption_hears_of_both_that_and_the_failures_before() {
     let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
     story.work_in("s1", true);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     story.go_on();
-    story.tell(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
+    story.receive(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
     let expected = "\
 # Goal
 
@@ -305,10 +305,10 @@ Result: exit code 101
 }
 
 #[test]
-fn a_resumed_session_is_not_told_twice_of_the_same_failures() {
+fn a_resumed_session_gets_the_same_failures_only_once() {
     let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
     story.work_in("s1", true);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     let expected = "\
 # Interrupted
 
@@ -317,10 +317,10 @@ The last turn did not come to its end (crashed). What you changed is still in th
 }
 
 #[test]
-fn a_session_that_took_up_no_prompt_is_told_everything_when_it_is_resumed() {
+fn a_session_that_accepted_no_prompt_gets_everything_when_it_is_resumed() {
     let mut story = Story::launched(goal());
-    story.tell(session("s1", false));
-    story.tell(ended(crashed()));
+    story.receive(session("s1", false));
+    story.receive(ended(crashed()));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
     assert_eq!(launch.prompt, rendered(&goal(), &GoalState::new(&goal()), Conversation::New));

@@ -16,21 +16,20 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// An answer that does not fit its question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {
-    /// Nothing was said.
-    #[error("the answer is empty; say something, or cancel the goal")]
+    /// The text is empty.
+    #[error("the answer is empty; write something, or cancel the goal")]
     Empty,
     /// Neither yes nor no.
     #[error(
         "`{given}` is neither yes nor no; answer `yes`, `always`, or `no` with what the agent should do instead"
     )]
     NeitherYesNorNo {
-        /// What was said.
+        /// The text of the message.
         given: String,
     },
     /// A number that no option has.
     #[error("there is no option {given}; choose a number from 1 to {options}, or answer in words")]
     NoSuchOption {
-        /// The number.
         given: usize,
         /// How many options there are.
         options: usize,
@@ -64,12 +63,7 @@ pub enum LastWords {
     /// The agent asks.
     Ask(Ask),
     /// The agent wants to wait.
-    Sleep {
-        /// How long.
-        duration: Duration,
-        /// What for.
-        reason: String,
-    },
+    Sleep { duration: Duration, reason: String },
 }
 
 #[derive(Deserialize)]
@@ -123,7 +117,7 @@ impl Ask {
 }
 
 impl LastWords {
-    /// What a last message says to Towline; none when it is an ordinary message. The message is the JSON object and
+    /// The request to Towline in a last message; none when it is an ordinary message. The message is the JSON object and
     /// nothing else, but for a code fence around it.
     pub fn read(message: &str) -> Option<Result<Self, BadQuestion>> {
         let value: Value = serde_json::from_str(without_fence(message)).ok()?;
@@ -134,7 +128,7 @@ impl LastWords {
         }
     }
 
-    /// Reads a wish to wait as agents give it to a tool: `{"seconds": …, "reason": …}`.
+    /// Reads a request to wait as agents give it to a tool: `{"seconds": …, "reason": …}`.
     pub fn sleep(value: Value) -> Result<Self, BadQuestion> {
         let written = WrittenSleep::deserialize(value)
             .map_err(|error| BadQuestion::NotUnderstood(error.to_string()))?;
@@ -170,7 +164,7 @@ fn choice(parts: &[Part], text: &str) -> Result<Reply, BadAnswer> {
 }
 
 impl Part {
-    /// A number stands for the option in that place, a label in any case for itself; other words are an answer of
+    /// A number selects the option in that place, a label in any case itself; other words are an answer of
     /// the person's own. Where several may be chosen, commas separate them.
     fn read(&self, text: &str) -> Result<String, BadAnswer> {
         let given: Vec<&str> = if self.many { text.split(',').map(str::trim).collect() } else { vec![text] };
@@ -235,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_chosen_by_number_or_label_and_other_words_are_kept() {
+    fn an_option_is_chosen_by_number_or_label_and_other_words_are_taken_as_they_are() {
         let one = ask(vec![part(&["Red", "Blue"], false)]);
         for (given, wanted) in
             [("2", "Blue"), ("blue", "Blue"), ("3 of them", "3 of them"), ("green", "green")]

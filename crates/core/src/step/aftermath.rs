@@ -45,7 +45,7 @@ impl Stepper<'_> {
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
-        self.tell_with_prompt(n);
+        self.mark_sent_with_prompt(n);
         self.state.auth_failures_in_row = 0;
         let model = self.state.model.clone().or_else(|| self.goal.model.clone());
         let asked_model = self.state.model_for(self.goal, &agent);
@@ -72,7 +72,7 @@ impl Stepper<'_> {
         }
     }
 
-    /// Whether the conversation fills too much of the context to go on with it as it is.
+    /// Whether the conversation fills too much of the context to continue it as it is.
     fn is_to_be_compacted(&self) -> bool {
         let Some(session) = &self.state.session else { return false };
         let limits = self.goal.sessions.get(&session.agent).cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ impl Stepper<'_> {
             .filter(move |attempt| attempt.session.is_some() && attempt.session.as_ref() == session)
     }
 
-    /// The session to go on with: the same agent's, in the same directory.
+    /// The session to continue: the same agent's, in the same directory.
     pub(super) fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
         let (session, workspace) = (self.state.session.as_ref()?, self.state.workspace.as_ref()?);
         let limits = self.goal.sessions.get(agent);
@@ -97,7 +97,7 @@ impl Stepper<'_> {
         fits.then(|| session.native_id.clone())
     }
 
-    /// What follows an attempt that ended by itself. A bad end says nothing about the work it left: that is checked
+    /// What follows an attempt that ended by itself. A bad end is no evidence about the work it left: that is checked
     /// first.
     pub(super) fn after_end(&mut self, attempt: AttemptNo, end: &End) {
         let left_work = self.state.last_attempt().is_some_and(|attempt| attempt.work == Work::Unchecked);
@@ -136,7 +136,7 @@ impl Stepper<'_> {
                 self.escalate(EscalationReason::PermissionDenied { tool: tool.clone(), rule: rule.clone() });
             }
             End::PermissionDenied { .. } => self.check(attempt),
-            // The agent's own cap says nothing about the work: the checks and our budget decide.
+            // The agent's own cap is no evidence about the work: the checks and our budget decide.
             End::MaxTurns | End::MaxBudget => {
                 self.state.errors_in_row += 1;
                 self.check_or_try_again(attempt);
@@ -228,7 +228,7 @@ impl Stepper<'_> {
         let end = self.state.attempt(attempt).and_then(|attempt| attempt.end.clone());
         let over_budget = self.state.attempt(attempt).and_then(|attempt| attempt.over_budget);
         if verdict.met() {
-            self.say_what_was_not_heard();
+            self.report_unsent_messages();
             self.state.phase = Phase::Done;
         } else if let Some(axis) = over_budget {
             self.fail(FailureReason::Budget { axis });
@@ -262,7 +262,7 @@ impl Stepper<'_> {
 
     pub(super) fn check_or_leave_unproven(&mut self, attempt: AttemptNo) {
         if self.checks().is_empty() {
-            self.say_what_was_not_heard();
+            self.report_unsent_messages();
             self.state.phase = Phase::Unproven;
         } else {
             self.check(attempt);

@@ -39,7 +39,7 @@ impl Stepper<'_> {
             (Event::CancelRequested, _) => self.cancel(),
             (Event::PauseRequested { reason }, _) => self.pause(*reason),
             (Event::Answered { question, reply, by }, _) => self.answer(*question, reply, *by),
-            (Event::Told { text }, _) => self.tell(text),
+            (Event::MessageSent { text }, _) => self.receive_message(text),
             // The agent has waited long enough: it starts beside the checks.
             (Event::Woken, Baseline::Running { until: Some(until), .. }) if self.now >= *until => {
                 self.end_baseline_wait();
@@ -110,11 +110,12 @@ impl Stepper<'_> {
             return false;
         }
         let waited = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();
-        self.state.taken_up_at = self.state.taken_up_at.map(|taken_up_at| later(taken_up_at, waited));
+        self.state.first_started_at =
+            self.state.first_started_at.map(|first_started_at| later(first_started_at, waited));
         true
     }
 
-    /// The operator has other checks for the goal. Work that is there is checked by them before an agent goes on with it.
+    /// The operator has other checks for the goal. Work that is there is checked by them before an agent continues it.
     pub(super) fn replace_checks(&mut self, checks: &[Check]) -> Result<(), Illegal> {
         let takes_them = match &self.before {
             Phase::Queued

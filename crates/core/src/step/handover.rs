@@ -8,7 +8,6 @@ use crate::{AgentName, End, EscalationReason, Event, Phase, Policy, Unavailable}
 
 /// Who is to make the next attempt.
 pub(super) enum Choice {
-    /// This agent.
     Agent(AgentName),
     /// Nobody before this time.
     Wait(Phase),

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Stepper<'_> {
-    /// Takes note of what the agent said or did.
+    /// Takes note of what the agent wrote or did.
     pub(super) fn observe(&mut self, event: &AgentEvent, incoming: &Incoming) {
         if let (Some(raw), Some(attempt)) = (incoming.raw, self.state.attempts.last_mut()) {
             attempt.read_to = attempt.read_to.max(raw.offset.saturating_add(raw.length));
@@ -17,7 +17,7 @@ impl Stepper<'_> {
             AgentEvent::SessionStarted(session) => self.bind_session(session),
             AgentEvent::TurnStarted => self.with_attempt(|attempt| attempt.turns += 1),
             AgentEvent::Usage { used, context_used, context_size, .. } => {
-                // Whoever used something was let in; an empty count says nothing.
+                // Whoever used something was let in; an empty count proves nothing.
                 if !used.is_empty() {
                     self.state.auth_failures_in_row = 0;
                     self.model_answered();
@@ -50,7 +50,7 @@ impl Stepper<'_> {
                 self.with_attempt(|attempt| attempt.sleep = Some((*duration, reason.clone())));
             }
             AgentEvent::Asked(ask) => self.ask(ask),
-            // What we end lets go of everything it waited for; its questions stand all the same.
+            // What we end lets go of everything it waited for; its questions stay open.
             AgentEvent::Withdrawn { .. } if matches!(self.before, Phase::Stopping(_)) => {}
             AgentEvent::Withdrawn { request } => self.withdraw(request),
             AgentEvent::Heard { message } => self.heard(*message),
@@ -74,7 +74,7 @@ impl Stepper<'_> {
         }
     }
 
-    /// What stood in the way of an answer is over.
+    /// What was in the way of an answer is over.
     fn model_answered(&mut self) {
         self.state.outage = crate::Outage::default();
         self.state.guessed_limits_in_row = 0;
@@ -84,7 +84,7 @@ impl Stepper<'_> {
         });
     }
 
-    /// Ends the attempt when what was observed says that going on only costs.
+    /// Ends the attempt when what was observed shows that going on only costs.
     pub(super) fn stop_if_needed(&mut self, attempt: AttemptNo) {
         let work = Runs::Agent(attempt);
         if self.state.auth_failures_in_row >= Policy::AUTH_FAILURES {
@@ -101,7 +101,7 @@ impl Stepper<'_> {
             self.state.workspace.as_ref().map_or_else(String::new, |workspace| workspace.path.clone());
         let resumable = self.state.last_attempt().and_then(|attempt| self.resumable(&attempt.agent));
         let Some(attempt) = self.state.attempts.last_mut() else { return };
-        // Asked to go on, the agent began anew: a conversation that was never told the goal is none to go on with.
+        // Asked to go on, the agent began anew: a conversation that never got the goal cannot continue.
         let lost = attempt.session.is_none() && !session.resumed && resumable.is_some();
         attempt.session = Some(session.native_id.clone());
         attempt.resumed = session.resumed;

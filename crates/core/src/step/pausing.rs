@@ -60,7 +60,7 @@ impl Stepper<'_> {
 
     /// Queues a paused goal again. An open question is asked again, and a wait that is not over goes on.
     pub(super) fn resume(&mut self) {
-        self.state.taken_up_at = self.without_the_wait();
+        self.state.first_started_at = self.without_the_wait();
         self.state.settled_at = None;
         self.state.outage = crate::Outage::default();
         self.state.phase = self.rest_of_sleep().unwrap_or(Phase::Queued);

@@ -61,7 +61,7 @@ impl Stepper<'_> {
     /// Leaves a session that the provider refused twice in a row: its history does not change by itself.
     pub(super) fn leave_refused_session(&mut self) {
         let is_refused = |attempt: &&Attempt| attempt.end.as_ref().map(End::kind) == Some(EndKind::Refused);
-        // What never reached the model says nothing about the conversation.
+        // What never reached the model is no evidence about the conversation.
         let row = self.attempts_in_session().collect::<Vec<_>>().into_iter().rev();
         let row = row.take_while(|attempt| is_refused(attempt) || !attempt.was_answered());
         if row.filter(is_refused).count() >= Policy::REFUSALS {

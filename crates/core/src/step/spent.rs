@@ -36,19 +36,19 @@ impl Stepper<'_> {
     pub(super) fn after_late_verdict(&mut self, attempt: AttemptNo, verdict: &Verdict, axis: Axis) {
         self.record_verdict(attempt, verdict);
         if verdict.met() {
-            self.say_what_was_not_heard();
+            self.report_unsent_messages();
             self.state.phase = Phase::Done;
         } else {
             self.fail(FailureReason::Budget { axis });
         }
     }
 
-    /// The work that a spent budget or a pause kept from its verdict; it is due now that the goal goes on.
+    /// The work whose verdict a spent budget or a pause prevented; it is due now that the goal goes on.
     pub(super) fn take_overdue_verdict(&mut self) -> Option<AttemptNo> {
         let unchecked = self.unchecked();
         let last = self.state.attempts.last_mut()?;
-        let was_kept = last.over_budget.take().is_some() | std::mem::take(&mut last.check_on_resume);
-        unchecked.filter(|_| was_kept)
+        let was_withheld = last.over_budget.take().is_some() | std::mem::take(&mut last.check_on_resume);
+        unchecked.filter(|_| was_withheld)
     }
 
     /// The last attempt, if it left work that has no verdict. Whether an agent that was not cut off changed something is

@@ -59,7 +59,7 @@ impl Stepper<'_> {
                 | Event::Stopped,
             ) => self.after_stop(work, &stopping.why),
             (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
-            (_, Event::Told { text }) => return self.tell(text),
+            (_, Event::MessageSent { text }) => return self.receive_message(text),
             (Runs::Agent(_), Event::AnswerDelivered { question, words }) => {
                 return self.answer_delivered(*question, *words);
             }

@@ -1,13 +1,13 @@
-//! Questions, answers and the operator's words: kept first, then brought to whoever works on the goal.
+//! Questions, answers and the operator's messages: stored first, then sent to the agent.
 
 use super::stopping::Runs;
 use super::{Illegal, Stepper};
 use crate::clock::later;
 use crate::effect::{answer_key, message_key};
 use crate::{
-    About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, Effect, End, EscalationReason,
-    Event, LastWords, MessageNo, OperatorMessage, Outcome, Phase, Question, QuestionNo, Reply, StopWhy,
-    Telling, ToolCall, Words, Work,
+    About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, DeliveryState, Effect, End,
+    EscalationReason, Event, LastWords, MessageNo, OperatorMessage, Outcome, Phase, Question, QuestionNo,
+    Reply, StopWhy, ToolCall, Words, Work,
 };
 
 impl Stepper<'_> {
@@ -51,7 +51,7 @@ impl Stepper<'_> {
         }
     }
 
-    /// Closes what is open without an answer: another agent goes on, or the operator said something else instead.
+    /// Closes what is open without an answer: another agent goes on, or the operator sent a message instead.
     pub(super) fn withdraw_all(&mut self) {
         for question in self.state.questions.iter_mut().filter(|question| question.is_open()) {
             question.closed = Some(Closed::Withdrawn);
@@ -115,7 +115,6 @@ impl Stepper<'_> {
         self.state.phase = self.blocked(None).unwrap_or(Phase::Queued);
     }
 
-    /// Somebody answered.
     pub(super) fn answer(&mut self, n: QuestionNo, reply: &Reply, by: Answerer) -> Result<(), Illegal> {
         let takes_answers = self.before.takes_answers();
         let question = self.state.question(n).filter(|question| takes_answers && question.is_open());
@@ -150,11 +149,11 @@ impl Stepper<'_> {
         let living = self.before.living_attempt();
         let Some(question) = self.state.questions.iter_mut().find(|question| question.n == n) else { return };
         let waits = living.filter(|attempt| *attempt == question.attempt).zip(question.ask.request.clone());
-        let telling = match &waits {
-            Some((attempt, _)) => Telling::OnItsWay(*attempt),
-            None => Telling::Waiting,
+        let delivery = match &waits {
+            Some((attempt, _)) => DeliveryState::OnItsWay(*attempt),
+            None => DeliveryState::Waiting,
         };
-        question.closed = Some(Closed::Answered { reply: reply.clone(), by, at: self.now, telling });
+        question.closed = Some(Closed::Answered { reply: reply.clone(), by, at: self.now, delivery });
         let decision = decision(question, reply, by);
         let asked_in = question.attempt;
         if let Some(attempt) = self.state.attempts.get_mut(asked_in.index()) {
@@ -197,11 +196,11 @@ impl Stepper<'_> {
         unanswered
     }
 
-    /// The operator says something: heard at once by a living agent, and otherwise part of the next prompt.
-    pub(super) fn tell(&mut self, text: &str) -> Result<(), Illegal> {
+    /// The operator sends a message: a running agent gets it at once, and otherwise it is part of the next prompt.
+    pub(super) fn receive_message(&mut self, text: &str) -> Result<(), Illegal> {
         match &self.before {
             Phase::Done | Phase::Unproven | Phase::Failed { .. } | Phase::Cancelled => {
-                return Err(self.wrong_phase(&Event::Told { text: String::new() }));
+                return Err(self.wrong_phase(&Event::MessageSent { text: String::new() }));
             }
             Phase::Escalated { .. } => {
                 self.reopen(&[])?;
@@ -218,8 +217,8 @@ impl Stepper<'_> {
     fn pass_on(&mut self, text: String) {
         let n = MessageNo(u32::try_from(self.state.messages.len()).unwrap_or(u32::MAX).saturating_add(1));
         let living = self.before.living_attempt();
-        let telling = living.map_or(Telling::Waiting, Telling::OnItsWay);
-        self.state.messages.push(OperatorMessage { n, text: text.clone(), at: self.now, telling });
+        let delivery = living.map_or(DeliveryState::Waiting, DeliveryState::OnItsWay);
+        self.state.messages.push(OperatorMessage { n, text: text.clone(), at: self.now, delivery });
         if let Some(attempt) = living {
             let what = Delivered::Message { n, text };
             self.moved.effects.push(Effect::Deliver(Delivery { attempt, what }));
@@ -232,13 +231,13 @@ impl Stepper<'_> {
         let not_asked = Illegal::NotAsked { question: n };
         let question = self.state.questions.iter_mut().find(|question| question.n == n);
         let question = question.ok_or_else(|| not_asked.clone())?;
-        let Some(Closed::Answered { reply, telling, .. }) = &mut question.closed else {
+        let Some(Closed::Answered { reply, delivery, .. }) = &mut question.closed else {
             return Err(not_asked);
         };
-        let Telling::OnItsWay(attempt) = *telling else { return Err(not_asked) };
-        *telling = Telling::Told(attempt);
+        let DeliveryState::OnItsWay(attempt) = *delivery else { return Err(not_asked) };
+        *delivery = DeliveryState::Delivered(attempt);
         let unsaid = match (&question.ask.about, reply, words) {
-            (About::Permission { call, title, .. }, Reply::Denied { message }, Words::Unsaid) => {
+            (About::Permission { call, title, .. }, Reply::Denied { message }, Words::Dropped) => {
                 Some(refusal(call, title, message)).filter(|_| !message.is_empty())
             }
             _ => None,
@@ -253,17 +252,17 @@ impl Stepper<'_> {
     /// The operator's words have reached the model.
     pub(super) fn heard(&mut self, n: MessageNo) {
         let message = self.state.messages.iter_mut().find(|message| message.n == n);
-        if let Some(OperatorMessage { telling: telling @ Telling::OnItsWay(_), .. }) = message
-            && let Telling::OnItsWay(attempt) = *telling
+        if let Some(OperatorMessage { delivery: delivery @ DeliveryState::OnItsWay(_), .. }) = message
+            && let DeliveryState::OnItsWay(attempt) = *delivery
         {
-            *telling = Telling::Told(attempt);
+            *delivery = DeliveryState::Delivered(attempt);
             self.settle(message_key(n, attempt));
         }
     }
 
-    /// A goal that is done needs no more words, but whoever said them should know.
-    pub(super) fn say_what_was_not_heard(&mut self) {
-        let unheard = self.state.messages.iter().filter(|message| message.telling == Telling::Waiting);
+    /// A goal that is done needs no more messages, but their sender should know.
+    pub(super) fn report_unsent_messages(&mut self) {
+        let unheard = self.state.messages.iter().filter(|message| message.delivery == DeliveryState::Waiting);
         let notices = unheard.map(|message| Event::Notice {
             text: format!("done before the agent heard this: {}", message.text),
         });
@@ -271,46 +270,46 @@ impl Stepper<'_> {
     }
 
     /// When an attempt is over, what its agent does not know is part of the next prompt. An answer that it was given
-    /// and could not use any more is told again.
-    pub(super) fn take_back_untold(&mut self, attempt: AttemptNo, end: &End) {
+    /// and could not use any more is sent again.
+    pub(super) fn take_back_undelivered(&mut self, attempt: AttemptNo, end: &End) {
         let heard_prompt = self.state.attempt(attempt).is_some_and(|attempt| attempt.turns > 0);
         let heard_prompt = heard_prompt && *end != End::ContextOverflow;
         let mut settled = Vec::new();
-        let mut take_back = |telling: &mut Telling, key: String, is_lost: bool| match *telling {
-            Telling::OnItsWay(to) if to == attempt => {
+        let mut take_back = |delivery: &mut DeliveryState, key: String, is_lost: bool| match *delivery {
+            DeliveryState::OnItsWay(to) if to == attempt => {
                 settled.push(key);
-                *telling = Telling::Waiting;
+                *delivery = DeliveryState::Waiting;
             }
-            Telling::Told(to) if to == attempt && is_lost => *telling = Telling::Waiting,
+            DeliveryState::Delivered(to) if to == attempt && is_lost => *delivery = DeliveryState::Waiting,
             _ => {}
         };
         for question in &mut self.state.questions {
             let asked_here = question.attempt == attempt;
-            if let Some(Closed::Answered { telling, .. }) = &mut question.closed {
+            if let Some(Closed::Answered { delivery, .. }) = &mut question.closed {
                 let is_lost = !heard_prompt || (asked_here && end.is_bad());
-                take_back(telling, answer_key(question.n, attempt), is_lost);
+                take_back(delivery, answer_key(question.n, attempt), is_lost);
             }
         }
         for message in &mut self.state.messages {
-            take_back(&mut message.telling, message_key(message.n, attempt), !heard_prompt);
+            take_back(&mut message.delivery, message_key(message.n, attempt), !heard_prompt);
         }
         self.moved.settled.extend(settled);
     }
 
     /// Everything that waits is part of this attempt's prompt.
-    pub(super) fn tell_with_prompt(&mut self, attempt: AttemptNo) {
+    pub(super) fn mark_sent_with_prompt(&mut self, attempt: AttemptNo) {
         let answers = self.state.questions.iter_mut().filter_map(|question| match &mut question.closed {
-            Some(Closed::Answered { telling, .. }) => Some(telling),
+            Some(Closed::Answered { delivery, .. }) => Some(delivery),
             _ => None,
         });
-        let messages = self.state.messages.iter_mut().map(|message| &mut message.telling);
-        for telling in answers.chain(messages).filter(|telling| **telling == Telling::Waiting) {
-            *telling = Telling::Told(attempt);
+        let messages = self.state.messages.iter_mut().map(|message| &mut message.delivery);
+        for delivery in answers.chain(messages).filter(|delivery| **delivery == DeliveryState::Waiting) {
+            *delivery = DeliveryState::Delivered(attempt);
         }
     }
 
     /// The end of an attempt by the name that it deserves: an agent that comes to the end of its turn may have asked,
-    /// may want to wait, or may have been kept from its work.
+    /// may want to wait, or may not have been allowed to do its work.
     pub(super) fn name_end(&mut self, end: &End, work: Work) -> End {
         if *end != End::Completed {
             return end.clone();
@@ -350,8 +349,8 @@ impl Stepper<'_> {
     fn waits_for_answer(&self) -> bool {
         let last = self.state.last_attempt().map(|attempt| attempt.n);
         self.state.questions.iter().any(|question| {
-            let untold = question.answer().is_some_and(|(_, telling)| telling == Telling::Waiting);
-            question.is_open() || (untold && Some(question.attempt) == last)
+            let unsent = question.answer().is_some_and(|(_, delivery)| delivery == DeliveryState::Waiting);
+            question.is_open() || (unsent && Some(question.attempt) == last)
         })
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
-use towline_core::{Closed, Effect, Event, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Telling, Usage};
+use towline_core::{
+    Closed, DeliveryState, Effect, Event, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Usage,
+};
 use towline_mask::Mask;
 use towline_process::ProcessId;
 
@@ -194,7 +196,7 @@ impl Driver {
             }
             (_, Some(attempt)) => {
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
-                towline_process::shim_process(&dir).ok().flatten()
+                towline_process::supervisor_process(&dir).ok().flatten()
             }
             _ => None,
         };
@@ -211,7 +213,7 @@ impl Driver {
     fn job(&self, launch: Launch, resolved: Arc<Resolved>) -> attempt::Job {
         let attempt = self.state.attempt(launch.attempt);
         let answered = self.state.questions.iter().filter_map(|question| match &question.closed {
-            Some(Closed::Answered { at, telling: Telling::Told(_), .. }) => {
+            Some(Closed::Answered { at, delivery: DeliveryState::Delivered(_), .. }) => {
                 Some((question.ask.request.clone()?, *at))
             }
             _ => None,

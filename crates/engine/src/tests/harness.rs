@@ -14,7 +14,7 @@ use towline_agent::AgentSettings;
 use towline_core::{
     AgentEvent, AgentName, Delivery, Envelope, Event, Goal, GoalId, Incoming, RawRef, Seq, Source,
 };
-use towline_process::ShimProgram;
+use towline_process::SupervisorProgram;
 use towline_store::{GoalRecord, MemoryStore, Store};
 
 use super::faulty_store::FaultyStore;
@@ -134,7 +134,7 @@ impl World {
             home: self.home.clone(),
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            shim: ShimProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
+            shim: SupervisorProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
             resolver: Arc::new(OneProject(Resolved::default())),
             slots,
         }

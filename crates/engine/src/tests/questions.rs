@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use towline_core::{
-    AgentEvent, Answerer, Ask, Closed, Delivered, End, Event, Phase, QuestionNo, Reply, Telling, Words,
+    AgentEvent, Answerer, Ask, Closed, Delivered, DeliveryState, End, Event, Phase, QuestionNo, Reply, Words,
 };
 
 use super::harness::World;
@@ -28,11 +28,11 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
     let delivery = work.delivery().await;
     let Delivered::Answer { question, request, reply } = delivery.what else { panic!("{delivery:?}") };
     assert_eq!((question, request.as_str(), reply), (QuestionNo(1), "r1", chosen("blue")));
-    work.report(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said }).await;
+    work.report(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent }).await;
     let state = world.record(goal(1).id).await.state;
     assert!(matches!(state.phase, Phase::Running { .. }), "{:?}", state.phase);
     let told = state.question(QuestionNo(1)).and_then(|question| question.answer());
-    assert!(matches!(told, Some((_, Telling::Told(_)))), "{told:?}");
+    assert!(matches!(told, Some((_, DeliveryState::Delivered(_)))), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

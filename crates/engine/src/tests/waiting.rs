@@ -54,7 +54,7 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
     assert_eq!(world.record(goal(1).id).await.lease.expect("the engine's").until, RESTING);
 
     let steerer = handle.steerer();
-    assert!(steerer.wish(Event::Told { text: "use tabs".into() }).await.expect("an engine").is_ok());
+    assert!(steerer.wish(Event::MessageSent { text: "use tabs".into() }).await.expect("an engine").is_ok());
     engine.attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     engine.publish().await;

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 #[expect(dead_code, reason = "it is there to be read into")]
 pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What every frame of every protocol says about itself, and nothing of what is in it.
+/// The envelope that every frame of every protocol has, without its content.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "it is there to be read into")]
 pub(crate) struct Thin<'a> {

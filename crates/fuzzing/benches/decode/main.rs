@@ -6,7 +6,7 @@
 //! Usage: decode [--python PYTHON --file FILE] [PROTOCOL…]
 //! PYTHON has the official SDK installed; FILE is where the mix for both is written to.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure panics with the reason")]
 
 mod envelopes;
 mod mix;

@@ -65,7 +65,7 @@ impl Mix {
         self.speed(cpu_time().saturating_sub(begun))
     }
 
-    /// Megabytes a second of one core from bytes to events: the bytes are cut into lines, and the protocol says what each
+    /// Megabytes a second of one core from bytes to events: the bytes are cut into lines, and the protocol decides what each
     /// line means.
     pub(crate) fn speed_to_events(&self) -> f64 {
         let mut taken = Duration::ZERO;

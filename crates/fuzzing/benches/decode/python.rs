@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use serde::Deserialize;
 use towline_testkit::scratch::clean_command;
 
-/// What it says about itself.
+/// The figures that the Python SDK reports.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Versions {
     pub(crate) sdk: String,
@@ -62,5 +62,5 @@ impl Drop for Sdk {
 fn answer<T: serde::de::DeserializeOwned>(stdout: &mut impl BufRead) -> T {
     let mut line = String::new();
     stdout.read_line(&mut line).expect("its output");
-    serde_json::from_str(&line).unwrap_or_else(|error| panic!("the Python SDK says {line:?}: {error}"))
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("the Python SDK printed {line:?}: {error}"))
 }

@@ -1,5 +1,5 @@
-//! Systems without subreapers and pidfds: the program's process group stands for its tree. What starts a session
-//! or group of its own escapes; start times are not known, so a reused number is not told apart.
+//! Systems without subreapers and pidfds: the program's process group takes the place of its tree. What starts a session
+//! or group of its own escapes; start times are not known, so a reused number is not noticed.
 
 use std::convert::Infallible;
 use std::io;

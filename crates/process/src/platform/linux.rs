@@ -1,4 +1,4 @@
-//! Linux: the whole tree, found through `/proc`, kept together by the child subreaper attribute, and signalled
+//! Linux: the whole tree, found through `/proc`, held together by the child subreaper attribute, and signalled
 //! through pidfds so that a reused process number is never hit.
 
 mod mark;
@@ -90,7 +90,7 @@ pub(crate) fn is_stopped(process: ProcessId) -> bool {
     Stat::read(process.pid).ok().flatten().is_some_and(is_it)
 }
 
-/// Whether the process belongs to the user that we are. The owner of its directory in `/proc` does not tell: of a process that
+/// Whether the process belongs to the user that we are. The owner of its directory in `/proc` does not show it: of a process that
 /// refuses tracers it is root.
 pub(crate) fn is_ours(pid: u32) -> io::Result<bool> {
     let status = file_of(pid, "status")?.unwrap_or_default();

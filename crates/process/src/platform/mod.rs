@@ -61,25 +61,15 @@ pub fn descendants(pid: u32) -> io::Result<Vec<ProcessId>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
-    /// SIGHUP.
     Hangup,
-    /// SIGINT.
     Interrupt,
-    /// SIGQUIT.
     Quit,
-    /// SIGKILL.
     Kill,
-    /// SIGUSR1.
     User1,
-    /// SIGUSR2.
     User2,
-    /// SIGTERM.
     Terminate,
-    /// SIGSTOP.
     Stop,
-    /// SIGCONT.
     Continue,
-    /// SIGWINCH.
     WindowChange,
 }
 

@@ -11,14 +11,14 @@ use std::process::{Child, Command};
 const ROLE: &str = "TOWLINE_TEST_ROLE";
 const DIRECTORY: &str = "TOWLINE_TEST_DIRECTORY";
 /// The supervisor's program, for whoever cannot go where it was built.
-const SHIM: &str = "TOWLINE_TEST_SHIM";
+const SUPERVISOR: &str = "TOWLINE_TEST_SUPERVISOR";
 
 pub(crate) fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, PathBuf::from(std::env::var_os(DIRECTORY)?)))
 }
 
-pub(crate) fn shim() -> PathBuf {
-    std::env::var_os(SHIM).map_or_else(|| env!("CARGO_BIN_EXE_towline-shim").into(), PathBuf::from)
+pub(crate) fn supervisor() -> PathBuf {
+    std::env::var_os(SUPERVISOR).map_or_else(|| env!("CARGO_BIN_EXE_towline-shim").into(), PathBuf::from)
 }
 
 /// This test in another role. It is to pass there as well.
@@ -33,24 +33,24 @@ pub(crate) fn arguments(test: &str) -> Vec<String> {
 }
 
 pub(crate) fn variables(role: &str, directory: &Path) -> [(String, String); 3] {
-    [(ROLE, role), (DIRECTORY, directory.to_str().unwrap()), (SHIM, shim().to_str().unwrap())]
+    [(ROLE, role), (DIRECTORY, directory.to_str().unwrap()), (SUPERVISOR, supervisor().to_str().unwrap())]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 /// Runs the test in another role as a user that nobody else is at the moment.
 pub(crate) fn must_pass_as_ordinary_user(test: &str, role: &str, directory: &Path) {
-    let programs = [std::env::current_exe().unwrap(), shim()];
-    let [program, shim] = ["test", "towline-shim"].map(|name| directory.join(name));
-    for (from, to) in programs.iter().zip([&program, &shim]) {
+    let programs = [std::env::current_exe().unwrap(), supervisor()];
+    let [program, supervisor] = ["test", "towline-shim"].map(|name| directory.join(name));
+    for (from, to) in programs.iter().zip([&program, &supervisor]) {
         fs::copy(from, to).unwrap();
     }
     let work = directory.join("ordinary");
     fs::create_dir(&work).unwrap();
-    for path in [directory, &program, &shim, &work] {
+    for path in [directory, &program, &supervisor, &work] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
     let mut command = command(&program, test, role, &work);
-    command.env(SHIM, shim).env("TMPDIR", &work).env("HOME", &work).current_dir(&work);
+    command.env(SUPERVISOR, supervisor).env("TMPDIR", &work).env("HOME", &work).current_dir(&work);
     if rustix::process::geteuid().is_root() {
         let user = 100_000 + std::process::id();
         command.uid(user).gid(user);

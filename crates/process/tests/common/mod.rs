@@ -1,4 +1,4 @@
-//! What the tests share: scratch runs under the real shim, bounded waits, and cleaning up.
+//! What the tests share: scratch runs under the real supervisor, bounded waits, and cleaning up.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use towline_process::{
-    ExitRecord, Launch, LogReader, Notice, Priority, ProcessError, ProcessId, Shim, ShimProgram, Stdio,
-    Stream, connect, end_processes, processes_with_env, spawn,
+    ExitRecord, Launch, LogReader, Notice, Priority, ProcessError, ProcessId, Stdio, Stream,
+    SupervisorHandle, SupervisorProgram, connect, end_processes, processes_with_env, spawn,
 };
 
 /// No wait in these tests is longer; each of them normally ends within milliseconds.
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     pub(crate) dir: PathBuf,
     pub(crate) launch: Launch,
     pub(crate) env: BTreeMap<String, String>,
-    pub(crate) program: ShimProgram,
+    pub(crate) program: SupervisorProgram,
 }
 
 impl Run {
@@ -55,18 +55,18 @@ impl Run {
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
             (MARK.to_owned(), scratch.path().to_str().unwrap().to_owned()),
         ]);
-        Self { scratch, dir, launch, env, program: shim_program() }
+        Self { scratch, dir, launch, env, program: supervisor_program() }
     }
 
-    pub(crate) async fn start(&self) -> Shim {
+    pub(crate) async fn start(&self) -> SupervisorHandle {
         self.try_start().await.unwrap()
     }
 
-    pub(crate) async fn try_start(&self) -> Result<Shim, ProcessError> {
+    pub(crate) async fn try_start(&self) -> Result<SupervisorHandle, ProcessError> {
         within(spawn(&self.program, &self.dir, &self.launch, &self.env)).await
     }
 
-    pub(crate) async fn reconnect(&self) -> Shim {
+    pub(crate) async fn reconnect(&self) -> SupervisorHandle {
         within(connect(&self.dir)).await.unwrap()
     }
 
@@ -84,7 +84,7 @@ impl Run {
     }
 
     /// The supervisor, also when it has ended.
-    pub(crate) fn shim_process(&self) -> ProcessId {
+    pub(crate) fn supervisor_process(&self) -> ProcessId {
         serde_json::from_slice(&self.read("shim.pid")).unwrap()
     }
 
@@ -100,8 +100,8 @@ impl Drop for Run {
     }
 }
 
-pub(crate) fn shim_program() -> ShimProgram {
-    ShimProgram { path: again::shim(), args: Vec::new(), shown: None }
+pub(crate) fn supervisor_program() -> SupervisorProgram {
+    SupervisorProgram { path: again::supervisor(), args: Vec::new(), shown: None }
 }
 
 /// Waits for a future, but not for ever. It must be one that may move between threads, as tasks do.
@@ -119,10 +119,10 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Waits for the end of the run.
-pub(crate) async fn exit_of(shim: &mut Shim) -> ExitRecord {
+pub(crate) async fn exit_of(supervisor: &mut SupervisorHandle) -> ExitRecord {
     within(async {
         loop {
-            if let Notice::Exited(record) = shim.next().await.unwrap() {
+            if let Notice::Exited(record) = supervisor.next().await.unwrap() {
                 return record;
             }
         }
@@ -130,20 +130,20 @@ pub(crate) async fn exit_of(shim: &mut Shim) -> ExitRecord {
     .await
 }
 
-/// Waits, through the shim's notices alone, until the program's output ends with `ending`.
-pub(crate) async fn output_ending_with(shim: &mut Shim, stream: Stream, ending: &[u8]) {
-    let mut reader = LogReader::output(shim.dir(), stream, 0);
+/// Waits, through the supervisor's notices alone, until the program's output ends with `ending`.
+pub(crate) async fn output_ending_with(supervisor: &mut SupervisorHandle, stream: Stream, ending: &[u8]) {
+    let mut reader = LogReader::output(supervisor.dir(), stream, 0);
     let mut seen = Vec::new();
     within(async {
         loop {
-            match shim.next().await.unwrap() {
+            match supervisor.next().await.unwrap() {
                 Notice::Grown { stdout, stderr } => {
-                    let told = if stream == Stream::Stdout { stdout } else { stderr };
-                    while reader.offset() < told {
+                    let reported = if stream == Stream::Stdout { stdout } else { stderr };
+                    while reader.offset() < reported {
                         seen.extend_from_slice(reader.read().unwrap());
                     }
                 }
-                Notice::Exited(record) => panic!("ended before it said {ending:?}: {record:?}"),
+                Notice::Exited(record) => panic!("ended before it printed {ending:?}: {record:?}"),
             }
             if seen.ends_with(ending) {
                 return;
@@ -166,10 +166,10 @@ pub(crate) fn status_number(pid: u32, field: &str) -> u64 {
 }
 
 /// The first notice that is not about growth.
-pub(crate) async fn end_of(shim: &mut Shim) -> Result<Notice, ProcessError> {
+pub(crate) async fn end_of(supervisor: &mut SupervisorHandle) -> Result<Notice, ProcessError> {
     within(async {
         loop {
-            match shim.next().await {
+            match supervisor.next().await {
                 Ok(Notice::Grown { .. }) => {}
                 other => return other,
             }

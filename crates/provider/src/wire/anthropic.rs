@@ -1,4 +1,4 @@
-//! Anthropic Messages.
+//! The Messages API of Anthropic.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::calls::{arguments, as_object};
 use super::lawful::lawful;
 use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
 use crate::complaint::Complaint;
-use crate::{Answer, Call, CallResult, Item, Native, Question, Said, Stop, Usage, WireFormat};
+use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// The longest answer of Anthropic's format where the question sets no limit: this API wants one. Every model that is
 /// served today can write as much, and a coding agent's answer that is longer is one gone astray.
@@ -39,7 +39,7 @@ fn messages(items: &[Item]) -> Vec<Value> {
     for item in lawful(items) {
         let (role, blocks) = match item.as_ref() {
             Item::User { text } => ("user", vec![json!({"type": "text", "text": text})]),
-            Item::Model(said) => ("assistant", said_blocks(said)),
+            Item::Model(model_message) => ("assistant", message_blocks(model_message)),
             Item::Results { results } => ("user", results.iter().map(result_block).collect()),
         };
         // Words behind results join their message, where the results have to come first.
@@ -62,13 +62,14 @@ fn cached(mut block: Value) -> Value {
     block
 }
 
-fn said_blocks(said: &Said) -> Vec<Value> {
-    if let Some(Native { format: WireFormat::Anthropic, value: Value::Array(blocks) }) = &said.native {
+fn message_blocks(model_message: &ModelMessage) -> Vec<Value> {
+    if let Some(Native { format: WireFormat::Anthropic, value: Value::Array(blocks) }) = &model_message.native
+    {
         return blocks.clone();
     }
-    let text = Some(&said.text).filter(|text| !text.trim().is_empty());
+    let text = Some(&model_message.text).filter(|text| !text.trim().is_empty());
     let text = text.map(|text| json!({"type": "text", "text": text}));
-    let calls = said.calls.iter().map(
+    let calls = model_message.calls.iter().map(
         |call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": as_object(&call.input)}),
     );
     text.into_iter().chain(calls).collect()
@@ -143,13 +144,13 @@ impl Decode for Decoder {
         while self.blocks.pop_if(|block| text_of(block, "type").ends_with("thinking")).is_some() {}
         let value = Value::Array(self.blocks);
         let native = Some(Native { format: WireFormat::Anthropic, value });
-        let said = Said { text: self.words.text, calls: self.calls, native };
-        Some(Answer { said, stop, usage: self.usage })
+        let model_message = ModelMessage { text: self.words.text, calls: self.calls, native };
+        Some(Answer { message: model_message, stop, usage: self.usage })
     }
 }
 
 impl Decoder {
-    /// Each report counts from the beginning of the answer, and says only what it knows.
+    /// Each report counts from the beginning of the answer, and reports only what it knows.
     fn count(&mut self, usage: &Value) {
         let counts = [
             ("input_tokens", &mut self.usage.input),
@@ -168,7 +169,7 @@ impl Decoder {
         match text_of(&block, "type") {
             "text" => {
                 self.words.begin_piece();
-                self.words.say(text_of(&block, "text"), on_delta);
+                self.words.add(text_of(&block, "text"), on_delta);
             }
             "thinking" => think(text_of(&block, "thinking"), on_delta),
             _ => {}
@@ -184,7 +185,7 @@ impl Decoder {
         match text_of(delta, "type") {
             "text_delta" => {
                 append(block, "text", text_of(delta, "text"));
-                self.words.say(text_of(delta, "text"), on_delta);
+                self.words.add(text_of(delta, "text"), on_delta);
             }
             "thinking_delta" => {
                 append(block, "thinking", text_of(delta, "thinking"));

@@ -19,7 +19,7 @@ impl CallIds {
     /// Knows the ids of `items`.
     pub(super) fn of(items: &[Item]) -> Self {
         let calls = items.iter().filter_map(|item| match item {
-            Item::Model(said) => Some(said.calls.iter().map(|call| call.id.clone())),
+            Item::Model(model_message) => Some(model_message.calls.iter().map(|call| call.id.clone())),
             Item::User { .. } | Item::Results { .. } => None,
         });
         Self { taken: calls.flatten().collect(), items: items.len(), made: 0 }
@@ -48,7 +48,7 @@ pub(super) fn arguments(raw: &str) -> Value {
     }
 }
 
-/// An object to tell a provider again that arguments were given: APIs refuse a conversation with anything else in it.
+/// The arguments of an earlier call as an object: APIs refuse a conversation with anything else in it.
 pub(super) fn as_object(input: &Value) -> Value {
     match input {
         Value::Object(_) => input.clone(),
@@ -60,13 +60,14 @@ pub(super) fn as_object(input: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Said};
+    use crate::{Call, ModelMessage};
 
     #[test]
     fn ids_are_the_providers_unless_they_are_missing_or_taken() {
         let call = |id: &str| Call { id: id.into(), name: "run".into(), input: json!({}) };
-        let said = Said { calls: vec![call("a"), call("call_2_1")], ..Said::default() };
-        let items = [Item::User { text: "x".into() }, Item::Model(said)];
+        let model_message =
+            ModelMessage { calls: vec![call("a"), call("call_2_1")], ..ModelMessage::default() };
+        let items = [Item::User { text: "x".into() }, Item::Model(model_message)];
         let mut ids = CallIds::of(&items);
         let settled = ["b", "a", "", "b", ""].map(|given| ids.settle(given));
         assert_eq!(settled, ["b", "call_2_2", "call_2_3", "call_2_4", "call_2_5"]);

@@ -1,4 +1,4 @@
-//! Gemini's `generateContent`.
+//! The `generateContent` API of Gemini.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::calls::{CallIds, as_object};
 use super::lawful::lawful;
 use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
 use crate::complaint::Complaint;
-use crate::{Answer, Call, CallResult, Item, Native, Question, Said, Stop, Usage, WireFormat};
+use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 const SIGNATURE: &str = "thoughtSignature";
 
@@ -45,7 +45,7 @@ fn contents(question: &Question<'_>) -> Vec<Value> {
     for item in lawful(question.items) {
         let (role, parts) = match item.as_ref() {
             Item::User { text } => ("user", vec![json!({"text": text})]),
-            Item::Model(said) => ("model", said_parts(said, signed, &mut unknown)),
+            Item::Model(model_message) => ("model", message_parts(model_message, signed, &mut unknown)),
             Item::Results { results } => {
                 ("user", results.iter().map(|result| response_part(result, &unknown)).collect())
             }
@@ -57,15 +57,15 @@ fn contents(question: &Question<'_>) -> Vec<Value> {
     contents
 }
 
-fn said_parts(said: &Said, signed: bool, unknown: &mut HashSet<String>) -> Vec<Value> {
-    if let Some(Native { format: WireFormat::Gemini, value: Value::Array(parts) }) = &said.native {
-        let told: HashSet<&str> = parts.iter().map(|part| text_of(&part["functionCall"], "id")).collect();
-        let ids = said.calls.iter().map(|call| &call.id);
-        unknown.extend(ids.filter(|id| !told.contains(id.as_str())).cloned());
+fn message_parts(model_message: &ModelMessage, signed: bool, unknown: &mut HashSet<String>) -> Vec<Value> {
+    if let Some(Native { format: WireFormat::Gemini, value: Value::Array(parts) }) = &model_message.native {
+        let sent: HashSet<&str> = parts.iter().map(|part| text_of(&part["functionCall"], "id")).collect();
+        let ids = model_message.calls.iter().map(|call| &call.id);
+        unknown.extend(ids.filter(|id| !sent.contains(id.as_str())).cloned());
         return parts.clone();
     }
-    let text = Some(&said.text).filter(|text| !text.is_empty()).map(|text| json!({"text": text}));
-    let calls = said.calls.iter().enumerate().map(|(place, call)| {
+    let text = Some(&model_message.text).filter(|text| !text.is_empty()).map(|text| json!({"text": text}));
+    let calls = model_message.calls.iter().enumerate().map(|(place, call)| {
         let mut part =
             json!({"functionCall": {"id": call.id, "name": call.name, "args": as_object(&call.input)}});
         // Of calls that are made together only the first is signed.
@@ -117,8 +117,8 @@ impl Decode for Decoder {
     fn finish(self: Box<Self>) -> Option<Answer> {
         let stop = self.stop?;
         let native = Some(Native { format: WireFormat::Gemini, value: Value::Array(self.parts) });
-        let said = Said { text: self.words.text, calls: self.calls, native };
-        Some(Answer { said, stop, usage: self.usage })
+        let model_message = ModelMessage { text: self.words.text, calls: self.calls, native };
+        Some(Answer { message: model_message, stop, usage: self.usage })
     }
 }
 
@@ -163,7 +163,7 @@ impl Decoder {
         if part["thought"] == true {
             think(text, on_delta);
         } else {
-            self.words.say(text, on_delta);
+            self.words.add(text, on_delta);
         }
         let call = &part["functionCall"];
         if call.is_object() {

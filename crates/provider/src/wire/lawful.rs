@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use crate::{Call, CallResult, Item, Said};
+use crate::{Call, CallResult, Item, ModelMessage};
 
-/// What stands for words where there are none: APIs refuse an empty message.
+/// A placeholder for an empty text: APIs refuse an empty message.
 pub(super) const NOTHING: &str = "(nothing)";
 
-/// What is told of a call that has no result.
+/// The result of a call that has none.
 const NO_RESULT: &str = "There is no result: the call was interrupted.";
 
 /// The items in a lawful order, borrowed where nothing had to change.
@@ -25,9 +25,9 @@ pub(super) fn lawful(items: &[Item]) -> Vec<Cow<'_, Item>> {
         answer_calls(&mut lawful, std::mem::take(&mut open), results, Some(item));
         match item {
             Item::User { text } => add_words(&mut lawful, text, Some(item)),
-            Item::Model(said) if !is_empty(said) => {
+            Item::Model(model_message) if !is_empty(model_message) => {
                 lawful.push(Cow::Borrowed(item));
-                open = &said.calls;
+                open = &model_message.calls;
             }
             Item::Model(_) | Item::Results { .. } => {}
         }
@@ -36,8 +36,8 @@ pub(super) fn lawful(items: &[Item]) -> Vec<Cow<'_, Item>> {
     lawful
 }
 
-fn is_empty(said: &Said) -> bool {
-    said.text.trim().is_empty() && said.calls.is_empty() && said.native.is_none()
+fn is_empty(model_message: &ModelMessage) -> bool {
+    model_message.text.trim().is_empty() && model_message.calls.is_empty() && model_message.native.is_none()
 }
 
 /// Puts one result for each open call, in the order of the calls; results of no open call become words. The item is the
@@ -74,7 +74,7 @@ fn result_of(call: &Call, results: &[CallResult]) -> CallResult {
     })
 }
 
-/// Adds the user's words, to those that came right before if there are any. The item is the one that they stand in.
+/// Adds the user's words, to those that came right before if there are any. The item is the one that holds them.
 fn add_words<'a>(lawful: &mut Vec<Cow<'a, Item>>, text: &str, item: Option<&'a Item>) {
     if let Some(last) = lawful.last_mut()
         && let Item::User { text: before } = last.as_ref()
@@ -102,7 +102,7 @@ mod tests {
 
     fn calls(ids: &[&str]) -> Item {
         let call = |id: &&str| Call { id: (*id).into(), name: "run".into(), input: json!({}) };
-        Item::Model(Said { calls: ids.iter().map(call).collect(), ..Said::default() })
+        Item::Model(ModelMessage { calls: ids.iter().map(call).collect(), ..ModelMessage::default() })
     }
 
     fn result(id: &str, output: &str, failed: bool) -> CallResult {
@@ -152,7 +152,13 @@ mod tests {
     #[test]
     fn results_without_a_call_become_words_and_words_are_joined() {
         check(
-            &[results(&[("0", "old")]), user("a"), Item::Model(Said::default()), user("b"), results(&[])],
+            &[
+                results(&[("0", "old")]),
+                user("a"),
+                Item::Model(ModelMessage::default()),
+                user("b"),
+                results(&[]),
+            ],
             &[user("Result of an earlier call of run:\nold\n\na\n\nb")],
         );
         check(&[user(" ")], &[user(NOTHING)]);

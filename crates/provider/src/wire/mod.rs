@@ -24,7 +24,6 @@ pub(crate) struct Posted {
     pub(crate) segments: Vec<String>,
     /// What comes behind the question mark.
     pub(crate) query: Option<(&'static str, &'static str)>,
-    /// The body.
     pub(crate) body: Value,
 }
 
@@ -34,9 +33,9 @@ pub(crate) type OnDelta<'a> = &'a mut (dyn FnMut(Delta) + Send);
 /// Why an answer cannot be read to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Trouble {
-    /// The provider says that something went wrong.
+    /// The provider reports an error.
     Complaint(Complaint),
-    /// What it says cannot be understood.
+    /// The provider's message cannot be understood.
     Unreadable(String),
 }
 
@@ -95,7 +94,7 @@ fn list_of<'a>(value: &'a Value, field: &str) -> &'a [Value] {
 #[derive(Debug, Default)]
 struct Words {
     text: String,
-    /// A new piece begins, to be set apart from what was said before.
+    /// A new piece begins, to be set apart from earlier text.
     apart: bool,
 }
 
@@ -105,7 +104,7 @@ impl Words {
         self.apart = !self.text.is_empty() && !self.text.ends_with('\n');
     }
 
-    fn say(&mut self, words: &str, on_delta: OnDelta<'_>) {
+    fn add(&mut self, words: &str, on_delta: OnDelta<'_>) {
         if words.is_empty() {
             return;
         }

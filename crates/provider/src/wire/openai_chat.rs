@@ -8,7 +8,7 @@ use super::calls::{CallIds, arguments, as_object};
 use super::lawful::lawful;
 use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
 use crate::complaint::Complaint;
-use crate::{Answer, Call, CallResult, Item, Native, Question, Said, Stop, Usage, WireFormat};
+use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// Where servers put thoughts. They want to see them again in the same place.
 const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
@@ -53,18 +53,18 @@ fn limit_field(model: &str) -> &'static str {
 fn item_messages(item: &Item) -> Vec<Value> {
     match item {
         Item::User { text } => vec![json!({"role": "user", "content": text})],
-        Item::Model(said) => vec![said_message(said)],
+        Item::Model(model_message) => vec![encode_message(model_message)],
         Item::Results { results } => results
             .iter()
-            .map(|result| json!({"role": "tool", "tool_call_id": result.id, "content": told_output(result)}))
+            .map(|result| json!({"role": "tool", "tool_call_id": result.id, "content": reported_output(result)}))
             .collect(),
     }
 }
 
-fn said_message(said: &Said) -> Value {
-    match &said.native {
+fn encode_message(model_message: &ModelMessage) -> Value {
+    match &model_message.native {
         Some(Native { format: WireFormat::OpenaiChat, value }) if value.is_object() => value.clone(),
-        _ => message_of(&said.text, &said.calls),
+        _ => message_of(&model_message.text, &model_message.calls),
     }
 }
 
@@ -82,9 +82,9 @@ fn message_of(text: &str, calls: &[Call]) -> Value {
 }
 
 /// `OpenAI`'s formats have no word for a tool that failed but the tool's own.
-pub(super) fn told_output(result: &CallResult) -> Cow<'_, str> {
-    let says_so = result.output.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-    if result.failed && !says_so {
+pub(super) fn reported_output(result: &CallResult) -> Cow<'_, str> {
+    let is_marked = result.output.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    if result.failed && !is_marked {
         format!("Error: {}", result.output).into()
     } else {
         (&*result.output).into()
@@ -141,9 +141,9 @@ impl Decode for Decoder {
             calls.push(Call { id, name: open.name.clone(), input: arguments(&open.arguments) });
         }
         let native = self.native(&calls);
-        let said = Said { text: self.words.text, calls, native };
+        let model_message = ModelMessage { text: self.words.text, calls, native };
         let stop = if self.refused { Stop::Refused } else { stop };
-        Some(Answer { said, stop, usage: self.usage })
+        Some(Answer { message: model_message, stop, usage: self.usage })
     }
 }
 
@@ -187,13 +187,13 @@ impl Decoder {
             think(thought, on_delta);
             self.thoughts.get_or_insert_with(|| (place, String::new())).1.push_str(thought);
         }
-        self.words.say(text_of(message, "content"), on_delta);
+        self.words.add(text_of(message, "content"), on_delta);
         for part in list_of(message, "content") {
-            self.words.say(text_of(part, "text"), on_delta);
+            self.words.add(text_of(part, "text"), on_delta);
         }
         let refusal = text_of(message, "refusal");
         self.refused |= !refusal.is_empty();
-        self.words.say(refusal, on_delta);
+        self.words.add(refusal, on_delta);
         for call in list_of(message, "tool_calls") {
             self.call(call);
         }

@@ -1,4 +1,4 @@
-//! `OpenAI` Responses, without anything kept at the provider.
+//! `OpenAI` Responses, without anything stored at the provider.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::calls::{arguments, as_object};
 use super::lawful::lawful;
 use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
 use crate::complaint::Complaint;
-use crate::{Answer, Call, CallResult, Item, Native, Question, Said, Stop, Usage, WireFormat};
+use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// Writes a question.
 pub(super) fn encode(question: &Question<'_>) -> Posted {
@@ -48,7 +48,7 @@ fn may_reason(model: &str) -> bool {
 fn input(item: &Item) -> Vec<Value> {
     match item {
         Item::User { text } => vec![message("user", "input_text", text)],
-        Item::Model(said) => said_items(said),
+        Item::Model(model_message) => message_items(model_message),
         Item::Results { results } => results.iter().map(result_item).collect(),
     }
 }
@@ -57,13 +57,15 @@ fn message(role: &str, kind: &str, text: &str) -> Value {
     json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
 }
 
-fn said_items(said: &Said) -> Vec<Value> {
-    if let Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(items) }) = &said.native {
+fn message_items(model_message: &ModelMessage) -> Vec<Value> {
+    if let Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(items) }) =
+        &model_message.native
+    {
         return items.clone();
     }
-    let text = Some(&said.text).filter(|text| !text.is_empty());
+    let text = Some(&model_message.text).filter(|text| !text.is_empty());
     let text = text.map(|text| message("assistant", "output_text", text));
-    let calls = said.calls.iter().map(|call| {
+    let calls = model_message.calls.iter().map(|call| {
         json!({
             "type": "function_call", "call_id": call.id, "name": call.name,
             "arguments": as_object(&call.input).to_string(),
@@ -73,7 +75,7 @@ fn said_items(said: &Said) -> Vec<Value> {
 }
 
 fn result_item(result: &CallResult) -> Value {
-    let output = super::openai_chat::told_output(result);
+    let output = super::openai_chat::reported_output(result);
     json!({"type": "function_call_output", "call_id": result.id, "output": output})
 }
 
@@ -102,7 +104,7 @@ impl Decode for Decoder {
         let delta = text_of(&event, "delta");
         match text_of(&event, "type") {
             "response.output_item.added" if event["item"]["type"] == "message" => self.words.begin_piece(),
-            "response.output_text.delta" | "response.refusal.delta" => self.words.say(delta, on_delta),
+            "response.output_text.delta" | "response.refusal.delta" => self.words.add(delta, on_delta),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 think(delta, on_delta);
             }
@@ -138,12 +140,12 @@ impl Decode for Decoder {
         let end = self.end?;
         let items: Vec<Value> = self.items.into_values().collect();
         let calls = items.iter().filter(|item| item["type"] == "function_call").map(call).collect();
-        let mut kept: Vec<Value> = items.iter().filter_map(replayed).collect();
+        let mut replayable: Vec<Value> = items.iter().filter_map(replayed).collect();
         // A thought is only taken back together with what came of it.
-        while kept.pop_if(|item| item["type"] == "reasoning").is_some() {}
-        let native = Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(kept) });
-        let said = Said { text: self.words.text, calls, native };
-        Some(Answer { said, stop: end.stop, usage: end.usage })
+        while replayable.pop_if(|item| item["type"] == "reasoning").is_some() {}
+        let native = Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(replayable) });
+        let model_message = ModelMessage { text: self.words.text, calls, native };
+        Some(Answer { message: model_message, stop: end.stop, usage: end.usage })
     }
 }
 
@@ -158,8 +160,8 @@ impl Decoder {
             for message in messages {
                 self.words.begin_piece();
                 for part in list_of(message, "content") {
-                    self.words.say(text_of(part, "text"), on_delta);
-                    self.words.say(text_of(part, "refusal"), on_delta);
+                    self.words.add(text_of(part, "text"), on_delta);
+                    self.words.add(text_of(part, "refusal"), on_delta);
                 }
             }
         }

@@ -208,7 +208,7 @@ fn intrusion(goal: &Goal, generation: Generation, expected: Seq) -> Append {
     }
 }
 
-/// Every method that speaks of a goal says so when there is none; giving back a lease of one is no error.
+/// Every method on a goal fails when there is none; giving back a lease of one is no error.
 pub async fn what_does_not_exist_is_not_found(place: &dyn Place) {
     let store = place.open().await;
     let nobody = goal(7);

@@ -1,4 +1,4 @@
-//! What checks say about bases.
+//! Results of checks on bases.
 
 use towline_core::{BaselineCheck, GoalState, ReplacedChecks, Seq};
 

@@ -1,4 +1,4 @@
-//! Over all goals: one order of events, what was spent, and how accounts stand.
+//! Over all goals: one order of events, what was spent, and the state of accounts.
 
 use std::collections::BTreeMap;
 

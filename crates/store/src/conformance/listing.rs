@@ -153,7 +153,7 @@ pub async fn queued_goals_and_goals_whose_wait_is_over_are_found_oldest_first(pl
     assert_eq!(ids(&*store, &Listing::runnable(10)).await, [1, 2, 3, 6].map(goal_id));
 }
 
-/// What [`GoalId::matches`] says of each goal, and nothing else.
+/// The goals that [`GoalId::matches`] accepts, and no others.
 pub async fn a_goal_is_found_by_what_a_person_types(place: &dyn Place) {
     let store = place.open().await;
     let texts = [

@@ -40,13 +40,13 @@ pub async fn settling_ends_exactly_what_it_names(place: &dyn Place) {
     let store = place.open().await;
     let (one, one_lease) = claimed(&*store, 1).await;
     let (two, two_lease) = claimed(&*store, 2).await;
-    let kept = launch(one.id, 1, "kept");
-    move_outbox(&*store, &one, &one_lease, &[checks(1), kept.clone()], &[]).await;
+    let other_launch = launch(one.id, 1, "other");
+    move_outbox(&*store, &one, &one_lease, &[checks(1), other_launch.clone()], &[]).await;
     move_outbox(&*store, &two, &two_lease, &[checks(1)], &[]).await;
     move_outbox(&*store, &one, &one_lease, &[], &["checks/1", "no such key"]).await;
     move_outbox(&*store, &one, &one_lease, &[launch(one.id, 2, "over at once")], &["launch/2", "checks/1"])
         .await;
-    assert_eq!(waiting(&*store, &one).await, vec![pending(kept)]);
+    assert_eq!(waiting(&*store, &one).await, vec![pending(other_launch)]);
     assert_eq!(waiting(&*store, &two).await, vec![pending(checks(1))]);
 }
 

@@ -20,7 +20,7 @@ pub async fn a_removed_goal_leaves_nothing_and_the_others_stay(place: &dyn Place
         };
         store.append(moved).await.expect("it fits");
     }
-    let kept = everything(&*store, other.id).await;
+    let other_state = everything(&*store, other.id).await;
     store.remove(&lease).await.expect("it is ours");
     let store = place.open().await;
     let gone = store.load(goal.id).await;
@@ -29,7 +29,7 @@ pub async fn a_removed_goal_leaves_nothing_and_the_others_stay(place: &dyn Place
         store.list(&Listing::first(9)).await.expect("a list").iter().map(Listed::id).collect();
     assert_eq!(listed, [other.id]);
     assert_eq!(store.find(&goal.id.to_string(), 9).await.expect("an answer"), []);
-    assert_eq!(everything(&*store, other.id).await, kept);
+    assert_eq!(everything(&*store, other.id).await, other_state);
     let again = store.remove(&lease).await;
     assert!(matches!(again, Err(StoreError::NotFound(id)) if id == goal.id), "{again:?}");
     created(&*store, 1).await;

@@ -57,7 +57,7 @@ pub async fn the_session_is_stored_with_the_first_state_that_has_it(place: &dyn 
     drop(store);
     let store = place.open().await;
     assert_eq!(store.load(goal.id).await.expect("it is there").state.session, Some(binding("first")));
-    // Forgotten, bound to another, and bound to the first again: always what the newest state says.
+    // Forgotten, bound to another, and bound to the first again: always as in the newest state.
     for (last, session) in (2..).zip([None, Some(binding("second")), Some(binding("first"))]) {
         let state = GoalState { session: session.clone(), ..GoalState::new(&goal) };
         let moved =
@@ -151,7 +151,7 @@ fn rich_state(goal: &Goal) -> GoalState {
     first.verdict = Some(verdict());
     first.read_to = u64::MAX;
     GoalState {
-        taken_up_at: Some(at(1)),
+        first_started_at: Some(at(1)),
         workspace: Some(WorkspaceBinding {
             path: "/w".to_owned(),
             branch: Some("towline/x".to_owned()),

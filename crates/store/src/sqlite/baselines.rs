@@ -1,4 +1,4 @@
-//! What checks say about bases, as SQL.
+//! Results of checks on bases, as SQL.
 
 use rusqlite::{Connection, params};
 

@@ -11,9 +11,9 @@ use crate::StoreError;
 /// Why a job did not go through. The path of the database is not known where jobs run; `explained` adds it.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The rules of the store say no.
+    /// The rules of the store refuse it.
     Refused(StoreError),
-    /// The database says no.
+    /// The database refuses it.
     Sql(rusqlite::Error),
     /// Something stored cannot be understood, or something to be stored cannot be written down.
     Unreadable {

@@ -1,4 +1,4 @@
-//! What was spent and how accounts stand, as SQL: written with the state and the events that report it.
+//! Spend and the state of accounts, as SQL: written with the state and the events that report it.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -84,7 +84,7 @@ pub(super) fn quarter_of(at: jiff::Timestamp) -> String {
     time_to_text(quarter(at))
 }
 
-/// A statement and what its placeholders stand for.
+/// A statement and the values of its placeholders.
 pub(super) fn spend_statement(query: &SpendQuery) -> (String, Vec<Value>) {
     // The plus keeps SQLite from reading the whole ledger in the order of its sums.
     let key = match query.by {

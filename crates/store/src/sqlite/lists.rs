@@ -72,7 +72,7 @@ impl Standing {
     }
 }
 
-/// A statement and what its placeholders stand for.
+/// A statement and the values of its placeholders.
 pub(super) struct Query {
     pub(super) sql: String,
     pub(super) values: Vec<Value>,

@@ -1,8 +1,8 @@
 //! The store in one SQLite file: the default, inside the binary.
 //!
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
-//! or for the `readers`. What a job says to the database is in `writes` and `reads`, with `text` between domain
-//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, and `ledger` has what was spent and how accounts stand. `connection` opens files,
+//! or for the `readers`. The statements of a job are in `writes` and `reads`, with `text` between domain
+//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, and `ledger` has spend and accounts. `connection` opens files,
 //! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
 mod baselines;

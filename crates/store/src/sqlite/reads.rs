@@ -80,7 +80,7 @@ pub(super) fn pending(connection: &Connection, goal: GoalId) -> Result<Vec<Pendi
     Ok(pending)
 }
 
-/// The lease as it stands, in force or not.
+/// The stored lease, in force or not.
 pub(super) fn lease(connection: &Connection, goal: GoalId) -> Result<Option<Lease>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT worker, generation, until FROM leases WHERE goal = ?1")?;

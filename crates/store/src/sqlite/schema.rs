@@ -18,7 +18,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
 /// How often another process may get in the way of a migration before that is an error.
 const TRIES: usize = 3;
 
-/// A migration that a database says it has.
+/// A migration that a database reports it has.
 struct Applied {
     version: i32,
     checksum: String,
@@ -91,7 +91,7 @@ fn is_current(path: &str, known: &[Migration], connection: &Connection) -> Resul
     Ok(applied.len() >= known.len())
 }
 
-/// What the database says about itself; nothing when it is new.
+/// What the database reports about itself; nothing when it is new.
 fn applied(connection: &Connection) -> rusqlite::Result<Vec<Applied>> {
     // The list of tables has another name in every database.
     let there =

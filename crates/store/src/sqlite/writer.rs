@@ -56,7 +56,7 @@ trait Write: Send {
     fn fail(self: Box<Self>, error: &rusqlite::Error);
 }
 
-/// What became of a job's work.
+/// The result of a job.
 #[must_use]
 enum Ran {
     Accepted,

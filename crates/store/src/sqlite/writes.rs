@@ -182,7 +182,7 @@ impl Transition {
 
     fn write_outbox(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
         for row in &self.effects {
-            // A key that is there already, settled or not, stands for work that is under way or done.
+            // A key that is there already, settled or not, means work that is under way or done.
             connection
                 .prepare_cached(
                     "INSERT INTO outbox (goal, key, place, written_seq, effect)

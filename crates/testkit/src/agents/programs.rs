@@ -28,7 +28,7 @@ impl AgentCli {
         })
     }
 
-    /// Below the folder of the agents; a `*` stands for what depends on the platform.
+    /// Below the folder of the agents; a `*` matches what depends on the platform.
     fn installed_path(self) -> &'static str {
         match self {
             Self::Claude => "node_modules/@anthropic-ai/claude-code-*/claude",

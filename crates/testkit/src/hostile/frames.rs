@@ -1,6 +1,6 @@
 //! The part that all scripts share: arguments, and functions that print the frames of the real CLI.
 
-/// Stands at the top of each script.
+/// The beginning of each script.
 ///
 /// The session id is the one that the command line asks for. `answer_control` replies to a control request on the
 /// line it is given. A turn's usage is 10 tokens in and 5 out.

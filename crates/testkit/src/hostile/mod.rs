@@ -3,7 +3,7 @@
 //! Each function writes one into a folder and returns its path. They take `--session-id`, `--resume` and `--version`
 //! as the real one does and ignore other arguments; their frames are the least that the real one's
 //! recordings have in common. None of them outlives ten minutes, and none needs more than `sh`, coreutils and
-//! `setsid`. What a well-behaved one was told can be read with [`received`].
+//! `setsid`. What a well-behaved one was sent can be read with [`received`].
 
 mod frames;
 mod scripts;

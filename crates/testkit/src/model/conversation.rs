@@ -1,15 +1,15 @@
-//! What was said so far, in words that all wire formats share.
+//! A conversation, independent of the wire format.
 
 use super::ToolResult;
 
 /// A message, or the run of messages, of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ConversationMessage {
     pub(super) by: Speaker,
     pub(super) parts: Vec<Part>,
 }
 
-/// Who said it. System prompts are not part of a conversation.
+/// The sender of a message. System prompts are not part of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
@@ -23,7 +23,7 @@ pub(super) enum Part {
     ToolResult(ToolResult),
 }
 
-impl Said {
+impl ConversationMessage {
     /// Joins messages of the same side that follow each other: formats that make a message of every tool result, or
     /// of every reminder, have no other "last user message".
     pub(super) fn join(messages: impl IntoIterator<Item = Self>) -> Vec<Self> {

@@ -1,7 +1,7 @@
 //! Scripted model APIs on loopback, so that a real agent CLI can be driven without a network.
 //!
 //! One server speaks Anthropic Messages, `OpenAI` Responses, `OpenAI` chat completions and Gemini at the same time.
-//! [`ModelServer`] serves, a [`Script`] of [`Rule`]s says what it answers, [`Request`] is what it was asked. It
+//! [`ModelServer`] serves, a [`Script`] of [`Rule`]s decides what it answers, [`Request`] is what it was asked. It
 //! never talks to anything but its clients, and it never understands a prompt: rules only look for text.
 
 mod conversation;

@@ -22,7 +22,7 @@ pub struct Reply {
 pub(super) enum Kind {
     Message(Message),
     Error(ErrorReply),
-    /// A stream that begins well and then says that it failed.
+    /// A stream that begins well and then reports an error.
     FailedStream(ErrorReply),
     Silence,
 }
@@ -75,7 +75,6 @@ pub struct ToolCall {
     /// The tool's name as the client knows it, `Bash` for one. Where `OpenAI` Responses knows it within a namespace, that
     /// goes before it: `mcp__server/tool`.
     pub name: String,
-    /// Its arguments.
     pub input: Value,
 }
 
@@ -144,13 +143,13 @@ impl Reply {
         Self::of(Kind::FailedStream(error))
     }
 
-    /// No byte of an answer, with the connection kept open.
+    /// No byte of an answer, with the connection held open.
     #[must_use]
     pub fn silence() -> Self {
         Self::of(Kind::Silence)
     }
 
-    /// Has an error say this in the place where its API says what kind it is, such as `insufficient_quota`.
+    /// Sets the error code, in the place where the API has it, such as `insufficient_quota`.
     ///
     /// # Panics
     /// On a reply that is not an error.
@@ -168,8 +167,8 @@ impl Reply {
     /// # Panics
     /// On a reply that is not a message.
     #[must_use]
-    pub fn saying(mut self, text: impl Into<String>) -> Self {
-        self.expect_message("saying").text = Some(text.into());
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.expect_message("with_text").text = Some(text.into());
         self
     }
 
@@ -225,7 +224,7 @@ impl Reply {
         self
     }
 
-    /// Sets a response header to what `value` says at the moment of the answer: for times that lie ahead, however
+    /// Sets a response header to what `value` returns at the moment of the answer: for times that lie ahead, however
     /// long the client took to ask.
     ///
     /// # Panics

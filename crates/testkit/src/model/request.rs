@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::conversation::{Said, Speaker};
+use super::conversation::{ConversationMessage, Speaker};
 use super::{Usage, WireFormat};
 
-/// One request as it arrived, and what it was told about its usage.
+/// One request as it arrived, and the usage that was reported for it.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Counts from 1 over all requests.
@@ -21,7 +21,7 @@ pub struct Request {
     pub path: String,
     /// The API that a message was asked of; none for token counts, lists of models and unknown paths.
     pub format: Option<WireFormat>,
-    /// What stood after the `?`, or nothing.
+    /// The query after the `?`, or nothing.
     pub query: String,
     /// Header names in lower case, with their values.
     pub headers: Vec<(String, String)>,
@@ -38,24 +38,23 @@ pub struct Request {
 pub struct ToolResult {
     /// The id of the call.
     pub tool_use_id: String,
-    /// Its text.
     pub text: String,
     /// Whether the client marked it as failed.
     pub is_error: bool,
 }
 
 impl Request {
-    /// All text of the last user message: of all that the user's side said since the model last spoke, in formats
+    /// All text of the last user message: of all user messages since the model last spoke, in formats
     /// that make several messages of it. Agents put reminders of their own around the prompt.
     #[must_use]
     pub fn prompt_text(&self) -> String {
-        self.last_of_user().map(|said| join(said.texts())).unwrap_or_default()
+        self.last_of_user().map(|message| join(message.texts())).unwrap_or_default()
     }
 
     /// All text of all messages, tool results included, the system prompt not.
     #[must_use]
     pub fn all_text(&self) -> String {
-        join(self.conversation().iter().flat_map(Said::all_texts))
+        join(self.conversation().iter().flat_map(ConversationMessage::all_texts))
     }
 
     /// Whether the model may call tools: so it is with a real turn, and not with titles and other side requests.
@@ -76,7 +75,7 @@ impl Request {
     /// The tool results in the last user message.
     #[must_use]
     pub fn tool_results(&self) -> Vec<ToolResult> {
-        self.last_of_user().map(|said| said.tool_results().cloned().collect()).unwrap_or_default()
+        self.last_of_user().map(|message| message.tool_results().cloned().collect()).unwrap_or_default()
     }
 
     /// The model that was asked, if the request names one.
@@ -97,12 +96,12 @@ impl Request {
         self.turn.is_some()
     }
 
-    fn conversation(&self) -> Vec<Said> {
+    fn conversation(&self) -> Vec<ConversationMessage> {
         self.format.map(|format| format.wire().conversation(&self.body)).unwrap_or_default()
     }
 
-    fn last_of_user(&self) -> Option<Said> {
-        self.conversation().into_iter().rev().find(|said| said.by == Speaker::User)
+    fn last_of_user(&self) -> Option<ConversationMessage> {
+        self.conversation().into_iter().rev().find(|message| message.by == Speaker::User)
     }
 }
 

@@ -14,12 +14,12 @@ const BLAND_ANSWER: &str = "Nothing more to do.";
 pub struct Matcher(Arc<dyn Fn(&Request) -> bool + Send + Sync>);
 
 impl Matcher {
-    /// Whatever the function says.
+    /// Whatever the function returns.
     pub fn new(test: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(test))
     }
 
-    /// Every request.
+    /// Matches every request.
     #[must_use]
     pub fn any() -> Self {
         Self::new(|_| true)
@@ -55,7 +55,7 @@ impl Matcher {
         Self::new(Request::has_tools)
     }
 
-    /// Both hold.
+    /// Matches when both match.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |request| self.holds(request) && other.holds(request))

@@ -121,7 +121,7 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
         .unwrap_or_else(|error| panic!("the scripted model cannot start its runtime: {error}"));
     let served: io::Result<()> = runtime.block_on(async {
         listener.set_nonblocking(true)?;
-        // Small frames leave at once; one that cannot be told so is merely slower.
+        // Small frames leave at once; without that option the connection is merely slower.
         let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
             let _ = stream.set_nodelay(true);
         });
@@ -184,11 +184,11 @@ impl Shared {
             request.turn = Some(state.log.iter().filter(|earlier| earlier.is_turn()).count() + 1);
         }
         state.log_bytes = state.log_bytes.saturating_add(body.len());
-        let mut kept = request.clone();
+        let mut recorded = request.clone();
         if state.log_bytes > MAX_LOG_BYTES {
-            kept.body = Arc::new(Value::Null);
+            recorded.body = Arc::new(Value::Null);
         }
-        state.log.push(kept);
+        state.log.push(recorded);
         self.grew.notify_all();
         request
     }

@@ -1,4 +1,4 @@
-//! Token counts, in the four kinds that the APIs tell apart.
+//! Token counts, in the four kinds that the APIs distinguish.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -10,7 +10,6 @@ use serde_json::Value;
 pub struct Usage {
     /// Input tokens that no cache held.
     pub input: u64,
-    /// Output tokens.
     pub output: u64,
     /// Input tokens read from the cache.
     pub cache_read: u64,
@@ -19,7 +18,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a reply reports when its script says nothing else.
+    /// What a reply reports unless its script sets another.
     pub const DEFAULT_REPLY: Self = Self { input: 100, output: 20, cache_read: 50, cache_creation: 0 };
 
     /// Reads the four counts of an Anthropic `usage` object, which Claude Code prints too; a missing count is zero.
@@ -40,7 +39,7 @@ impl Usage {
         self.input + self.cache_read + self.cache_creation
     }
 
-    /// The same counts for someone who cannot tell what was written to the cache from other input.
+    /// The same counts for a format that does not distinguish input that was written to the cache.
     pub(super) fn without_cache_writes(self) -> Self {
         Self { input: self.input + self.cache_creation, cache_creation: 0, ..self }
     }

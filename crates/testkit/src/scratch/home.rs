@@ -74,7 +74,7 @@ impl Home {
     }
 
     /// What every process that was started with [`Home::env`] has in its environment, and all its descendants
-    /// that kept `HOME`: the marker to look for them by.
+    /// that have the same `HOME`: the marker to look for them by.
     #[must_use]
     pub fn marker(&self) -> String {
         format!("{}/", self.root.display())
@@ -99,7 +99,7 @@ impl Drop for Home {
     }
 }
 
-/// A temporary folder with a short path that has no symbolic link in it, so that it compares equal to what
+/// A temporary folder with a short path that has no symlink in it, so that it compares equal to what
 /// programs report.
 pub(super) fn temporary_folder() -> TempDir {
     let parent = fs::canonicalize(std::env::temp_dir()).unwrap_or_else(|_| Path::new("/tmp").to_path_buf());

@@ -73,12 +73,12 @@ pub fn processes_with(marker: &str) -> Vec<Found> {
 /// A process that is gone, or belongs to someone else, holds nothing.
 fn holds(pid: u32, marker: &str) -> bool {
     let texts = ["environ", "cmdline"].map(|file| fs::read(proc_path(pid, file)).unwrap_or_default());
-    let links = ["exe", "cwd"].map(|file| {
+    let symlinks = ["exe", "cwd"].map(|file| {
         fs::read_link(proc_path(pid, file)).unwrap_or_default().into_os_string().into_encoded_bytes()
     });
     texts
         .iter()
-        .chain(&links)
+        .chain(&symlinks)
         .any(|text| text.windows(marker.len()).any(|window| window == marker.as_bytes()))
 }
 

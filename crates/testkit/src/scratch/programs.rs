@@ -17,7 +17,7 @@ pub fn clean_command(program: impl AsRef<OsStr>) -> Command {
 /// # Panics
 /// When it is not built.
 #[must_use]
-pub fn shim_program() -> PathBuf {
+pub fn supervisor_program() -> PathBuf {
     built_program("towline-shim", "cargo build -p towline-process --bin towline-shim")
 }
 
@@ -48,7 +48,7 @@ fn profile_directory() -> Option<PathBuf> {
 
 fn built_program(name: &str, build: &str) -> PathBuf {
     let program = profile_directory()
-        .unwrap_or_else(|| panic!("cannot tell where this test runs from, and so not where `{name}` is"))
+        .unwrap_or_else(|| panic!("cannot find the folder of this test, and so not `{name}`"))
         .join(name);
     assert!(program.is_file(), "{} is not built: run `{build}`", program.display());
     program

@@ -20,7 +20,7 @@ impl SetClock {
         let dir = tempfile::tempdir()?;
         let (source, library) = (dir.path().join("set_clock.c"), dir.path().join("set_clock.so"));
         std::fs::write(&source, SOURCE)?;
-        // Whoever builds Rust has it, to link.
+        // Every Rust toolchain has it.
         #[expect(clippy::disallowed_methods, reason = "the compiler runs to its end here")]
         let mut cc = Command::new("cc");
         let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status()?;

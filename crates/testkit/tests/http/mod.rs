@@ -33,7 +33,7 @@ impl Answer {
         serde_json::from_str(&self.body).expect("a JSON body")
     }
 
-    /// The events of a stream, after checking that each that has a name is named as its data says. Data that is no
+    /// The events of a stream, after checking that each that has a name has the name that its data has. Data that is no
     /// JSON is a string.
     pub(crate) fn events(&self) -> Vec<Value> {
         let frames = self.body.split_terminator("\n\n");

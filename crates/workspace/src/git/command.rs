@@ -125,7 +125,7 @@ impl<'a> GitCommand<'a> {
         if let Some(mut stdin) = child.stdin.take() {
             let input = Arc::clone(&self.input);
             // Written beside the reading, or both sides could wait for each other on a full pipe. A command
-            // that ends early closes its end; its exit code tells, not our write error.
+            // that ends early closes its end; its exit code counts, not our write error.
             if let Err(error) = Builder::new().spawn(move || stdin.write_all(&input)) {
                 return Err(self.abandon(child, error));
             }
@@ -210,7 +210,7 @@ fn is_lock_failure(stderr: &[u8]) -> bool {
 
 fn first_lines(stderr: &str, status: std::process::ExitStatus) -> String {
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).take(4).collect();
-    if lines.is_empty() { format!("it said nothing ({status})") } else { lines.join(" / ") }
+    if lines.is_empty() { format!("it printed nothing ({status})") } else { lines.join(" / ") }
 }
 
 fn hint(stderr: &str, directory: &Path) -> String {

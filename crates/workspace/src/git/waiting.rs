@@ -15,12 +15,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const END_PAUSE: Duration = Duration::from_millis(100);
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// A wish to stop that reaches git wherever it is: commands that run are ended, and no other is started.
+/// A request to stop that reaches git wherever it is: commands that run are ended, and no other is started.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Wishes it.
+    /// Asks running and later commands to stop.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ pub(super) enum Waited {
 pub(super) struct Gathering {
     /// What was read so far; nothing once the caller has it, and what comes later is thrown away.
     bytes: Arc<Mutex<Option<Vec<u8>>>>,
-    /// Told when the pipe is at its end.
+    /// Receives a value at the end of the pipe.
     at_end: Receiver<()>,
 }
 
@@ -52,7 +52,7 @@ impl Gathering {
         let gathered = Arc::clone(&bytes);
         Builder::new().spawn(move || {
             let mut chunk = vec![0; 64 * 1024];
-            // Of a pipe that breaks, what came before is kept; git's exit code tells the rest.
+            // Of a pipe that breaks, earlier output counts; git's exit code shows the failure.
             while let Some(pipe) = pipe.as_mut()
                 && let Ok(count @ 1..) = pipe.read(&mut chunk)
             {
@@ -66,7 +66,7 @@ impl Gathering {
         Ok(Self { bytes, at_end })
     }
 
-    /// Waits for the end of the pipe, or for that of the command and a moment, until the deadline or a wish to stop.
+    /// Waits for the end of the pipe, or for that of the command and a moment, until the deadline or a request to stop.
     pub(super) fn wait(&self, child: &mut Child, deadline: &mut Instant, stop: Option<&Stop>) -> Waited {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -186,7 +186,7 @@ fn an_unfinished_merge_is_taken_as_it_lies_there() {
 }
 
 #[test]
-fn files_that_are_tracked_although_ignored_and_those_that_are_ignored_instead_of_tracked_are_told_apart() {
+fn files_that_are_tracked_although_ignored_and_those_that_are_ignored_instead_of_tracked_are_distinguished() {
     let project = Project::new();
     write(&project.root, "dist/old.js", "built\n");
     commit_all(&project.root, "with build output");
@@ -215,7 +215,7 @@ fn files_that_are_tracked_although_ignored_and_those_that_are_ignored_instead_of
 }
 
 #[test]
-fn odd_names_links_and_modes_are_kept() {
+fn odd_names_symlinks_and_modes_are_preserved() {
     let project = Project::new();
     let workspace = project.workspace();
     let path = workspace.path();
@@ -256,7 +256,7 @@ fn odd_names_links_and_modes_are_kept() {
 }
 
 #[test]
-fn files_that_git_was_told_not_to_look_at_are_looked_at() {
+fn files_that_git_is_configured_not_to_look_at_are_looked_at() {
     let project = Project::new();
     let workspace = project.workspace();
     let path = workspace.path();
@@ -322,7 +322,7 @@ fn a_damaged_or_missing_index_and_a_forgotten_lock_do_no_harm() {
 }
 
 #[test]
-fn a_workspace_whose_git_directory_was_replaced_is_still_read_and_says_so() {
+fn a_workspace_whose_git_directory_was_replaced_is_still_read_with_a_warning() {
     let project = Project::new();
     // Without its .git directory, git would take the directory for a part of this other repository.
     git(project.root.parent().unwrap(), ["init", "-q"]);
@@ -384,15 +384,15 @@ fn a_lone_change_of_any_kind_is_seen() {
         ("mode", |at| {
             fs::set_permissions(at.join("src/lib.rs"), fs::Permissions::from_mode(0o755)).unwrap();
         }),
-        ("where a link leads", |at| {
+        ("where a symlink leads", |at| {
             fs::remove_file(at.join("link")).unwrap();
             symlink("bbb", at.join("link")).unwrap();
         }),
-        ("a link in place of a file", |at| {
+        ("a symlink in place of a file", |at| {
             fs::remove_file(at.join("src/lib.rs")).unwrap();
             symlink("../tests/a.rs", at.join("src/lib.rs")).unwrap();
         }),
-        ("a link in place of a directory, to the very same files", |at| {
+        ("a symlink in place of a directory, to the very same files", |at| {
             fs::create_dir(at.join("target")).unwrap();
             fs::rename(at.join("src"), at.join("target/src")).unwrap();
             symlink("target/src", at.join("src")).unwrap();
@@ -426,7 +426,7 @@ fn a_lone_change_of_any_kind_is_seen() {
         let project = Project::new();
         symlink("aaa", project.root.join("link")).unwrap();
         write(&project.root, "text.txt", "one\n");
-        commit_all(&project.root, "a link");
+        commit_all(&project.root, "a symlink");
         let workspace = project.workspace();
         change(workspace.path());
         assert_eq!(candidate(&workspace).tree, tree_from_nothing(&project, &workspace), "{what}");

@@ -1,4 +1,4 @@
-//! A clean checkout is compared with its commit, whatever became of its files.
+//! A clean checkout is compared with its commit, whatever happened to its files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -340,7 +340,7 @@ fn a_submodule_may_be_filled_and_may_not_become_something_else() {
 }
 
 #[test]
-fn modes_do_not_count_where_the_user_says_that_files_have_none() {
+fn modes_do_not_count_where_the_user_sets_that_files_have_none() {
     for no in ["false", "no", "Off", "0"] {
         let project = project();
         git(&project.root, ["config", "core.fileMode", no]);

@@ -190,7 +190,7 @@ fn a_worktree_that_was_never_finished_is_made_anew() {
 }
 
 #[test]
-fn a_worktree_whose_directory_is_gone_is_made_anew_and_its_commits_are_kept() {
+fn a_worktree_whose_directory_is_gone_is_made_anew_and_its_commits_are_preserved() {
     let scene = Scene::new();
     let whole = files_below(&scene.path);
     write(&scene.path, "committed.rs", "committed\n");
@@ -227,15 +227,15 @@ fn the_worktree_of_a_goal_that_has_ended_is_removed_without_losing_its_work() {
     let unmerged = own.unmerged(&remains).unwrap();
     let kinds: Vec<WorkKind> = unmerged.iter().map(|work| work.kind).collect();
     assert_eq!(kinds, [WorkKind::Files, WorkKind::Branch]);
-    let kept = own.keep_unmerged(GOAL, &unmerged).unwrap();
+    let preserved = own.keep_unmerged(GOAL, &unmerged).unwrap();
     assert_eq!(own.unmerged(&remains).unwrap(), [] as [Unmerged; 0]);
     assert_eq!(own.remove_workspace(&remains).unwrap(), LeftBehind::default());
     own.remove_refs(GOAL).unwrap();
     assert!(!scene.path.exists() && !scene.record().exists());
     collect_garbage(&scene.project.root);
-    let files = git(&scene.project.root, ["ls-tree", "-r", "--name-only", &kept[0].reference]);
+    let files = git(&scene.project.root, ["ls-tree", "-r", "--name-only", &preserved[0].reference]);
     assert_eq!(files, ".gitignore\ncommitted.rs\nsrc/lib.rs\nstaged.rs\ntests/b.rs\nuntracked.rs");
-    let files = git(&scene.project.root, ["ls-tree", "-r", "--name-only", &kept[1].reference]);
+    let files = git(&scene.project.root, ["ls-tree", "-r", "--name-only", &preserved[1].reference]);
     assert!(files.contains("committed.rs"));
 }
 

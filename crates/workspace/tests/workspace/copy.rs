@@ -154,7 +154,7 @@ fn paths_that_lead_out_are_refused_by_name_and_nothing_is_made() {
 }
 
 #[test]
-fn a_link_inside_a_copied_directory_that_goes_out_and_in_again_is_refused() {
+fn a_symlink_inside_a_copied_directory_that_goes_out_and_in_again_is_refused() {
     let project = Project::new();
     fs::create_dir_all(project.root.join("target")).unwrap();
     symlink("../../repo/src/lib.rs", project.root.join("target/around")).unwrap();
@@ -165,12 +165,12 @@ fn a_link_inside_a_copied_directory_that_goes_out_and_in_again_is_refused() {
 }
 
 #[test]
-fn a_link_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
+fn a_symlink_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
     let project = Project::new();
     let outside = project.beside("outside");
     fs::create_dir(&outside).unwrap();
     symlink(&outside, project.root.join("conf")).unwrap();
-    commit_all(&project.root, "a link that leads out");
+    commit_all(&project.root, "a symlink that leads out");
     let commit = project.head();
     fs::remove_file(project.root.join("conf")).unwrap();
     write(&project.root, "conf/.env", "SECRET=1\n");
@@ -185,7 +185,7 @@ fn a_link_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
 }
 
 #[test]
-fn a_copy_that_was_cut_off_is_finished_and_the_agents_own_is_kept() {
+fn a_copy_that_was_cut_off_is_finished_and_the_agents_own_is_preserved() {
     let project = Project::new();
     write(&project.root, ".env", "SECRET=1\n");
     write(&project.root, "target/cache", "whole\n");

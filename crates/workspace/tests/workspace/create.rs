@@ -115,7 +115,7 @@ fn a_checkout_that_was_cut_off_is_completed() {
 }
 
 #[test]
-fn a_finished_workspace_is_never_checked_out_again_whatever_became_of_its_git_directory() {
+fn a_finished_workspace_is_never_checked_out_again_whatever_happened_to_its_git_directory() {
     let project = Project::new();
     let workspace = project.workspace();
     write(workspace.path(), "src/lib.rs", "work\n");
@@ -136,7 +136,7 @@ fn a_workspace_of_which_only_the_directory_was_made_is_made() {
 }
 
 #[test]
-fn a_directory_somebody_deleted_is_made_again_and_what_was_judged_is_kept() {
+fn a_directory_somebody_deleted_is_made_again_and_what_was_judged_is_preserved() {
     let project = Project::new();
     let workspace = project.workspace();
     write(workspace.path(), "committed", "x");
@@ -166,15 +166,15 @@ fn a_place_that_is_something_else_is_refused_and_left_alone() {
     let file = WorkspacePlan { path: plan.path.join("precious"), ..plan.clone() };
     assert_eq!(refused(&file), file.path);
 
-    let link = WorkspacePlan { path: project.beside("link"), ..plan.clone() };
-    symlink(&plan.path, &link.path).unwrap();
-    assert_eq!(refused(&link), link.path);
+    let symlink_path = WorkspacePlan { path: project.beside("link"), ..plan.clone() };
+    symlink(&plan.path, &symlink_path.path).unwrap();
+    assert_eq!(refused(&symlink_path), symlink_path.path);
     assert_eq!(names_below(&plan.path), ["precious"]);
 
-    let worktree = WorkspacePlan { path: project.beside("theirs"), ..plan };
-    git(&project.root, ["worktree", "add", "-q", "-b", "theirs", worktree.path.to_str().unwrap()]);
-    assert_eq!(refused(&worktree), worktree.path);
-    let checkout = WorkspacePlan { path: project.root.clone(), ..worktree };
+    let linked_tree = WorkspacePlan { path: project.beside("theirs"), ..plan };
+    git(&project.root, ["worktree", "add", "-q", "-b", "theirs", linked_tree.path.to_str().unwrap()]);
+    assert_eq!(refused(&linked_tree), linked_tree.path);
+    let checkout = WorkspacePlan { path: project.root.clone(), ..linked_tree };
     assert_eq!(refused(&checkout), checkout.path);
 }
 

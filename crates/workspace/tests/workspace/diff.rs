@@ -104,7 +104,7 @@ fn no_work_is_an_empty_diff() {
 }
 
 #[test]
-fn changes_under_paths_are_told_apart_and_renames_show_on_both_sides() {
+fn changes_under_paths_are_distinguished_and_renames_show_on_both_sides() {
     let project = Project::new();
     let base = project.head();
     let workspace = changed_workspace(&project);

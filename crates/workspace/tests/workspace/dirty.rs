@@ -8,7 +8,7 @@ use towline_workspace::{Consent, Protect, WorkspaceError, create};
 use crate::support::{Project, State, expected, git, git_fails, names_below, strings, write};
 
 #[test]
-fn a_snapshot_holds_renames_modes_links_and_half_staged_files_and_the_index_stays_byte_for_byte() {
+fn a_snapshot_holds_renames_modes_symlinks_and_half_staged_files_and_the_index_stays_byte_for_byte() {
     let project = Project::new();
     let root = &project.root;
     write(root, "src/lib.rs", "staged\n");
@@ -42,7 +42,7 @@ fn a_snapshot_holds_renames_modes_links_and_half_staged_files_and_the_index_stay
 }
 
 #[test]
-fn what_a_goal_changed_is_told_against_the_snapshot() {
+fn what_a_goal_changed_is_reported_against_the_snapshot() {
     let project = Project::new();
     write(&project.root, "src/lib.rs", "mine\n");
     write(&project.root, "mine.rs", "mine\n");

@@ -182,7 +182,7 @@ fn git_speaks_plain_c_and_asks_nobody() {
     }
     let scratch = tempfile::tempdir().unwrap();
     let seen = scratch.path().join("seen");
-    // The setting tells the commands of the library from those of the test.
+    // The setting distinguishes the commands of the library from those of the test.
     let script = format!(
         r#"case "$*" in *maintenance.auto=false*) echo "$LC_ALL $GIT_TERMINAL_PROMPT" >> '{}';; esac"#,
         seen.display()
@@ -255,8 +255,8 @@ fn a_repository_of_another_user_is_an_error_with_the_fix() {
 }
 
 #[test]
-fn a_machine_without_git_is_told_to_install_it() {
-    let test = "a_machine_without_git_is_told_to_install_it";
+fn a_machine_without_git_is_asked_to_install_it() {
+    let test = "a_machine_without_git_is_asked_to_install_it";
     if let Some(root) = child_directory() {
         let error = Repository::discover(&root).unwrap_err();
         assert!(matches!(error, WorkspaceError::GitNotStarted { .. }), "{error:?}");
@@ -268,7 +268,7 @@ fn a_machine_without_git_is_told_to_install_it() {
 }
 
 #[test]
-fn a_failed_command_says_which_why_and_what_next() {
+fn a_failed_command_is_reported_with_its_reason_and_what_to_do() {
     let project = Project::new();
     let workspace = project.workspace();
     let users = State::of(&project.root);

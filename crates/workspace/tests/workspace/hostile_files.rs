@@ -161,7 +161,7 @@ fn pipes_in_the_git_data_of_submodules_do_not_hold_git_up() {
         let files = project.files_of(&made.commit);
         assert_eq!(files["work.rs"], "100644 work\n", "{what}");
         assert_eq!(files["tests/a.rs"], "100644 assert a\n", "{what}");
-        // Nobody can tell whether there is work in it, so it is not removed.
+        // It is unknown whether there is work in it, so it is not removed.
         let (own, remains) = (project.own(), remains(&workspace));
         let with_work = promptly(&what, move || own.work_in_submodules(&remains).unwrap());
         let is_plain = ["config", "index", "packed-refs", "refs/heads"].contains(&name);

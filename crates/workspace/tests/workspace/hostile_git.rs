@@ -355,7 +355,7 @@ fn an_index_that_claims_other_content_is_not_believed() {
     let project = Project::new();
     let workspace = project.workspace();
     let path = workspace.path();
-    // All entries are those of a weaker commit, and git is told that the files are like that.
+    // All entries are those of a weaker commit, and the index claims that the files are like that.
     work(path);
     commit_all(path, "weaker");
     git(path, ["update-index", "--assume-unchanged", "tests/a.rs", "src/lib.rs"]);

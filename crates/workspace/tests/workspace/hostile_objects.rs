@@ -47,7 +47,7 @@ fn judged(project: &Project, workspace: &Workspace) -> Result<[String; 2], Refus
     })
 }
 
-/// The honest content, or an error that says what is wrong.
+/// The honest content, or an error that shows what is wrong.
 fn assert_no_lie(project: &Project, workspace: &Workspace, what: &str) {
     match judged(project, workspace) {
         Ok(seen) => assert_eq!(seen, ["assert a\n", "work\n"], "{what}"),
@@ -257,7 +257,7 @@ fn a_blob_of_the_work_that_was_planted_beforehand_is_an_error() {
             }
             other => panic!("{other:?}"),
         }
-        // It can be repaired as the error says.
+        // It can be repaired as the error describes.
         fs::remove_file(loose(&target, &good)).unwrap();
         assert_eq!(judged(&project, &workspace).unwrap(), ["assert a\n", "work\n"]);
     }

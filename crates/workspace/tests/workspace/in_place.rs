@@ -125,7 +125,7 @@ fn what_was_there_before_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn what_is_ignored_since_is_kept_before_it_is_written_over() {
+fn what_is_ignored_since_is_preserved_before_it_is_written_over() {
     let project = Project::new();
     write(&project.root, "notes/mine", "before\n");
     write(&project.root, "plan", "before\n");
@@ -142,9 +142,9 @@ fn what_is_ignored_since_is_kept_before_it_is_written_over() {
     write(&project.root, "deep", "flat\n");
 
     let replaced = workspace.restore(&[]).unwrap();
-    let kept = project.files_of(&replaced);
-    let kept = ["notes/mine", "plan/step", "deep"].map(|path| kept[path].as_str());
-    assert_eq!(kept, ["100644 changed\n", "100644 added\n", "100644 flat\n"]);
+    let preserved = project.files_of(&replaced);
+    let preserved = ["notes/mine", "plan/step", "deep"].map(|path| preserved[path].as_str());
+    assert_eq!(preserved, ["100644 changed\n", "100644 added\n", "100644 flat\n"]);
     for path in ["notes/mine", "plan", "deep/a/file"] {
         assert_eq!(fs::read_to_string(project.root.join(path)).unwrap(), "before\n", "{path}");
     }
@@ -260,7 +260,7 @@ fn a_folder_or_a_history_that_is_gone_is_named() {
 }
 
 #[test]
-fn nothing_that_is_kept_of_a_goal_in_place_goes_with_what_the_user_deletes() {
+fn nothing_that_is_preserved_of_a_goal_in_place_goes_with_what_the_user_deletes() {
     let project = Project::new();
     let before = project.own().keep_before(Consent::WithinBounds).unwrap().base;
     let workspace = Workspace::in_place(&project.own(), GOAL, &before).unwrap();
@@ -283,7 +283,7 @@ fn nothing_that_is_kept_of_a_goal_in_place_goes_with_what_the_user_deletes() {
 }
 
 #[test]
-fn a_repository_in_the_place_of_a_file_is_kept_as_files_before_it_is_written_over() {
+fn a_repository_in_the_place_of_a_file_is_preserved_as_files_before_it_is_written_over() {
     for rules in ["", "src/a\n"] {
         for commits in [false, true] {
             let folder = Folder::new();
@@ -303,10 +303,10 @@ fn a_repository_in_the_place_of_a_file_is_kept_as_files_before_it_is_written_ove
             write(&inner, "work", "second\n");
             let now = workspace.restore(&[]).unwrap();
             assert_eq!(fs::read_to_string(folder.root.join("src/a")).unwrap(), "one\n");
-            let kept = folder.files_of(&now);
-            let kept: Vec<&str> =
-                kept.iter().map(String::as_str).filter(|name| name.starts_with("src/a")).collect();
-            assert_eq!(kept, ["src/a/deeper/work", "src/a/out.log", "src/a/work"], "{rules} {commits}");
+            let preserved = folder.files_of(&now);
+            let preserved: Vec<&str> =
+                preserved.iter().map(String::as_str).filter(|name| name.starts_with("src/a")).collect();
+            assert_eq!(preserved, ["src/a/deeper/work", "src/a/out.log", "src/a/work"], "{rules} {commits}");
             let place = format!("{now}:src/a/work");
             assert_eq!(git(&folder.history(), ["show", &place]), "second");
         }

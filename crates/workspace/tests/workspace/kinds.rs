@@ -273,9 +273,9 @@ fn a_path_with_spaces_quotes_colons_and_a_line_end() {
 #[test]
 fn a_repository_behind_a_symlink() {
     let project = Project::new();
-    let link = project.beside("link");
-    symlink(&project.root, &link).unwrap();
-    all_the_way(&project.with_root(link), &[]);
+    let symlink_path = project.beside("link");
+    symlink(&project.root, &symlink_path).unwrap();
+    all_the_way(&project.with_root(symlink_path), &[]);
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn submodules_are_filled_from_what_the_user_has() {
     let protected = checkout.protected_differences(&protect, &Default::default()).unwrap();
     assert_eq!(protected.len(), 1);
     fs::remove_file(checkout.path().join("lib/.git")).unwrap();
-    assert_eq!(differing(&protect), ["changed: lib"], "nobody can tell what its files are to be");
+    assert_eq!(differing(&protect), ["changed: lib"], "it is unknown what its files should be");
     merge(&project, &base, &made.commit);
     git_fails(path, ["push", "-q"]);
 }

@@ -130,7 +130,7 @@ fn a_branch_that_has_moved_gets_a_merge_commit_of_the_user() {
 }
 
 #[test]
-fn a_user_who_has_not_said_who_they_are_still_gets_the_merge() {
+fn a_user_without_a_configured_name_still_gets_the_merge() {
     let scene = Scene::new();
     scene.base_moves();
     git(&scene.project.root, ["config", "user.useConfigOnly", "true"]);
@@ -483,7 +483,7 @@ fn a_hook_that_commits_on_top_or_fails_or_leaves_the_branch_does_not_undo_the_me
 }
 
 #[test]
-fn settings_that_would_change_what_a_merge_does_have_no_say() {
+fn settings_that_would_change_what_a_merge_does_do_not_count() {
     let scene = Scene::new();
     for (key, value) in [
         ("merge.ff", "false"),

@@ -7,7 +7,7 @@ use towline_workspace::{Candidate, Protect, Workspace};
 
 use crate::support::{Project, State, commit_all, expected, git, strings, write};
 
-/// What is said about `git submodule update --init`.
+/// The hint about `git submodule update --init`.
 const INITIALISED: &str = "the agent changed in its clone, without effect elsewhere: its git configuration";
 
 fn candidate(workspace: &Workspace) -> Candidate {
@@ -88,13 +88,13 @@ fn a_repository_with_commits_and_repositories_inside_it_is_taken_in_as_files() {
 }
 
 #[test]
-fn a_repository_that_the_agent_committed_as_a_bare_link_is_taken_in_as_files() {
+fn a_repository_that_the_agent_committed_as_a_bare_gitlink_is_taken_in_as_files() {
     let project = Project::new();
     let workspace = project.workspace();
     let inner = workspace.path().join("vendored");
     init(&inner);
     commit_all(&inner, "inner");
-    commit_all(workspace.path(), "with a link to a commit that nobody else has");
+    commit_all(workspace.path(), "with a gitlink to a commit that nobody else has");
     let made = candidate(&workspace);
     assert_eq!(
         added(&project, &made),

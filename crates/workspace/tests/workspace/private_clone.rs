@@ -255,11 +255,11 @@ fn refs_of_the_agent_stay_when_others_are_removed() {
     git(&project.root, ["switch", "-q", "main"]);
     let workspace = project.workspace();
     let path = workspace.path();
-    for change in ["kept", "stashed"] {
+    for change in ["committed", "stashed"] {
         write(path, "work.rs", change);
         git(path, ["add", "-A"]);
         match change {
-            "kept" => git(path, ["commit", "-q", "-m", change]),
+            "committed" => git(path, ["commit", "-q", "-m", change]),
             _ => git(path, ["stash", "push", "-q"]),
         };
     }

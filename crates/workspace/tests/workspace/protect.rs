@@ -71,7 +71,7 @@ fn files_renamed_away_come_back_and_their_copies_stay() {
 }
 
 #[test]
-fn modes_and_links_are_restored() {
+fn modes_and_symlinks_are_restored() {
     let project = Project::new();
     let workspace = project.workspace();
     let path = workspace.path();
@@ -83,7 +83,7 @@ fn modes_and_links_are_restored() {
 }
 
 #[test]
-fn a_file_or_link_in_place_of_a_protected_directory_gives_way() {
+fn a_file_or_symlink_in_place_of_a_protected_directory_gives_way() {
     let project = Project::new();
     let workspace = project.workspace();
     let path = workspace.path();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use towline_workspace::{
-    Commit, Consent, KeptWork, LeftBehind, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
+    Commit, Consent, LeftBehind, PreservedWork, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
     WorkspaceError, WorkspacePlan, create, discard_verification,
 };
 
@@ -92,10 +92,10 @@ fn changes_of_protected_files_get_a_name_before_the_workspace_goes() {
     git(&scene.project.root, ["merge", "-q", candidate.as_str()]);
     assert_eq!(scene.unmerged(Some(&candidate)), []);
     let own = scene.project.own();
-    let kept = own.keep_protected(&scene.remains(Some(&candidate))).unwrap().unwrap();
-    assert_eq!(kept.reference, format!("refs/towline/removed/{GOAL}/work"));
+    let preserved = own.keep_protected(&scene.remains(Some(&candidate))).unwrap().unwrap();
+    assert_eq!(preserved.reference, format!("refs/towline/removed/{GOAL}/work"));
     scene.remove(Some(&candidate));
-    let files = ["tests/a.rs", "tests/new.rs"].map(|path| format!("{}:{path}", kept.reference));
+    let files = ["tests/a.rs", "tests/new.rs"].map(|path| format!("{}:{path}", preserved.reference));
     assert_eq!(files.map(|file| git(&scene.project.root, ["show", &file])), ["weakened", "a good test"]);
 
     let scene = Scene::new();
@@ -216,15 +216,15 @@ fn commits_of_the_agent_are_work_and_those_that_somebody_put_on_the_goals_branch
 }
 
 #[test]
-fn what_is_kept_outlives_the_removal_and_is_safe_from_then_on() {
+fn what_is_preserved_outlives_the_removal_and_is_safe_from_then_on() {
     let scene = Scene::new();
     let candidate = scene.work();
     let repository = scene.project.own();
     let unmerged = scene.unmerged(Some(&candidate));
-    let kept = repository.keep_unmerged(GOAL, &unmerged).unwrap();
+    let preserved = repository.keep_unmerged(GOAL, &unmerged).unwrap();
     let reference = format!("refs/towline/removed/{GOAL}/candidate");
-    assert_eq!(kept, [KeptWork { reference: reference.clone(), commit: candidate.clone() }]);
-    assert_eq!(scene.unmerged(Some(&candidate)), [], "a removal that was cut off can be gone on with");
+    assert_eq!(preserved, [PreservedWork { reference: reference.clone(), commit: candidate.clone() }]);
+    assert_eq!(scene.unmerged(Some(&candidate)), [], "a removal that was cut off can be resumed");
     scene.remove(Some(&candidate));
     assert_eq!(scene.refs(), reference);
     assert_eq!(scene.unmerged(Some(&candidate)), []);
@@ -240,7 +240,7 @@ fn a_branch_that_the_user_has_checked_out_stays_and_is_named() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_worktree_is_refused_and_what_it_leads_to_stays() {
+fn a_symlink_in_the_place_of_the_workspace_is_refused_and_what_it_leads_to_stays() {
     let scene = Scene::new();
     let (path, root) = (scene.workspace.path().to_path_buf(), &scene.project.root);
     fs::remove_dir_all(&path).unwrap();
@@ -261,11 +261,11 @@ fn a_link_in_the_place_of_the_worktree_is_refused_and_what_it_leads_to_stays() {
         assert_eq!(fs::read_to_string(target.join("mine.txt")).unwrap(), "mine\n");
         fs::remove_file(&path).unwrap();
     }
-    assert_eq!(scene.remove(None), LeftBehind::default(), "once the link is gone all is as ever");
+    assert_eq!(scene.remove(None), LeftBehind::default(), "once the symlink is gone all is as ever");
 }
 
 #[test]
-fn a_checkout_that_was_replaced_by_a_link_goes_as_a_link() {
+fn a_checkout_that_was_replaced_by_a_symlink_goes_as_a_symlink() {
     let scene = Scene::new();
     let place = scene.project.beside("verify");
     let elsewhere = scene.project.beside("elsewhere");

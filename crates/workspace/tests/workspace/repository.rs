@@ -30,11 +30,11 @@ fn a_root_that_was_found_before_leads_to_the_same_repository_wherever_its_histor
     let apart = project.beside("apart");
     let history = format!("--separate-git-dir={}", project.beside("history").display());
     git(&project.root, ["clone", "-q", &history, ".", apart.to_str().unwrap()]);
-    let by_link = project.beside("by-link");
-    git(&project.root, ["clone", "-q", ".", by_link.to_str().unwrap()]);
-    fs::rename(by_link.join(".git"), project.beside("history-by-link")).unwrap();
-    symlink(project.beside("history-by-link"), by_link.join(".git")).unwrap();
-    for root in [&project.root, &linked, &apart, &by_link] {
+    let by_symlink = project.beside("by-symlink");
+    git(&project.root, ["clone", "-q", ".", by_symlink.to_str().unwrap()]);
+    fs::rename(by_symlink.join(".git"), project.beside("history-by-symlink")).unwrap();
+    symlink(project.beside("history-by-symlink"), by_symlink.join(".git")).unwrap();
+    for root in [&project.root, &linked, &apart, &by_symlink] {
         let (at, found) = (Repository::at(root).unwrap(), Repository::discover(root).unwrap());
         assert_eq!(format!("{at:?}"), format!("{found:?}"));
     }
@@ -127,7 +127,7 @@ fn an_unknown_base_is_named_with_similar_ones() {
 }
 
 #[test]
-fn a_repository_without_commits_says_how_to_make_one() {
+fn a_repository_without_commits_shows_how_to_make_one() {
     let project = Project::empty();
     for base in ["HEAD", "main", "other"] {
         let error = project.repository().resolve(base).unwrap_err();

@@ -17,7 +17,7 @@ fn work(project: &Project, name: &str, text: &str) -> Commit {
 }
 
 #[test]
-fn a_few_commands_tell_the_merged_goals_from_the_others() {
+fn a_few_commands_distinguish_the_merged_goals() {
     let project = Project::new();
     let root = &project.root;
     git(root, ["update-ref", "refs/towline/test/base", "HEAD"]);

@@ -123,7 +123,7 @@ impl Project {
             if fs::metadata(&probe).unwrap().mtime() > changed {
                 return;
             }
-            assert!(Instant::now() < deadline, "the file system's clock stands still");
+            assert!(Instant::now() < deadline, "the file system's clock does not advance");
             std::thread::yield_now();
         }
     }
@@ -262,7 +262,7 @@ pub(crate) fn git_data(git_dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     files
 }
 
-/// All files below a directory but git's own: path → mode and content, or where a link points.
+/// All files below a directory but git's own: path → mode and content, or where a symlink points.
 pub(crate) fn files_below(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
     collect(directory, directory, &mut files);

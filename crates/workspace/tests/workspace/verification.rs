@@ -143,13 +143,13 @@ fn what_a_crash_left_is_discarded_and_nothing_else() {
 fn a_place_that_is_something_else_is_refused_and_left_alone() {
     let project = Project::new();
     let workspace = project.workspace();
-    let worktree = project.beside("users-own");
-    git(&project.root, ["worktree", "add", "-q", "--detach", worktree.to_str().unwrap()]);
+    let linked_tree = project.beside("users-own");
+    git(&project.root, ["worktree", "add", "-q", "--detach", linked_tree.to_str().unwrap()]);
     write(&project.beside("precious"), "file", "mine");
-    let link = project.beside("link");
-    symlink(project.beside("precious"), &link).unwrap();
+    let symlink_path = project.beside("link");
+    symlink(project.beside("precious"), &symlink_path).unwrap();
     let head = project.head();
-    for taken in [&project.root, workspace.path(), &worktree, &project.beside("precious"), &link] {
+    for taken in [&project.root, workspace.path(), &linked_tree, &project.beside("precious"), &symlink_path] {
         let before = files_below(taken);
         match verification(&project.own(), taken, &head, &[], &project.root) {
             Err(WorkspaceError::PathTaken { path, .. }) => assert_eq!(path, *taken),

@@ -231,7 +231,7 @@ impl Protocol for AcpProtocol {
 
     /// An answer to a permission request is one of the agent's own options and nothing else.
     fn refusal_words(&self) -> Words {
-        Words::Unsaid
+        Words::Dropped
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {

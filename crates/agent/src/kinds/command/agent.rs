@@ -46,7 +46,7 @@ impl Agent for Command {
             "startup_timeout",
         ];
         const FIX: &str = "Towline cannot make a plain program keep to it: \
-                           say it in `command` or `args`, in the program's own words";
+                           set it in `command` or `args`, in the program's own words";
         &[
             RefusedSettings { keys: KEYS, fix: FIX },
             RefusedSettings { keys: &["mcp"], fix: "configure the program itself" },

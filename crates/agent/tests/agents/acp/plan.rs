@@ -30,7 +30,7 @@ fn any_other_program_is_started_as_it_is_written() {
 }
 
 #[test]
-fn gemini_is_told_what_it_cannot_be_told_later() {
+fn gemini_gets_at_its_start_what_it_cannot_get_later() {
     let settings = AgentSettings {
         model: Some("pro".into()),
         dirs: vec!["/docs".into()],

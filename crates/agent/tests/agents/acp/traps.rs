@@ -64,7 +64,7 @@ fn opencode_that_wants_files_written_by_a_client_that_offered_no_such_thing_is_r
 }
 
 #[test]
-fn opencode_that_is_interrupted_while_it_waits_to_ask_again_says_that_it_is_done_and_is_not_believed() {
+fn opencode_that_is_interrupted_while_it_waits_to_ask_again_claims_to_be_done_and_is_not_believed() {
     let mut protocol = in_turn(&settings("opencode"));
     give(&mut *protocol, &says("This sentence will "));
     protocol.on_steer(Steer::Interrupt);

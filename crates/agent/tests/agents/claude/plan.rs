@@ -70,7 +70,7 @@ fn full() -> AgentSettings {
 }
 
 #[test]
-fn without_settings_only_what_is_needed_is_said() {
+fn without_settings_only_what_is_needed_is_passed() {
     let wanted =
         words(&[&ALWAYS, &["--session-id", "s", "--permission-mode", "bypassPermissions"], &RUNAWAY]);
     assert_eq!(argv(&settings(), &fresh("s")), wanted);

@@ -66,7 +66,7 @@ fn the_command_line_holds_the_command_and_the_further_arguments_and_nothing_else
 }
 
 #[test]
-fn without_settings_only_what_is_needed_is_said() {
+fn without_settings_only_what_is_needed_is_passed() {
     let wanted = json!({
         "cwd": "/workspace",
         "approvalPolicy": "never",
@@ -78,7 +78,7 @@ fn without_settings_only_what_is_needed_is_said() {
 }
 
 #[test]
-fn every_setting_is_said_and_no_secret_with_them() {
+fn every_setting_is_passed_and_no_secret_with_them() {
     let wanted = json!({
         "cwd": "/workspace",
         "approvalPolicy": "untrusted",

@@ -86,7 +86,7 @@ fn a_conversation_is_resumed_only_if_the_id_that_was_asked_for_comes_back() {
 }
 
 #[test]
-fn a_message_that_is_begun_anew_is_neither_kept_nor_shown_twice() {
+fn a_message_that_is_begun_anew_is_neither_stored_nor_shown_twice() {
     let whole = "This is the whole of it.";
     for pieces in [
         // As it was recorded: the same pieces again.

@@ -13,7 +13,7 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 use towline_provider::{
-    Answer, Call, Delta, ErrorClass, Item, ProviderError, Question, Said, Stop, Usage, WireFormat,
+    Answer, Call, Delta, ErrorClass, Item, ModelMessage, ProviderError, Question, Stop, Usage, WireFormat,
 };
 
 use super::super::model::{MakeModel, Model};
@@ -69,7 +69,7 @@ impl Model for Scripted {
             };
             match step {
                 Step::Answers(answer) => {
-                    say(&answer.said.text);
+                    say(&answer.message.text);
                     Ok(answer)
                 }
                 Step::Fails(text, error) => {
@@ -101,9 +101,12 @@ pub(super) fn answers(text: &str, calls: &[(&str, Value)]) -> Step {
         name: (*name).to_owned(),
         input: input.clone(),
     };
-    let said =
-        Said { text: text.to_owned(), calls: calls.iter().enumerate().map(call).collect(), native: None };
-    Step::Answers(Answer { said, stop: Stop::Done, usage: USAGE })
+    let said = ModelMessage {
+        text: text.to_owned(),
+        calls: calls.iter().enumerate().map(call).collect(),
+        native: None,
+    };
+    Step::Answers(Answer { message: said, stop: Stop::Done, usage: USAGE })
 }
 
 /// The same with another end or usage.

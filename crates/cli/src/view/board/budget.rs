@@ -119,7 +119,7 @@ impl Board {
         // The time in which the goal waits for the operator is not its own.
         let settled_at = self.state.settled_at.unwrap_or(self.since);
         let now = if self.phase.waits_for_operator() { settled_at } else { now };
-        let begun = self.state.taken_up_at.unwrap_or(now);
+        let begun = self.state.first_started_at.unwrap_or(now);
         let used = Duration::try_from(now.duration_since(begun)).unwrap_or_default().as_secs();
         let words = format!("{} of {}", ticking(begun, now), round(wall));
         Some(Gauge::of(Axis::Wall, used, wall.as_secs(), words))

@@ -102,7 +102,7 @@ fn verdict(met: [bool; 2]) -> Verdict {
 fn record() -> GoalRecord {
     let goal = goal();
     let mut state = GoalState::new(&goal);
-    state.taken_up_at = Some(at(0));
+    state.first_started_at = Some(at(0));
     for (n, met) in [(1, Some([false, false])), (2, Some([false, true])), (3, None)] {
         let mut attempt = Attempt::begun(goal.id, no(n), AgentName::new("claude"), None, at(i64::from(n)));
         attempt.verdict = met.map(verdict);

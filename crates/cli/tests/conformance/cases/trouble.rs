@@ -87,9 +87,7 @@ pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'s
     assert_eq!((&first["end"], &first["detail"]), (&json!("timed_out"), &json!("idle clock")), "{first}");
 }
 
-pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything(
-    subject: &'static dyn Subject,
-) {
+pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_gets_everything(subject: &'static dyn Subject) {
     let corrects = Line::runs(RIGHT).when_told("# Checks that failed");
     let stage = Stage::of(subject, &[corrects, Line::runs(WRONG)]);
     // The check takes the agent's memory away, between two attempts.
@@ -115,7 +113,7 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_is_told_everything
     }
 }
 
-pub(crate) fn a_refused_conversation_is_followed_by_a_new_session_that_is_told_everything(
+pub(crate) fn a_refused_conversation_is_followed_by_a_new_session_that_gets_everything(
     subject: &'static dyn Subject,
 ) {
     // The words of the first attempt are in the history of every request that continues it.

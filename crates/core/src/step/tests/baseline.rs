@@ -18,7 +18,7 @@ fn waiting(mode: BaselineMode) -> Story {
 fn beside() -> Story {
     let mut story = waiting(BaselineMode::Auto);
     story.wait(10);
-    story.tell(Event::Woken);
+    story.receive(Event::Woken);
     story.work_in("s1", false);
     story
 }
@@ -52,7 +52,7 @@ fn reached_without_program() -> Event {
 #[test]
 fn the_checks_run_on_the_base_before_the_first_attempt() {
     let mut story = Story::preparing(goal_with_baseline(BaselineMode::Auto));
-    let moved = story.tell(prepared());
+    let moved = story.receive(prepared());
     let effects = vec![Effect::RunBaseline { round: 1 }];
     assert_eq!(moved, Moved { effects, settled: keys(&["prepare/1"]), ..Moved::default() });
     assert_eq!(story.state.phase, Phase::Preparing);
@@ -67,7 +67,7 @@ fn the_checks_run_on_the_base_before_the_first_attempt() {
 fn a_red_base_starts_the_agent_at_once_and_is_remembered() {
     for mode in [BaselineMode::Auto, BaselineMode::Red] {
         let mut story = waiting(mode);
-        let moved = story.tell(baseline_reached(1, vec![red("tests", "1 failed")]));
+        let moved = story.receive(baseline_reached(1, vec![red("tests", "1 failed")]));
         assert_eq!(notices(&moved), Vec::<&str>::new());
         assert_eq!(moved.settled, keys(&["baseline/1"]));
         assert_eq!(launch_of(moved).attempt, no(1));
@@ -79,13 +79,13 @@ fn a_red_base_starts_the_agent_at_once_and_is_remembered() {
 #[test]
 fn a_green_base_is_a_notice_or_where_it_must_be_red_the_end() {
     let mut auto = waiting(BaselineMode::Auto);
-    let moved = auto.tell(baseline_reached(1, vec![green("tests")]));
+    let moved = auto.receive(baseline_reached(1, vec![green("tests")]));
     assert_eq!(notices(&moved), ["checks passed before any work"]);
     assert_eq!(auto.state.phase, Phase::Running { attempt: no(1) });
     assert_eq!(auto.state.baseline, known(true));
 
     let mut red = waiting(BaselineMode::Red);
-    let moved = red.tell(baseline_reached(1, vec![green("tests")]));
+    let moved = red.receive(baseline_reached(1, vec![green("tests")]));
     assert_eq!(moved.effects, []);
     assert_eq!(red.state.phase, Phase::Failed { reason: FailureReason::GreenBefore });
     assert_eq!(red.state.attempts, []);
@@ -99,7 +99,7 @@ fn the_agent_starts_after_ten_seconds_unless_the_base_must_be_red() {
     story.wait(9);
     assert!(matches!(story.offer(Event::Woken), StepOutcome::Illegal(_)));
     story.wait(1);
-    assert_eq!(launch_of(story.tell(Event::Woken)).attempt, no(1));
+    assert_eq!(launch_of(story.receive(Event::Woken)).attempt, no(1));
     assert!(story.state.baseline.is_running());
 
     let mut red = waiting(BaselineMode::Red);
@@ -112,7 +112,7 @@ fn the_agent_starts_after_ten_seconds_unless_the_base_must_be_red() {
 #[test]
 fn a_result_beside_the_agent_changes_nothing_but_what_is_known() {
     let mut story = beside();
-    let moved = story.tell(baseline_reached(1, vec![green("tests")]));
+    let moved = story.receive(baseline_reached(1, vec![green("tests")]));
     let events = vec![Event::Notice { text: "checks passed before any work".into() }];
     assert_eq!(moved, Moved { events, settled: keys(&["baseline/1"]), ..Moved::default() });
     assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
@@ -122,7 +122,7 @@ fn a_result_beside_the_agent_changes_nothing_but_what_is_known() {
 #[test]
 fn a_verdict_that_is_due_stops_the_checks_on_the_base() {
     let mut story = beside();
-    let moved = story.tell(ended(End::Completed));
+    let moved = story.receive(ended(End::Completed));
     let reason = "the work was ready to be checked first";
     let checking = Phase::Checking { attempt: no(1) };
     assert_eq!(moved.events, [unknown(reason), now_in(checking)]);
@@ -131,7 +131,7 @@ fn a_verdict_that_is_due_stops_the_checks_on_the_base() {
     // What they report after that is of no use to anybody.
     let late = baseline_reached(1, vec![green("tests")]);
     assert_eq!(story.offer(late), StepOutcome::Stale(Stale::Baseline));
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(2) }, "it does not run again");
 }
 
@@ -142,13 +142,13 @@ fn a_stop_ends_the_checks_on_the_base_and_they_run_again_when_the_goal_goes_on()
         (pause(), Phase::Paused { reason: crate::PauseReason::Operator }),
     ] {
         let mut story = waiting(BaselineMode::Auto);
-        assert_eq!(story.tell(stop.clone()), moved_to(settled.clone(), &["baseline/1"]));
+        assert_eq!(story.receive(stop.clone()), moved_to(settled.clone(), &["baseline/1"]));
         assert_eq!(story.state.baseline, Baseline::Pending);
-        story.tell(if stop == pause() { Event::ResumeRequested } else { retry(&[]) });
-        assert_eq!(story.tell(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+        story.receive(if stop == pause() { Event::ResumeRequested } else { retry(&[]) });
+        assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
 
         let mut working = beside();
-        let moved = working.tell(stop);
+        let moved = working.receive(stop);
         assert_eq!(moved.effects, [Effect::Stop { work: "launch/1".into() }]);
         assert_eq!(moved.settled, keys(&["baseline/1"]), "at once, not when the agent is gone");
     }
@@ -157,15 +157,15 @@ fn a_stop_ends_the_checks_on_the_base_and_they_run_again_when_the_goal_goes_on()
 #[test]
 fn other_stops_of_the_agent_leave_the_checks_on_the_base_running() {
     let mut story = beside();
-    story.tell(ran_out(Clock::Idle));
+    story.receive(ran_out(Clock::Idle));
     assert!(matches!(
         story.state.phase,
         Phase::Stopping(Stopping { why: StopWhy::Clock { clock: Clock::Idle }, .. })
     ));
     assert!(story.state.baseline.is_running());
-    story.tell(ended(End::Lost));
+    story.receive(ended(End::Lost));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(2) });
-    story.tell(baseline_reached(1, vec![red("tests", "1 failed")]));
+    story.receive(baseline_reached(1, vec![red("tests", "1 failed")]));
     assert_eq!(story.state.baseline, known(false));
 }
 
@@ -177,7 +177,7 @@ fn the_wait_does_not_count_against_wall() {
     };
     let ends = |story: &mut Story| {
         story.wait(3_600);
-        story.tell(baseline_reached(1, vec![red("tests", "1 failed")]));
+        story.receive(baseline_reached(1, vec![red("tests", "1 failed")]));
         (story.state.phase.clone(), story.state.wall_ends())
     };
     let mut story = Story::launched(goal.clone());
@@ -185,9 +185,9 @@ fn the_wait_does_not_count_against_wall() {
 
     let mut cancelled = Story::launched(goal);
     cancelled.wait(3_600);
-    cancelled.tell(Event::CancelRequested);
+    cancelled.receive(Event::CancelRequested);
     assert_eq!(cancelled.state.wall_ends(), Some(at(3_605)));
-    cancelled.tell(retry(&[]));
+    cancelled.receive(retry(&[]));
     assert_ne!(cancelled.state.spent_axis(cancelled.now), Some(Axis::Wall));
 }
 
@@ -195,7 +195,7 @@ fn the_wait_does_not_count_against_wall() {
 fn a_clock_that_was_set_does_not_shorten_the_wait() {
     let mut story = waiting(BaselineMode::Auto);
     story.wait(3_600);
-    story.tell(Event::ClockMoved { by_ms: 3_600_000 });
+    story.receive(Event::ClockMoved { by_ms: 3_600_000 });
     assert!(matches!(story.offer(Event::Woken), StepOutcome::Illegal(_)));
     assert_eq!(story.state.wakes_at(story.goal.id), Some(at(3_610)));
 }
@@ -204,17 +204,17 @@ fn a_clock_that_was_set_does_not_shorten_the_wait() {
 fn a_program_that_is_not_on_path_ends_the_goal_before_an_agent_starts() {
     let mut story = waiting(BaselineMode::Auto);
     let failed = Phase::Failed { reason: FailureReason::MissingProgram(missing()) };
-    assert_eq!(story.tell(reached_without_program()), moved_to(failed, &["baseline/1"]));
+    assert_eq!(story.receive(reached_without_program()), moved_to(failed, &["baseline/1"]));
     assert_eq!(
         story.state.phase.reason().as_deref(),
         Some("the check `tests` runs `carog`, which is not on PATH")
     );
     // It may have been installed meanwhile.
-    story.tell(retry(&[]));
-    assert_eq!(story.tell(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    story.receive(retry(&[]));
+    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
 
     let mut late = beside();
-    let moved = late.tell(reached_without_program());
+    let moved = late.receive(reached_without_program());
     assert_eq!(notices(&moved), ["the check `tests` runs `carog`, which is not on PATH"]);
     assert_eq!(late.state.phase, Phase::Running { attempt: no(1) });
 }
@@ -222,15 +222,15 @@ fn a_program_that_is_not_on_path_ends_the_goal_before_an_agent_starts() {
 #[test]
 fn checks_that_cannot_run_on_the_base_stop_only_a_goal_whose_base_must_be_red() {
     let mut auto = waiting(BaselineMode::Auto);
-    assert_eq!(launch_of(auto.tell(unknown("no space"))).attempt, no(1));
+    assert_eq!(launch_of(auto.receive(unknown("no space"))).attempt, no(1));
     assert_eq!(auto.state.baseline, Baseline::Unknown);
 
     let mut red = waiting(BaselineMode::Red);
-    red.tell(unknown("no space"));
+    red.receive(unknown("no space"));
     let reason = EscalationReason::ChecksFailed { error: "no space".into() };
     assert_eq!(red.state.phase, Phase::Escalated { reason });
-    red.tell(retry(&[]));
-    assert_eq!(red.tell(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    red.receive(retry(&[]));
+    assert_eq!(red.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
 }
 
 #[test]
@@ -262,13 +262,13 @@ fn replaced_checks_judge_the_work_that_is_there_before_an_agent_goes_on() {
     let mut story = Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
     assert_eq!(story.state.phase, Phase::Unproven);
     story.wait(60);
-    story.tell(replaced);
-    story.tell(retry(&[]));
+    story.receive(replaced);
+    story.receive(retry(&[]));
     assert_eq!(story.state.replaced_checks, Some(ReplacedChecks { checks: lint.clone(), since: at(60) }));
     assert_eq!(story.state.checks(&story.goal), lint);
-    let moved = story.tell(Event::Dispatched);
+    let moved = story.receive(Event::Dispatched);
     assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }]);
-    let moved = story.tell(Event::VerdictReached { verdict: verdict("t1", vec![red("lint", "line 3")]) });
+    let moved = story.receive(Event::VerdictReached { verdict: verdict("t1", vec![red("lint", "line 3")]) });
     let prompt = launch_of(moved).prompt;
     assert!(prompt.contains("make lint") && prompt.contains("line 3"), "{prompt}");
 }
@@ -276,10 +276,10 @@ fn replaced_checks_judge_the_work_that_is_there_before_an_agent_goes_on() {
 #[test]
 fn replaced_checks_run_on_the_base_and_give_a_goal_that_proved_nothing_another_chance() {
     let mut story = waiting(BaselineMode::Red).after(&[baseline_reached(1, vec![green("tests")])]);
-    story.tell(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] });
-    story.tell(retry(&[]));
-    assert_eq!(story.tell(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
-    let launch = launch_of(story.tell(baseline_reached(2, vec![red("lint", "line 3")])));
+    story.receive(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] });
+    story.receive(retry(&[]));
+    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    let launch = launch_of(story.receive(baseline_reached(2, vec![red("lint", "line 3")])));
     assert!(
         launch.prompt.contains("make lint") && !launch.prompt.contains("cargo test"),
         "{}",
@@ -291,9 +291,9 @@ fn replaced_checks_run_on_the_base_and_give_a_goal_that_proved_nothing_another_c
 fn a_session_that_goes_on_hears_of_replaced_checks_once() {
     let mut story = Story::checking().after(&[red_verdict("t1")]);
     story.work_in("s1", true);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     story.wait(1);
-    story.tell(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] });
+    story.receive(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] });
     story.wait(1);
     let launch = story.go_on();
     assert!(
@@ -313,7 +313,7 @@ fn a_candidate_with_the_files_of_the_base_changes_nothing() {
         story.state.workspace.as_mut().expect("a workspace").base_tree = base_tree.map(str::to_owned);
         let mut verdict = verdict(tree, vec![green("tests")]);
         verdict.candidate = crate::Commit::new(candidate);
-        story.tell(Event::VerdictReached { verdict });
+        story.receive(Event::VerdictReached { verdict });
         story.state.changed()
     };
     assert_eq!(Story::working(goal()).state.changed(), None, "there is no candidate");

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
-/// then, and whether the session is kept. First for an attempt that had a session, then for one that had none.
+/// then, and whether the session is preserved. First for an attempt that had a session, then for one that had none.
 const TABLE: &str = "\
 end               with a session           | without one
 completed         checking  counts  0 kept | checking  counts  0
@@ -66,7 +66,7 @@ some_of_each! { ends: End, by End {
 
 fn after(mut story: Story, end: End) -> String {
     story.state.errors_in_row = 1;
-    story.tell(ended(end.clone()));
+    story.receive(ended(end.clone()));
     assert_eq!(story.last().end, Some(end), "the end is recorded as it was found");
     let counts = if story.last().counts { "counts" } else { "free" };
     format!("{:<9} {counts:<7} {}", story.state.phase.name(), story.state.errors_in_row)
@@ -78,20 +78,20 @@ fn every_end_of_an_attempt_is_decided() {
     for end in ends() {
         let mut with = Story::working(goal());
         let session = after(with.clone(), end.clone());
-        with.tell(ended(end.clone()));
-        let kept = if with.state.session.is_some() { "kept" } else { "lost" };
+        with.receive(ended(end.clone()));
+        let session_after = if with.state.session.is_some() { "kept" } else { "lost" };
         let without = after(Story::launched(goal()), end.clone());
-        found += &format!("{:<17} {session} {kept} | {without}\n", end.name());
+        found += &format!("{:<17} {session} {session_after} | {without}\n", end.name());
     }
     assert_eq!(found, TABLE, "\nfound:\n{found}\nexpected:\n{TABLE}");
 }
 
 /// Of an agent that is alone. Whoever ends a goal by an order or a budget does so while it is being stopped.
 #[test]
-fn what_the_table_of_ends_says_is_what_follows() {
+fn what_the_table_of_ends_lists_is_what_follows() {
     for end in ends() {
         let mut story = Story::working(goal());
-        story.tell(ended(end.clone()));
+        story.receive(ended(end.clone()));
         let phase = story.state.phase.name();
         let wanted = match end.kind().class().follows {
             Follows::Checks | Follows::ChecksThenGoesOn | Follows::ChecksThenPerson => "checking",
@@ -115,30 +115,30 @@ fn what_the_table_of_ends_says_is_what_follows() {
 }
 
 #[test]
-fn an_end_hands_over_where_the_table_of_ends_says_so() {
+fn an_end_hands_over_where_the_table_of_ends_lists_it() {
     for end in ends().into_iter().filter(|end| end.kind().class().follows != Follows::EndsGoal) {
         let mut story = Story::of_two_agents();
-        story.tell(ended(end.clone()));
+        story.receive(ended(end.clone()));
         let hands_over = !story.state.unavailable.is_empty();
-        let says_so = matches!(end.kind().class().follows, Follows::HandsOver | Follows::WaitsForQuota);
-        assert_eq!(hands_over, says_so, "{}", end.name());
+        let listed = matches!(end.kind().class().follows, Follows::HandsOver | Follows::WaitsForQuota);
+        assert_eq!(hands_over, listed, "{}", end.name());
     }
 }
 
 #[test]
 fn a_limit_with_a_known_reset_waits_for_it_and_costs_no_attempt() {
     let mut story = Story::working(goal());
-    let moved = story.tell(ended(End::RateLimited { until: Some(at(3_600)) }));
+    let moved = story.receive(ended(End::RateLimited { until: Some(at(3_600)) }));
     assert_eq!(moved, moved_to(Phase::Limited { until: at(3_600), guessed: false }, &["launch/1"]));
     assert_eq!(story.last().limit_until, Some(at(3_600)));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
 }
 
 #[test]
-fn a_limit_without_a_believable_reset_says_that_its_time_is_a_guess() {
+fn the_time_of_a_limit_without_a_believable_reset_is_a_guess() {
     for until in [None, Some(at(-1)), Some(at(86_400 * 365 * 56))] {
         let mut story = Story::working(goal());
-        let moved = story.tell(ended(End::RateLimited { until }));
+        let moved = story.receive(ended(End::RateLimited { until }));
         assert_eq!(moved, moved_to(Phase::Limited { until: at(60), guessed: true }, &["launch/1"]));
         assert_eq!((story.last().limit_until, story.state.attempts_spent()), (Some(at(60)), 0));
     }
@@ -161,11 +161,11 @@ fn three_attempts_in_a_row_that_die_before_a_session_escalate_and_none_counts() 
         let n = story.last().n;
         let reason = "the agent ended badly: crashed".to_owned();
         let expected = moved_to(Phase::Sleeping { until, reason }, &[&format!("launch/{n}")]);
-        assert_eq!(story.tell(ended(crashed())), expected);
+        assert_eq!(story.receive(ended(crashed())), expected);
         story.go_on();
     }
     let reason = EscalationReason::NeverStarted { message: "exit code 1".into() };
-    assert_eq!(story.tell(ended(crashed())), moved_to(Phase::Escalated { reason }, &["launch/3"]));
+    assert_eq!(story.receive(ended(crashed())), moved_to(Phase::Escalated { reason }, &["launch/3"]));
     assert_eq!((story.state.attempts.len(), story.state.attempts_spent()), (3, 0));
 }
 
@@ -173,20 +173,20 @@ fn three_attempts_in_a_row_that_die_before_a_session_escalate_and_none_counts() 
 fn a_session_ends_the_row_of_failed_starts() {
     let mut story = Story::launched(goal());
     for _ in 1..Policy::FAILED_STARTS {
-        story.tell(ended(crashed()));
+        story.receive(ended(crashed()));
         story.go_on();
     }
     story.work_in("s1", false);
     assert_eq!(story.state.failed_starts_in_row, 0);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     assert_eq!((story.state.phase.name(), story.state.attempts_spent()), ("sleeping", 1));
 }
 
 #[test]
 fn a_start_that_failed_is_tried_again_with_the_same_prompt_in_another_session() {
     let mut first = Story::preparing(goal());
-    let launched = launch_of(first.tell(prepared()));
-    first.tell(ended(crashed()));
+    let launched = launch_of(first.receive(prepared()));
+    first.receive(ended(crashed()));
     let again = first.go_on();
     assert_eq!(again.prompt, launched.prompt);
     assert_eq!(again.session, SessionPlan::Fresh(fresh_session(2)));
@@ -194,18 +194,18 @@ fn a_start_that_failed_is_tried_again_with_the_same_prompt_in_another_session() 
 }
 
 #[test]
-fn failures_that_a_crash_kept_from_the_agent_are_told_by_the_next_attempt() {
+fn failures_that_the_agent_missed_in_a_crash_are_in_the_next_prompt() {
     let mut story = Story::checking();
-    let told = launch_of(story.tell(red_verdict("t1")));
-    story.tell(ended(crashed()));
+    let before = launch_of(story.receive(red_verdict("t1")));
+    story.receive(ended(crashed()));
     let again = story.go_on();
-    assert_eq!((again.session, again.prompt), (told.session, told.prompt));
+    assert_eq!((again.session, again.prompt), (before.session, before.prompt));
 }
 
 #[test]
 fn a_crash_at_work_counts_and_the_session_goes_on_after_a_pause() {
     let mut story = Story::working(goal());
-    let moved = story.tell(ended(crashed()));
+    let moved = story.receive(ended(crashed()));
     let reason = "the agent ended badly: crashed".to_owned();
     assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/1"]));
     assert_eq!(story.state.attempts_spent(), 1);
@@ -217,11 +217,11 @@ fn a_crash_at_work_counts_and_the_session_goes_on_after_a_pause() {
 }
 
 #[test]
-fn a_refused_resume_forgets_the_session_and_tells_everything_again() {
+fn a_refused_resume_forgets_the_session_and_sends_everything_again() {
     let mut story = Story::checking();
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     let end = End::ResumeRefused { why: Refusal::NotFound };
-    let moved = story.tell(ended(end));
+    let moved = story.receive(ended(end));
     let reason = "the agent ended badly: session not resumed".to_owned();
     assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/2"]));
     assert_eq!((story.state.session.clone(), story.state.attempts_spent()), (None, 1));
@@ -236,7 +236,7 @@ fn a_refused_resume_forgets_the_session_and_tells_everything_again() {
 #[test]
 fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
     let mut story = Story::working(goal_without_checks());
-    let moved = story.tell(ended(End::MaxTurns));
+    let moved = story.receive(ended(End::MaxTurns));
     assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
     assert_eq!(moved.settled, keys(&["launch/1"]));
     let launch = launch_of(moved);
@@ -252,7 +252,7 @@ fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
 fn an_agent_that_cannot_be_started_escalates_with_the_fix_and_costs_no_attempt() {
     let mut story = Story::launched(goal());
     let problem = LaunchProblem::NotFound { program: "claude".into() };
-    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    let moved = story.receive(ended(End::SpawnFailed { problem }));
     let problem = "`claude` was not found; install it, or set `command` of the agent".to_owned();
     let reason = EscalationReason::SpawnFailed { problem };
     assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
@@ -268,7 +268,7 @@ fn a_model_that_declines_escalates_with_its_words() {
 #[test]
 fn refused_credentials_escalate_by_the_agents_name() {
     let mut story = Story::working(goal());
-    let moved = story.tell(ended(End::Auth { message: "not logged in".into() }));
+    let moved = story.receive(ended(End::Auth { message: "not logged in".into() }));
     let reason = EscalationReason::Auth { agent: "claude".into(), message: "not logged in".into() };
     assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
 }
@@ -278,12 +278,12 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
     let mut story = Story::working(goal());
     for pause in [2, 4, 8] {
         let before = story.now;
-        story.tell(ended(End::ServerError { status: Some(500), message: String::new() }));
+        story.receive(ended(End::ServerError { status: Some(500), message: String::new() }));
         assert_eq!(story.state.phase.until(), Some(before + std::time::Duration::from_secs(pause)));
         story.go_on();
         story.work_in("s1", true);
     }
-    story.tell(ended(End::Completed));
+    story.receive(ended(End::Completed));
     assert_eq!(story.state.errors_in_row, 0);
 }
 
@@ -295,7 +295,7 @@ fn goals_that_wait_for_the_same_reset_come_back_after_it_and_each_at_its_own_tim
     let [one, other] = goals.map(|id| limited.wakes_at(id.parse().expect("a goal id")).expect("a time"));
     assert!(one > until && other > until && one != other, "{until} {one} {other}");
     assert!(one.max(other) <= until + Duration::from_secs(30), "{until} {one} {other}");
-    // What a person was promised is kept to the second.
+    // What a person was promised holds to the second.
     let urgent = crate::Ask { patience: Some(Duration::from_secs(60)), ..ask() };
     let blocked = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]).state;
     assert_eq!(blocked.wakes_at(goal().id), Some(at(60)));
@@ -306,12 +306,12 @@ fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
     let after_waiting_for_a_slot = |seconds: u64| {
         let mut story = Story::sleeping();
         story.now = story.state.phase.until().expect("a pause");
-        story.tell(Event::Woken);
+        story.receive(Event::Woken);
         assert_eq!(story.state.phase, Phase::Queued);
         story.wait(seconds);
-        story.tell(Event::Dispatched);
+        story.receive(Event::Dispatched);
         story.work_in("s1", true);
-        story.tell(ended(crashed()));
+        story.receive(ended(crashed()));
         let pause = story.state.phase.until().expect("a pause").duration_since(story.now);
         (pause, story.state.attempts_spent(), story.state.errors_in_row, story.state.failed_starts_in_row)
     };
@@ -322,17 +322,17 @@ fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
 #[test]
 fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_hears_everything() {
     let mut story = Story::checking();
-    let first = launch_of(story.tell(red_verdict("t1")));
+    let first = launch_of(story.receive(red_verdict("t1")));
     assert_eq!(first.compact, None);
     for _ in 0..Policy::COMPACTIONS_AFTER_OVERFLOW {
         story.work_in("s1", true);
-        story.tell(ended(End::ContextOverflow));
+        story.receive(ended(End::ContextOverflow));
         let again = story.go_on();
         assert_eq!(again.compact.as_deref(), Some(Policy::COMPACTION_FOCUS));
         assert_eq!((again.session, again.prompt), (first.session.clone(), first.prompt.clone()));
     }
     story.work_in("s1", true);
-    story.tell(ended(End::ContextOverflow));
+    story.receive(ended(End::ContextOverflow));
     let fresh = story.go_on();
     assert_eq!((fresh.session, fresh.compact), (SessionPlan::Fresh(fresh_session(5)), None));
     assert!(
@@ -349,16 +349,16 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
         effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
         ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"])
     };
-    assert_eq!(story.tell(ended_with_work(crashed())), checking);
+    assert_eq!(story.receive(ended_with_work(crashed())), checking);
     assert_eq!(story.state.errors_in_row, 0);
 
     // Proven, it is done, whatever the agent died of.
-    assert_eq!(story.clone().tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+    assert_eq!(story.clone().receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
 
     // Not proven, the end has its usual consequence, and the agent hears of both.
     let reason = "the agent ended badly: crashed".to_owned();
     let until = story.now + std::time::Duration::from_secs(2);
-    assert_eq!(story.tell(red_verdict("t1")), moved_to(Phase::Sleeping { until, reason }, &["checks/1"]));
+    assert_eq!(story.receive(red_verdict("t1")), moved_to(Phase::Sleeping { until, reason }, &["checks/1"]));
     let launch = story.go_on();
     assert!(
         launch.prompt.contains("# Interrupted") && launch.prompt.contains("# Checks that failed"),
@@ -374,9 +374,9 @@ fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
     for end in ends().into_iter().filter(|end| end.is_bad() && !is_own(end)) {
         for before in [Story::working(goal()), Story::launched(goal())] {
             let mut story = before.clone();
-            story.tell(ended_with_work(end.clone()));
+            story.receive(ended_with_work(end.clone()));
             assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) }, "{end:?}");
-            story.tell(red_verdict("t1"));
+            story.receive(red_verdict("t1"));
             let plain = before.after(&[ended(end.clone())]).state;
             let found = &story.state;
             assert_eq!(found.phase, plain.phase, "{end:?}");
@@ -403,7 +403,7 @@ fn an_agent_that_ended_its_turn_is_treated_alike_whatever_it_left() {
 #[test]
 fn work_that_a_cut_off_agent_left_on_a_goal_without_checks_proves_nothing() {
     let mut story = Story::working(goal_without_checks());
-    story.tell(ended_with_work(crashed()));
+    story.receive(ended_with_work(crashed()));
     assert_eq!(story.state.phase.name(), "sleeping");
 }
 
@@ -411,9 +411,9 @@ fn work_that_a_cut_off_agent_left_on_a_goal_without_checks_proves_nothing() {
 fn work_that_survived_a_limit_is_checked_before_the_wait() {
     let mut story = Story::working(goal());
     let end = End::RateLimited { until: Some(at(3_600)) };
-    story.tell(ended_with_work(end));
+    story.receive(ended_with_work(end));
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
     let limited = Phase::Limited { until: at(3_600), guessed: false };
-    assert_eq!(story.tell(red_verdict("t1")), moved_to(limited, &["checks/1"]));
+    assert_eq!(story.receive(red_verdict("t1")), moved_to(limited, &["checks/1"]));
     assert_eq!(story.state.attempts_spent(), 0);
 }

@@ -50,11 +50,11 @@ fn a_new_holder_of_the_lease_takes_over_in_any_phase() {
 }
 
 #[test]
-fn news_under_another_lease_is_stale_whatever_it_says() {
+fn news_under_another_lease_is_stale_whatever_it_is() {
     let story = taken_over(Story::working(goal()));
     let claim = claimed(None);
-    let wishes = [Event::CancelRequested, Event::Notice { text: String::new() }, claim];
-    for event in attempt_news().into_iter().chain(wishes) {
+    let requests = [Event::CancelRequested, Event::Notice { text: String::new() }, claim];
+    for event in attempt_news().into_iter().chain(requests) {
         for generation in [Generation(0), Generation(1)] {
             assert_stale(story.clone(), generation, Some(no(1)), event.clone(), Stale::Generation);
         }
@@ -68,7 +68,7 @@ fn news_under_another_lease_is_stale_whatever_it_says() {
 #[test]
 fn news_of_another_attempt_is_stale() {
     let mut story = Story::checking();
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     let generation = story.state.generation;
     for event in attempt_news().into_iter().chain(check_news()) {
         for other in [1, 3] {
@@ -93,6 +93,6 @@ fn news_of_an_attempt_that_has_ended_is_stale() {
 #[test]
 fn a_lease_taken_over_while_an_agent_is_being_stopped_still_ends_it() {
     let mut story = taken_over(Story::working(goal()).after(&[Event::CancelRequested]));
-    let moved = story.tell(ended(crashed()));
+    let moved = story.receive(ended(crashed()));
     assert_eq!(moved, moved_after_stop(crate::Phase::Cancelled, 1, End::Cancelled));
 }

@@ -15,7 +15,7 @@ fn handed_over(from: &str, to: &str, why: &str) -> Event {
 /// The goal is queued and gets a slot; gives back the events and the launch that follow.
 fn next(story: &mut Story) -> (Vec<Event>, Launch) {
     assert_eq!(story.state.phase, Phase::Queued);
-    let moved = story.tell(Event::Dispatched);
+    let moved = story.receive(Event::Dispatched);
     (moved.events.clone(), launch_of(moved))
 }
 
@@ -26,14 +26,14 @@ fn limited_until(second: i64) -> Event {
 #[test]
 fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
     let mut story = Story::of_two_agents();
-    story.tell(agent(AgentEvent::TurnStarted));
-    story.tell(turn_ended("I changed the parser."));
-    story.tell(ended(End::Completed));
-    story.tell(red_verdict("t1"));
+    story.receive(agent(AgentEvent::TurnStarted));
+    story.receive(turn_ended("I changed the parser."));
+    story.receive(ended(End::Completed));
+    story.receive(red_verdict("t1"));
     story.work_in("s1", true);
-    story.tell(told("keep it small"));
+    story.receive(message_sent("keep it small"));
     let end = End::RateLimited { until: Some(at(3_600)) };
-    story.tell(Event::AttemptEnded {
+    story.receive(Event::AttemptEnded {
         end,
         exit: exit(),
         work: Work::Nothing,
@@ -59,7 +59,7 @@ fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
 #[test]
 fn a_goal_that_lists_one_agent_waits_for_it() {
     let mut story = Story::working(goal());
-    story.tell(limited_until(3_600));
+    story.receive(limited_until(3_600));
     assert_eq!(story.state.phase, Phase::Limited { until: at(3_600), guessed: false });
     assert_eq!(story.go_on().agent, AgentName::new("claude"));
 }
@@ -67,13 +67,13 @@ fn a_goal_that_lists_one_agent_waits_for_it() {
 #[test]
 fn when_all_are_limited_the_goal_waits_for_the_first_that_can_go_on_again() {
     let mut story = Story::of_two_agents();
-    story.tell(limited_until(3_600));
+    story.receive(limited_until(3_600));
     next(&mut story);
     story.work_in("c1", false);
-    story.tell(limited_until(7_200));
+    story.receive(limited_until(7_200));
     assert_eq!(story.state.phase, Phase::Limited { until: at(3_600), guessed: false });
     story.now = at(3_600);
-    story.tell(Event::Woken);
+    story.receive(Event::Woken);
     let (events, launch) = next(&mut story);
     assert_eq!(events[0], handed_over("codex", "claude", "rate_limited"));
     assert_eq!(launch.agent, AgentName::new("claude"));
@@ -82,12 +82,12 @@ fn when_all_are_limited_the_goal_waits_for_the_first_that_can_go_on_again() {
 #[test]
 fn the_agent_that_took_over_keeps_the_work_while_it_can() {
     let mut story = Story::of_two_agents();
-    story.tell(limited_until(60));
+    story.receive(limited_until(60));
     next(&mut story);
     story.work_in("c1", false);
     story.wait(600);
-    story.tell(ended(End::Completed));
-    let launch = launch_of(story.tell(red_verdict("t1")));
+    story.receive(ended(End::Completed));
+    let launch = launch_of(story.receive(red_verdict("t1")));
     assert_eq!(launch.agent, AgentName::new("codex"));
     assert_eq!(launch.session, SessionPlan::Resume(crate::SessionId::new("c1")));
 }
@@ -97,14 +97,14 @@ fn refused_credentials_and_a_missing_program_hand_over_and_need_a_person_only_wh
     let auth = || End::Auth { message: "not logged in".into() };
     let missing = || End::SpawnFailed { problem: LaunchProblem::NotFound { program: "codex".into() } };
     let mut story = Story::of_two_agents();
-    story.tell(ended(auth()));
+    story.receive(ended(auth()));
     let (events, _) = next(&mut story);
     assert_eq!(events[0], handed_over("claude", "codex", "auth"));
-    story.tell(ended(missing()));
+    story.receive(ended(missing()));
     assert!(matches!(&story.state.phase, Phase::Escalated { reason: EscalationReason::SpawnFailed { .. } }));
     assert_eq!(story.state.attempts_spent(), 0);
     // Opened again, everybody is asked anew.
-    story.tell(retry(&[]));
+    story.receive(retry(&[]));
     assert_eq!(next(&mut story).1.agent, AgentName::new("codex"));
 }
 
@@ -113,11 +113,11 @@ fn an_agent_that_fails_again_and_again_is_left_alone_for_a_while() {
     let mut story = Story::of_two_agents();
     let failing = || ended(End::ServerError { status: Some(500), message: String::new() });
     for _ in 1..Policy::ERRORS_BEFORE_HANDOVER {
-        story.tell(failing());
+        story.receive(failing());
         assert_eq!(story.go_on().agent, AgentName::new("claude"));
         story.work_in("s1", true);
     }
-    story.tell(failing());
+    story.receive(failing());
     let (events, launch) = next(&mut story);
     assert_eq!(events[0], handed_over("claude", "codex", "server_error"));
     assert_eq!(launch.agent, AgentName::new("codex"));
@@ -131,10 +131,10 @@ fn an_agent_that_never_starts_hands_over_after_three_tries() {
     let agents = vec![AgentName::new("claude"), AgentName::new("codex")];
     let mut story = Story::launched(crate::Goal { agents, ..goal() });
     for _ in 1..Policy::FAILED_STARTS {
-        story.tell(ended(crashed()));
+        story.receive(ended(crashed()));
         story.go_on();
     }
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     let (events, _) = next(&mut story);
     assert_eq!(events[0], handed_over("claude", "codex", "crashed"));
 }
@@ -150,7 +150,7 @@ fn agents_of_one_account_are_limited_together_and_fail_apart() {
         (End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } }, "haiku"),
     ] {
         let mut story = Story::launched(goal.clone());
-        story.tell(ended(end.clone()));
+        story.receive(ended(end.clone()));
         assert_eq!(next(&mut story).1.agent, AgentName::new(next_agent), "{end:?}");
     }
 }
@@ -160,6 +160,6 @@ fn a_goal_whose_agents_share_one_limited_account_waits() {
     let names = ["claude", "haiku"].map(AgentName::new);
     let accounts = names.iter().map(|name| (name.clone(), "main".to_owned())).collect();
     let mut story = Story::launched(crate::Goal { agents: names.to_vec(), accounts, ..goal() });
-    story.tell(limited_until(3_600));
+    story.receive(limited_until(3_600));
     assert_eq!(story.state.phase, Phase::Limited { until: at(3_600), guessed: false });
 }

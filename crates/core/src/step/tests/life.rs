@@ -28,14 +28,15 @@ fn dispatch_makes_the_workspace_first() {
     let mut story = Story::of(goal());
     story.wait(7);
     let before = story.state.clone();
-    let moved = story.tell(Event::Dispatched);
+    let moved = story.receive(Event::Dispatched);
     let expected = Moved {
         events: vec![now_in(Phase::Preparing)],
         effects: vec![Effect::Prepare { round: 1 }],
         ..Moved::default()
     };
     assert_eq!(moved, expected);
-    let expected = GoalState { phase: Phase::Preparing, taken_up_at: Some(at(7)), preparations: 1, ..before };
+    let expected =
+        GoalState { phase: Phase::Preparing, first_started_at: Some(at(7)), preparations: 1, ..before };
     assert_eq!(story.state, expected);
 }
 
@@ -44,7 +45,7 @@ fn a_ready_workspace_launches_the_first_prompt_in_a_fresh_session() {
     let mut story = Story::preparing(goal());
     let before = story.state.clone();
     story.wait(3);
-    let moved = story.tell(prepared());
+    let moved = story.receive(prepared());
     let running = Phase::Running { attempt: no(1) };
     let expected = Moved {
         events: vec![now_in(running.clone())],
@@ -65,7 +66,7 @@ fn a_ready_workspace_launches_the_first_prompt_in_a_fresh_session() {
 #[test]
 fn a_goals_model_reaches_its_launch() {
     let story = Story::preparing(crate::Goal { model: Some("opus".into()), ..goal() });
-    let launch = launch_of(story.clone().tell(prepared()));
+    let launch = launch_of(story.clone().receive(prepared()));
     assert_eq!(launch.model.as_deref(), Some("opus"));
 }
 
@@ -74,8 +75,8 @@ fn a_session_is_bound_by_the_first_word_of_it() {
     let mut story = Story::launched(goal());
     let before = story.state.clone();
     story.wait(2);
-    assert_eq!(story.tell(Event::AttemptStarted), Moved::default());
-    assert_eq!(story.tell(session("s1", false)), Moved::default());
+    assert_eq!(story.receive(Event::AttemptStarted), Moved::default());
+    assert_eq!(story.receive(session("s1", false)), Moved::default());
     let expected = GoalState {
         session: Some(SessionBinding {
             agent: AgentName::new("claude"),
@@ -107,10 +108,10 @@ fn a_finished_turn_is_checked() {
         inner_turns: None,
         reported_cost: None,
     };
-    assert_eq!(story.tell(agent(AgentEvent::TurnEnded(turn))), Moved::default());
+    assert_eq!(story.receive(agent(AgentEvent::TurnEnded(turn))), Moved::default());
     let before = story.state.clone();
     story.wait(60);
-    let moved = story.tell(ended(End::Completed));
+    let moved = story.receive(ended(End::Completed));
     let checking = Phase::Checking { attempt: no(1) };
     let expected = Moved {
         events: vec![now_in(checking.clone())],
@@ -135,7 +136,7 @@ fn a_green_verdict_is_done() {
     let mut story = Story::checking();
     let before = story.state.clone();
     story.wait(9);
-    let moved = story.tell(green_verdict("t1"));
+    let moved = story.receive(green_verdict("t1"));
     assert_eq!(moved, moved_to(Phase::Done, &["checks/1"]));
     let verdict = verdict("t1", vec![green("tests")]);
     let expected = GoalState {
@@ -152,14 +153,14 @@ fn a_green_verdict_is_done() {
 #[test]
 fn a_verdict_without_a_single_check_is_not_done() {
     let mut story = Story::checking();
-    let moved = story.tell(Event::VerdictReached { verdict: verdict("t1", vec![]) });
+    let moved = story.receive(Event::VerdictReached { verdict: verdict("t1", vec![]) });
     assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
 }
 
 #[test]
 fn a_goal_without_checks_is_unproven_and_never_done() {
     let mut story = Story::working(goal_without_checks());
-    assert_eq!(story.tell(ended(End::Completed)), moved_to(Phase::Unproven, &["launch/1"]));
+    assert_eq!(story.receive(ended(End::Completed)), moved_to(Phase::Unproven, &["launch/1"]));
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn a_red_verdict_goes_on_in_the_same_session_with_the_failures_and_without_the_g
     let mut story = Story::checking();
     let before = story.state.clone();
     story.wait(5);
-    let moved = story.tell(red_verdict("t1"));
+    let moved = story.receive(red_verdict("t1"));
     let prompt = "# Checks that failed on your work\n\n## tests\n\nCommand: `cargo test`\nResult: exit code 101\n\n\
                   ```\n1 failed\n```";
     let running = Phase::Running { attempt: no(2) };
@@ -197,7 +198,7 @@ fn a_resumed_session_keeps_the_time_it_began() {
     let mut story = Story::checking();
     let bound = story.state.session.clone();
     story.wait(100);
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     story.work_in("s1", true);
     assert_eq!(story.state.session, bound);
     assert!(story.last().resumed);
@@ -207,11 +208,11 @@ fn a_resumed_session_keeps_the_time_it_began() {
 fn the_same_failure_on_the_same_files_three_times_in_a_row_escalates() {
     let mut story = Story::checking();
     for _ in 1..Policy::NO_PROGRESS {
-        story.tell(red_verdict("t1"));
+        story.receive(red_verdict("t1"));
         story.work_in("s1", true);
-        story.tell(ended(End::Completed));
+        story.receive(ended(End::Completed));
     }
-    let moved = story.tell(red_verdict("t1"));
+    let moved = story.receive(red_verdict("t1"));
     let reason = EscalationReason::NoProgress { times: 3 };
     assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["checks/3"]));
 }
@@ -223,10 +224,10 @@ fn other_files_or_other_failures_are_progress() {
         Event::VerdictReached { verdict: verdict("t2", vec![green("tests"), red("lint", "no")]) };
     for verdict in [red_verdict("t1"), red_verdict("t1"), red_verdict("t2"), red_verdict("t2"), other_failure]
     {
-        story.tell(verdict);
+        story.receive(verdict);
         assert!(matches!(story.state.phase, Phase::Running { .. }), "{:?}", story.state.phase);
         story.work_in("s1", true);
-        story.tell(ended(End::Completed));
+        story.receive(ended(End::Completed));
     }
     assert_eq!(story.state.same_failure_in_row, 1);
 }
@@ -235,7 +236,7 @@ fn other_files_or_other_failures_are_progress() {
 fn checks_that_cannot_be_run_need_a_person() {
     let mut story = Story::checking();
     let reason = EscalationReason::ChecksFailed { error: "no space".into() };
-    let moved = story.tell(Event::ChecksFailed { error: "no space".into() });
+    let moved = story.receive(Event::ChecksFailed { error: "no space".into() });
     assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["checks/1"]));
 }
 
@@ -243,7 +244,7 @@ fn checks_that_cannot_be_run_need_a_person() {
 fn a_failed_setup_fails_the_goal_with_its_words() {
     let mut story = Story::preparing(goal());
     let reason = crate::FailureReason::Setup { error: "npm ci failed; run it by hand".into() };
-    assert_eq!(story.tell(prepare_failed()), moved_to(Phase::Failed { reason }, &["prepare/1"]));
+    assert_eq!(story.receive(prepare_failed()), moved_to(Phase::Failed { reason }, &["prepare/1"]));
 }
 
 #[test]
@@ -251,14 +252,14 @@ fn a_repository_that_is_gone_needs_a_person_before_and_between_attempts() {
     let reason = || EscalationReason::RepositoryGone { path: "/src/shop".into() };
     let mut story = Story::preparing(goal());
     assert_eq!(
-        story.tell(repository_gone()),
+        story.receive(repository_gone()),
         moved_to(Phase::Escalated { reason: reason() }, &["prepare/1"])
     );
 
     let several = Goal { agents: vec![AgentName::new("claude"), AgentName::new("codex")], ..goal() };
     let mut story = Story::launched(several);
     let problem = LaunchProblem::NoRepository { path: "/src/shop".into() };
-    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    let moved = story.receive(ended(End::SpawnFailed { problem }));
     assert_eq!(moved, moved_to(Phase::Escalated { reason: reason() }, &["launch/1"]));
     assert_eq!(story.state.attempts_spent(), 0);
 }
@@ -268,12 +269,12 @@ fn a_broken_configuration_needs_a_person_before_and_between_attempts() {
     let error = "towline.toml:3: unknown key `agnet`".to_owned();
     let phase = || Phase::Escalated { reason: EscalationReason::Configuration { error: error.clone() } };
     let mut story = Story::preparing(goal());
-    assert_eq!(story.tell(unconfigured()), moved_to(phase(), &["prepare/1"]));
+    assert_eq!(story.receive(unconfigured()), moved_to(phase(), &["prepare/1"]));
 
     let several = Goal { agents: vec![AgentName::new("claude"), AgentName::new("codex")], ..goal() };
     let mut story = Story::launched(several);
     let problem = LaunchProblem::Configuration { message: error.clone() };
-    let moved = story.tell(ended(End::SpawnFailed { problem }));
+    let moved = story.receive(ended(End::SpawnFailed { problem }));
     assert_eq!(moved, moved_to(phase(), &["launch/1"]));
     assert_eq!(story.state.attempts_spent(), 0);
 }
@@ -282,7 +283,7 @@ fn a_broken_configuration_needs_a_person_before_and_between_attempts() {
 fn a_goal_that_names_no_agent_needs_a_person() {
     let mut story = Story::preparing(crate::Goal { agents: vec![], ..goal() });
     let reason = EscalationReason::NoAgent;
-    assert_eq!(story.tell(prepared()), moved_to(Phase::Escalated { reason }, &["prepare/1"]));
+    assert_eq!(story.receive(prepared()), moved_to(Phase::Escalated { reason }, &["prepare/1"]));
 }
 
 #[test]

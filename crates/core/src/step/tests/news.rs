@@ -16,13 +16,13 @@ use crate::{
     ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words,
 };
 
-/// Something that is told to the goal.
+/// An event for the goal.
 #[derive(Debug, Clone)]
 pub(super) struct News {
     /// The first of these that is legal, or the last: so that goals come far, and meet the senseless, too.
     pub(super) candidates: Vec<Event>,
-    /// Who tells it.
-    pub(super) teller: Teller,
+    /// The sender of the event.
+    pub(super) sender: Sender,
     /// Where it was read.
     pub(super) raw: Option<RawRef>,
     /// Seconds since the news before; wall clocks can be set back.
@@ -31,7 +31,7 @@ pub(super) struct News {
 
 /// Whose news it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Teller {
+pub(super) enum Sender {
     /// The lease's holder, about the right attempt.
     Right,
     /// The lease's holder, about no attempt.
@@ -46,20 +46,20 @@ pub(super) enum Teller {
 pub(super) fn news() -> impl Strategy<Value = News> {
     let wait = prop_oneof![8 => 0_i64..400, 1 => 400_i64..100_000, 1 => -400_i64..0];
     let raw = option::of((any::<u64>(), 0_u64..1_000).prop_map(|(offset, length)| RawRef { offset, length }));
-    (vec(event(), 1..8), teller(), raw, wait).prop_map(|(candidates, teller, raw, wait)| News {
+    (vec(event(), 1..8), sender(), raw, wait).prop_map(|(candidates, sender, raw, wait)| News {
         candidates,
-        teller,
+        sender,
         raw,
         wait,
     })
 }
 
-fn teller() -> impl Strategy<Value = Teller> {
+fn sender() -> impl Strategy<Value = Sender> {
     prop_oneof![
-        16 => Just(Teller::Right),
-        1 => Just(Teller::Nobody),
-        1 => (1_u32..4).prop_map(Teller::OtherAttempt),
-        1 => (0_u64..6).prop_map(Teller::OtherLease),
+        16 => Just(Sender::Right),
+        1 => Just(Sender::Nobody),
+        1 => (1_u32..4).prop_map(Sender::OtherAttempt),
+        1 => (0_u64..6).prop_map(Sender::OtherLease),
     ]
 }
 
@@ -120,8 +120,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(pause()),
         2 => Just(Event::ResumeRequested),
         4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
-        1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Unsaid }),
-        2 => text().prop_map(|text| Event::Told { text }),
+        1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Dropped }),
+        2 => text().prop_map(|text| Event::MessageSent { text }),
         3 => vec(budget_change(), 0..3).prop_map(|budget| Event::RetryRequested { budget, session: NextSession::Fresh, model: None }),
         1 => Just(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] }),
         1 => text().prop_map(|into| merged(&into)),

@@ -18,7 +18,7 @@ fn stopping(attempt: Option<u32>) -> Phase {
 #[test]
 fn pausing_a_goal_that_only_waits_takes_effect_at_once() {
     for mut story in [Story::of(goal()), Story::sleeping(), Story::limited(), Story::blocked()] {
-        assert_eq!(story.tell(pause()), moved_to(PAUSED, &[]));
+        assert_eq!(story.receive(pause()), moved_to(PAUSED, &[]));
     }
 }
 
@@ -26,14 +26,14 @@ fn pausing_a_goal_that_only_waits_takes_effect_at_once() {
 fn a_paused_agent_is_interrupted_and_its_session_continues_without_cost() {
     let mut story = Story::working(goal());
     story.state.errors_in_row = 1;
-    let moved = story.tell(pause());
+    let moved = story.receive(pause());
     assert_eq!(moved.effects, [Effect::Stop { work: "launch/1".into() }]);
     assert_eq!(story.state.phase, stopping(Some(1)));
-    assert_eq!(story.tell(ended_with_work(crashed())).effects, []);
+    assert_eq!(story.receive(ended_with_work(crashed())).effects, []);
     assert_eq!((&story.state.phase, &story.last().end), (&PAUSED, &Some(End::Interrupted)));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 1));
 
-    assert_eq!(story.tell(Event::ResumeRequested), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.receive(Event::ResumeRequested), moved_to(Phase::Queued, &[]));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
     assert!(launch.prompt.contains("did not come to its end (interrupted)"), "{}", launch.prompt);
@@ -43,8 +43,8 @@ fn a_paused_agent_is_interrupted_and_its_session_continues_without_cost() {
 fn a_shutdown_is_recorded_as_the_reason() {
     let mut story = Story::working(goal());
     let reason = PauseReason::Shutdown;
-    story.tell(Event::PauseRequested { reason });
-    story.tell(ended(crashed()));
+    story.receive(Event::PauseRequested { reason });
+    story.receive(ended(crashed()));
     assert_eq!(
         (story.state.phase.clone(), story.state.phase.reason()),
         (Phase::Paused { reason }, Some("shutdown".into()))
@@ -55,7 +55,7 @@ fn a_shutdown_is_recorded_as_the_reason() {
 fn a_supervisor_that_got_the_signal_pauses_the_goal() {
     for end in [ended(End::Interrupted), ended_with_work(End::Interrupted)] {
         let mut story = Story::working(goal());
-        story.tell(end);
+        story.receive(end);
         assert_eq!(story.state.phase, Phase::Paused { reason: PauseReason::Shutdown });
         assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
     }
@@ -65,30 +65,30 @@ fn a_supervisor_that_got_the_signal_pauses_the_goal() {
 fn a_turn_that_finished_while_it_was_paused_is_checked_first() {
     let mut story = Story::working(goal()).after(&[pause(), ended(End::Completed)]);
     assert_eq!((&story.state.phase, &story.last().end), (&PAUSED, &Some(End::Completed)));
-    story.tell(Event::ResumeRequested);
-    let moved = story.tell(Event::Dispatched);
+    story.receive(Event::ResumeRequested);
+    let moved = story.receive(Event::Dispatched);
     assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }]);
-    assert_eq!(story.tell(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
+    assert_eq!(story.receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
 }
 
 #[test]
 fn paused_checks_run_again_first() {
     let mut story = Story::checking();
-    story.tell(pause());
-    assert_eq!(story.tell(Event::Stopped), moved_to(PAUSED, &["stop/checks/1", "checks/1"]));
-    story.tell(Event::ResumeRequested);
-    let moved = story.tell(Event::Dispatched);
+    story.receive(pause());
+    assert_eq!(story.receive(Event::Stopped), moved_to(PAUSED, &["stop/checks/1", "checks/1"]));
+    story.receive(Event::ResumeRequested);
+    let moved = story.receive(Event::Dispatched);
     assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
-    assert_eq!(launch_of(story.tell(red_verdict("t1"))).attempt, no(2));
+    assert_eq!(launch_of(story.receive(red_verdict("t1"))).attempt, no(2));
 }
 
 #[test]
 fn a_paused_setup_is_begun_again() {
     let mut story = Story::preparing(goal());
-    story.tell(pause());
-    assert_eq!(story.tell(Event::Stopped), moved_to(PAUSED, &["stop/prepare/1", "prepare/1"]));
-    story.tell(Event::ResumeRequested);
-    assert_eq!(story.tell(Event::Dispatched).effects, [Effect::Prepare { round: 2 }]);
+    story.receive(pause());
+    assert_eq!(story.receive(Event::Stopped), moved_to(PAUSED, &["stop/prepare/1", "prepare/1"]));
+    story.receive(Event::ResumeRequested);
+    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::Prepare { round: 2 }]);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn an_open_question_is_asked_again_when_the_goal_is_resumed() {
     let alive = Story::waiting_alive().after(&[pause(), ended(crashed())]);
     for mut story in [alive, Story::blocked().after(&[pause()])] {
         let blocked = Phase::Blocked { question: QuestionNo(1), attempt: None, until: None };
-        assert_eq!(story.clone().tell(Event::ResumeRequested), moved_to(blocked, &[]));
-        story.tell(answered(1, "blue"));
+        assert_eq!(story.clone().receive(Event::ResumeRequested), moved_to(blocked, &[]));
+        story.receive(answered(1, "blue"));
         assert_eq!(story.state.phase, PAUSED);
-        story.tell(Event::ResumeRequested);
+        story.receive(Event::ResumeRequested);
         assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
     }
 }
@@ -107,18 +107,18 @@ fn an_open_question_is_asked_again_when_the_goal_is_resumed() {
 #[test]
 fn a_wait_that_the_agent_asked_for_goes_on_after_a_pause() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 90, "reason": "CI"}"#));
-    story.tell(ended(End::Completed));
-    story.tell(pause());
+    story.receive(turn_ended(r#"{"towline": "sleep", "seconds": 90, "reason": "CI"}"#));
+    story.receive(ended(End::Completed));
+    story.receive(pause());
     story.wait(30);
-    story.tell(Event::ResumeRequested);
+    story.receive(Event::ResumeRequested);
     assert_eq!(story.state.phase, Phase::Sleeping { until: at(90), reason: "CI".into() });
 }
 
 #[test]
 fn a_quota_that_is_used_up_is_waited_for_after_a_pause() {
     let mut story = Story::limited().after(&[pause(), Event::ResumeRequested]);
-    story.tell(Event::Dispatched);
+    story.receive(Event::Dispatched);
     assert_eq!(story.state.phase.until(), Some(at(3_600)));
 }
 
@@ -127,10 +127,10 @@ fn the_time_of_a_pause_is_not_the_goals() {
     let wall = Some(Duration::from_secs(3_600));
     let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
     story.wait(1_000);
-    story.tell(pause());
-    story.tell(ended(crashed()));
+    story.receive(pause());
+    story.receive(ended(crashed()));
     story.wait(100_000);
-    story.tell(Event::ResumeRequested);
+    story.receive(Event::ResumeRequested);
     let left = story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
     assert_eq!(left, Some(2_600));
 }
@@ -141,23 +141,23 @@ fn a_pause_counts_from_its_request_also_if_nobody_lives_to_carry_it_out() {
     let left = |story: &Story| story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
     let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
     story.wait(1_000);
-    story.tell(pause());
+    story.receive(pause());
     story.wait(100_000);
     let mut early = story.clone();
-    story.tell(ended(End::Lost));
-    story.tell(Event::ResumeRequested);
+    story.receive(ended(End::Lost));
+    story.receive(Event::ResumeRequested);
     assert_eq!(left(&story), Some(2_600));
-    early.tell(Event::ResumeRequested);
+    early.receive(Event::ResumeRequested);
     assert_eq!(left(&early), Some(2_600));
 }
 
 #[test]
 fn a_goal_that_is_resumed_before_its_pause_began_goes_on_when_its_tree_is_gone() {
     let mut story = Story::working(goal()).after(&[pause(), Event::ResumeRequested]);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     assert_eq!((&story.state.phase, &story.last().end), (&Phase::Queued, &Some(End::Interrupted)));
     let mut asking = Story::waiting_alive().after(&[pause(), Event::ResumeRequested]);
-    asking.tell(ended(crashed()));
+    asking.receive(ended(crashed()));
     assert_eq!(asking.state.phase.name(), "blocked");
 }
 
@@ -166,17 +166,18 @@ fn a_pause_wins_over_every_reason_to_stop_but_cancelling() {
     let denied: Vec<Event> = vec![decided(Outcome::Deny); 5];
     for reasons in [&[ran_out(Clock::Idle)][..], &[ran_out(Clock::Wall)], &denied] {
         let mut story = Story::working(goal()).after(reasons);
-        assert_eq!(story.tell(pause()), moved_to(stopping(Some(1)), &[]));
-        assert_eq!(story.tell(ended(crashed())), moved_after_stop(PAUSED, 1, End::Interrupted));
+        assert_eq!(story.receive(pause()), moved_to(stopping(Some(1)), &[]));
+        assert_eq!(story.receive(ended(crashed())), moved_after_stop(PAUSED, 1, End::Interrupted));
     }
     let mut story = Story::working(goal()).after(&[Event::CancelRequested, pause()]);
-    assert_eq!(story.tell(ended(crashed())), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
+    assert_eq!(story.receive(ended(crashed())), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
 }
 
 #[test]
-fn a_paused_goal_can_be_cancelled_and_told_something() {
-    let mut story = Story::working(goal()).after(&[pause(), ended(crashed()), told("use the small one")]);
-    assert_eq!(story.clone().tell(Event::CancelRequested), moved_to(Phase::Cancelled, &[]));
-    story.tell(Event::ResumeRequested);
+fn a_paused_goal_can_be_cancelled_and_sent_a_message() {
+    let mut story =
+        Story::working(goal()).after(&[pause(), ended(crashed()), message_sent("use the small one")]);
+    assert_eq!(story.clone().receive(Event::CancelRequested), moved_to(Phase::Cancelled, &[]));
+    story.receive(Event::ResumeRequested);
     assert!(story.go_on().prompt.starts_with("# From the operator\n\nuse the small one"));
 }

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::news::{News, Teller, any_goal, end, news};
+use super::news::{News, Sender, any_goal, end, news};
 use crate::fixtures::*;
 use crate::{
-    AttemptNo, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome, Telling,
+    AttemptNo, DeliveryState, Event, Generation, Goal, GoalState, Incoming, Moved, Phase, Stamp, StepOutcome,
     Usage, Verdict,
 };
 
@@ -43,24 +43,24 @@ impl Watch {
 
     /// The first candidate that is legal, or the last.
     fn choose(&self, news: &News) -> Incoming {
-        let as_told = |event: &Event| {
-            let mut incoming = incoming(self.stamp(news.teller, event), event.clone());
+        let stamped = |event: &Event| {
+            let mut incoming = incoming(self.stamp(news.sender, event), event.clone());
             incoming.raw = news.raw;
             incoming
         };
         let legal = |incoming: &Incoming| matches!(self.story.clone().send(incoming), StepOutcome::Moved(_));
-        let mut told: Vec<Incoming> = news.candidates.iter().map(as_told).collect();
-        let chosen = told.iter().position(legal).unwrap_or(told.len() - 1);
-        told.swap_remove(chosen)
+        let mut incoming: Vec<Incoming> = news.candidates.iter().map(stamped).collect();
+        let chosen = incoming.iter().position(legal).unwrap_or(incoming.len() - 1);
+        incoming.swap_remove(chosen)
     }
 
-    fn stamp(&self, teller: Teller, event: &Event) -> Stamp {
+    fn stamp(&self, sender: Sender, event: &Event) -> Stamp {
         let right = self.story.stamp(event);
-        match teller {
-            Teller::Right => right,
-            Teller::Nobody => Stamp { attempt: None, ..right },
-            Teller::OtherAttempt(number) => Stamp { attempt: AttemptNo::new(number), ..right },
-            Teller::OtherLease(generation) => Stamp { generation: Generation(generation), ..right },
+        match sender {
+            Sender::Right => right,
+            Sender::Nobody => Stamp { attempt: None, ..right },
+            Sender::OtherAttempt(number) => Stamp { attempt: AttemptNo::new(number), ..right },
+            Sender::OtherLease(generation) => Stamp { generation: Generation(generation), ..right },
         }
     }
 
@@ -133,11 +133,11 @@ fn work_of(state: &GoalState) -> BTreeSet<String> {
 /// What is on its way to the living agent.
 fn deliveries_of(state: &GoalState) -> Vec<String> {
     let answers = state.questions.iter().filter_map(|question| match question.answer()?.1 {
-        Telling::OnItsWay(attempt) => Some(format!("answer/{}/{attempt}", question.n)),
+        DeliveryState::OnItsWay(attempt) => Some(format!("answer/{}/{attempt}", question.n)),
         _ => None,
     });
-    let messages = state.messages.iter().filter_map(|message| match message.telling {
-        Telling::OnItsWay(attempt) => Some(format!("tell/{}/{attempt}", message.n)),
+    let messages = state.messages.iter().filter_map(|message| match message.delivery {
+        DeliveryState::OnItsWay(attempt) => Some(format!("tell/{}/{attempt}", message.n)),
         _ => None,
     });
     answers.chain(messages).collect()
@@ -186,8 +186,8 @@ fn assert_survives_storage<T: Serialize + DeserializeOwned + PartialEq + std::fm
 /// In every phase that is not settled, what Towline waits for leads out of it without the operator.
 fn assert_leads_on(story: &Story) {
     let mut story = story.clone();
-    let stands = |story: &Story| (story.state.phase.clone(), story.state.waits_for_baseline());
-    let before = stands(&story);
+    let position = |story: &Story| (story.state.phase.clone(), story.state.waits_for_baseline());
+    let before = position(&story);
     let event = match &before.0 {
         Phase::Queued => Event::Dispatched,
         Phase::Preparing if story.state.waits_for_baseline() => {
@@ -212,8 +212,8 @@ fn assert_leads_on(story: &Story) {
         }
         _ => return,
     };
-    story.tell(event);
-    assert_ne!(stands(&story), before);
+    story.receive(event);
+    assert_ne!(position(&story), before);
 }
 
 /// Ending what runs, waking, dispatching and at last cancelling brings every goal to a settled phase.
@@ -224,7 +224,7 @@ fn assert_can_be_ended(story: &Story) {
     let go_on = [Event::Woken, Event::Dispatched, prepared()];
     let cancel = [Event::CancelRequested, ended(crashed()), Event::Stopped];
     for event in end_what_runs.into_iter().chain(go_on).chain(cancel) {
-        // Most of them mean nothing where the goal stands just then.
+        // Most of them are illegal in the phase of the goal.
         let _ = story.offer(event);
     }
     assert!(story.state.phase.is_settled(), "{:?}", story.state.phase);
@@ -251,9 +251,9 @@ proptest! {
             if in_session {
                 story.work_in("s1", story.state.session.is_some());
             }
-            story.tell(ended(end));
+            story.receive(ended(end));
             match story.state.phase {
-                Phase::Checking { .. } => drop(story.tell(red_verdict(&format!("t{tree}")))),
+                Phase::Checking { .. } => drop(story.receive(red_verdict(&format!("t{tree}")))),
                 Phase::Sleeping { .. } => drop(story.go_on()),
                 // A quota can be used up for ever without anybody's fault.
                 Phase::Limited { .. } => return Ok(()),

@@ -27,7 +27,7 @@ fn notice(moved: &Moved) -> &str {
     texts[0]
 }
 
-fn assert_told_everything(launch: &Launch) {
+fn assert_gets_everything(launch: &Launch) {
     assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
     for wanted in ["# Goal", "# How it will be checked", "# Checks that failed", "keep it small"] {
         assert!(launch.prompt.contains(wanted), "no {wanted:?} in {}", launch.prompt);
@@ -37,11 +37,11 @@ fn assert_told_everything(launch: &Launch) {
 /// A goal with a red verdict and a word of the operator, whose second attempt was launched.
 fn second_attempt() -> Story {
     let mut story = Story::working(goal());
-    story.tell(told("keep it small"));
-    story.tell(agent(AgentEvent::Heard { message: crate::MessageNo(1) }));
-    story.tell(usage(1));
-    story.tell(ended(End::Completed));
-    let launch = launch_of(story.tell(red_verdict("t1")));
+    story.receive(message_sent("keep it small"));
+    story.receive(agent(AgentEvent::Heard { message: crate::MessageNo(1) }));
+    story.receive(usage(1));
+    story.receive(ended(End::Completed));
+    let launch = launch_of(story.receive(red_verdict("t1")));
     assert_eq!(launch.session, resumed());
     story
 }
@@ -51,7 +51,7 @@ fn an_outage_of_hours_costs_neither_attempts_nor_errors_and_is_tried_every_five_
     let mut story = Story::working(goal());
     let mut pauses = Vec::new();
     for _ in 0..40 {
-        story.tell(server_error());
+        story.receive(server_error());
         let Phase::Sleeping { until, reason } = &story.state.phase else { panic!("{:?}", story.state.phase) };
         assert_eq!(reason, "the model cannot be reached: server error");
         pauses.push(until.duration_since(story.now).as_secs());
@@ -63,22 +63,22 @@ fn an_outage_of_hours_costs_neither_attempts_nor_errors_and_is_tried_every_five_
     // The attempt that runs now counts until it turns out that it did not reach the model either.
     let spent = (story.state.attempts_spent(), story.state.errors_in_row, story.state.turns());
     assert_eq!(spent, (1, 0, 1));
-    story.tell(usage(1));
+    story.receive(usage(1));
     assert_eq!(story.state.outage, crate::Outage::default());
-    story.tell(ended(End::Completed));
+    story.receive(ended(End::Completed));
     assert_eq!(story.state.phase.name(), "checking");
 }
 
 #[test]
 fn a_server_error_after_an_answer_is_an_error() {
     let mut story = Story::working(goal());
-    story.tell(usage(1));
-    story.tell(server_error());
+    story.receive(usage(1));
+    story.receive(server_error());
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (1, 1));
     // The next one does not reach the model.
     story.go_on();
     story.work_in("s1", true);
-    story.tell(server_error());
+    story.receive(server_error());
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (1, 1));
 }
 
@@ -91,11 +91,11 @@ fn an_outage_ends_with_the_wall_time_or_needs_a_person_after_twelve_hours() {
     for (wall, hours, expected) in [(wall, 1, spent), (None, 12, unreachable)] {
         let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
         while !story.state.phase.is_settled() {
-            story.tell(server_error());
+            story.receive(server_error());
             if matches!(story.state.phase, Phase::Sleeping { .. }) {
                 story.now = story.state.phase.until().expect("a time");
-                story.tell(Event::Woken);
-                story.tell(Event::Dispatched);
+                story.receive(Event::Woken);
+                story.receive(Event::Dispatched);
             }
         }
         assert_eq!(story.state.phase, expected);
@@ -112,7 +112,7 @@ fn an_outage_hands_over_to_the_next_agent_and_back_to_the_first() {
     let mut story = Story::of_two_agents();
     let mut agents = Vec::new();
     for _ in 0..16 {
-        story.tell(server_error());
+        story.receive(server_error());
         let launch = story.go_on();
         agents.push(launch.agent.to_string());
         story.work_in("s", true);
@@ -144,7 +144,7 @@ fn silence_without_an_answer_waits_like_an_outage() {
 fn silence_after_an_answer_is_an_error() {
     let mut story = Story::working(goal());
     for errors in [1, 2] {
-        story.tell(usage(1));
+        story.receive(usage(1));
         story = story.after(&[ran_out(Clock::Idle), ended(crashed())]);
         assert_eq!(story.state.errors_in_row, errors);
         if errors == 1 {
@@ -172,62 +172,62 @@ fn a_quota_that_the_agent_waits_for_is_a_limit_and_no_silence() {
 fn a_guessed_reset_doubles_until_the_model_answers() {
     let mut story = Story::working(goal());
     for minutes in [1, 2, 4, 8, 16, 30, 30] {
-        story.tell(ended(End::RateLimited { until: None }));
+        story.receive(ended(End::RateLimited { until: None }));
         let until = story.now + Duration::from_secs(minutes * 60);
         assert_eq!(story.state.phase, Phase::Limited { until, guessed: true });
         story.go_on();
         story.work_in("s1", true);
     }
-    story.tell(usage(1));
-    story.tell(ended(End::RateLimited { until: None }));
+    story.receive(usage(1));
+    story.receive(ended(End::RateLimited { until: None }));
     let until = story.now + Duration::from_secs(60);
     assert_eq!(story.state.phase, Phase::Limited { until, guessed: true });
 }
 
 #[test]
 fn a_person_can_end_every_wait() {
-    for (wish, errors) in [(Event::ResumeRequested, 1), (retry(&[]), 0)] {
+    for (request, errors) in [(Event::ResumeRequested, 1), (retry(&[]), 0)] {
         for story in [Story::sleeping(), Story::limited()] {
             let mut story = story;
             story.state.errors_in_row = 1;
-            assert_eq!(story.tell(wish.clone()), moved_to(Phase::Queued, &[]));
+            assert_eq!(story.receive(request.clone()), moved_to(Phase::Queued, &[]));
             assert_eq!(story.state.errors_in_row, errors);
-            assert_eq!(launch_of(story.tell(Event::Dispatched)).session, resumed());
+            assert_eq!(launch_of(story.receive(Event::Dispatched)).session, resumed());
         }
     }
 }
 
 #[test]
-fn the_second_refusal_in_a_row_starts_a_new_session_that_is_told_everything() {
+fn the_second_refusal_in_a_row_starts_a_new_session_that_gets_everything() {
     let mut story = second_attempt();
     story.work_in("s1", true);
-    story.tell(ended(refused()));
+    story.receive(ended(refused()));
     assert_eq!(story.go_on().session, resumed());
-    // What never reached the model says nothing about the conversation.
+    // What never reached the model is no evidence about the conversation.
     story.work_in("s1", true);
-    story.tell(server_error());
+    story.receive(server_error());
     story.go_on();
     story.work_in("s1", true);
-    let moved = story.tell(ended(refused()));
-    let said = "the session is not continued: the provider refused the conversation twice in a row; the next attempt \
+    let moved = story.receive(ended(refused()));
+    let expected = "the session is not continued: the provider refused the conversation twice in a row; the next attempt \
                 starts a new one";
-    assert_eq!(notice(&moved), said);
+    assert_eq!(notice(&moved), expected);
     assert_eq!((story.state.errors_in_row, story.state.attempts_spent()), (2, 3));
-    assert_told_everything(&story.go_on());
+    assert_gets_everything(&story.go_on());
 }
 
 #[test]
 fn an_answer_ends_the_row_of_refusals() {
     let mut story = second_attempt();
     story.work_in("s1", true);
-    story.tell(ended(refused()));
+    story.receive(ended(refused()));
     story.go_on();
     story.work_in("s1", true);
-    story.tell(usage(1));
-    story.tell(ended(End::Completed));
-    story.tell(red_verdict("t2"));
+    story.receive(usage(1));
+    story.receive(ended(End::Completed));
+    story.receive(red_verdict("t2"));
     story.work_in("s1", true);
-    story.tell(ended(refused()));
+    story.receive(ended(refused()));
     assert_eq!(story.go_on().session, resumed());
 }
 
@@ -236,7 +236,7 @@ fn a_provider_that_refuses_everything_spends_errors() {
     let mut story = Story::working(goal());
     let mut sessions = 0;
     while !story.state.phase.is_settled() {
-        story.tell(ended(refused()));
+        story.receive(ended(refused()));
         if !story.state.phase.is_settled() {
             match story.go_on().session {
                 SessionPlan::Resume(id) => story.work_in(id.as_str(), true),
@@ -260,15 +260,15 @@ fn a_session_that_the_agent_lost_is_left_after_two_resumes() {
             if names_session {
                 story.work_in("s1", true);
             }
-            story.tell(ended(crashed()));
+            story.receive(ended(crashed()));
             assert_eq!(story.go_on().session, resumed());
         }
         if names_session {
             story.work_in("s1", true);
         }
-        let moved = story.tell(ended(crashed()));
+        let moved = story.receive(ended(crashed()));
         assert!(notice(&moved).contains("it was resumed twice in a row"), "{moved:?}");
-        assert_told_everything(&story.go_on());
+        assert_gets_everything(&story.go_on());
     }
 }
 
@@ -279,11 +279,11 @@ fn a_session_in_which_work_was_done_is_resumed_after_every_crash() {
         for n in 0..4 {
             story.work_in("s1", true);
             if work == Work::Nothing {
-                story.tell(usage(1));
-                story.tell(ended(crashed()));
+                story.receive(usage(1));
+                story.receive(ended(crashed()));
             } else {
-                story.tell(ended_with_work(crashed()));
-                story.tell(red_verdict(&format!("w{n}")));
+                story.receive(ended_with_work(crashed()));
+                story.receive(red_verdict(&format!("w{n}")));
             }
             assert_eq!(story.go_on().session, resumed(), "{work:?}");
         }
@@ -294,18 +294,18 @@ fn a_session_in_which_work_was_done_is_resumed_after_every_crash() {
 fn the_operator_can_ask_for_a_new_session() {
     let mut story = second_attempt();
     story.work_in("s1", true);
-    story.tell(Event::CancelRequested);
-    story.tell(ended(crashed()));
-    let moved = story.tell(retry_fresh());
+    story.receive(Event::CancelRequested);
+    story.receive(ended(crashed()));
+    let moved = story.receive(retry_fresh());
     assert!(notice(&moved).contains("the operator asked for it"), "{moved:?}");
-    assert_told_everything(&story.go_on());
-    // Without a session there is nothing to say.
+    assert_gets_everything(&story.go_on());
+    // Without a session there is nothing to report.
     let mut fresh = Story::of(goal()).after(&[Event::CancelRequested]);
-    assert_eq!(fresh.tell(retry_fresh()), moved_to(Phase::Queued, &[]));
+    assert_eq!(fresh.receive(retry_fresh()), moved_to(Phase::Queued, &[]));
 }
 
 #[test]
-fn a_changed_model_starts_a_new_session_that_is_told_everything() {
+fn a_changed_model_starts_a_new_session_that_gets_everything() {
     let named = |model: &str| ModelChoice::Named(model.to_owned());
     let chosen = |model: &str| {
         let model = Some(model.to_owned());
@@ -322,15 +322,15 @@ fn a_changed_model_starts_a_new_session_that_is_told_everything() {
             Some(&ModelChoice::AgentDefault)
         );
         story = story.after(&[Event::CancelRequested, ended(crashed())]).after(&change);
-        let moved = story.tell(Event::Dispatched);
+        let moved = story.receive(Event::Dispatched);
         assert!(notice(&moved).contains("the model changed from the agent's own to"), "{moved:?}");
         let launch = launch_of(moved);
-        assert_told_everything(&launch);
+        assert_gets_everything(&launch);
         assert_eq!(launch.model.as_deref(), launched_with);
         story.work_in("s2", false);
         assert_eq!(story.state.session.as_ref().map(|bound| bound.asked_model.clone()), Some(model));
         // From then on it stays.
-        story.tell(ended(crashed()));
+        story.receive(ended(crashed()));
         assert_eq!(story.go_on().session, SessionPlan::Resume(SessionId::new("s2")));
     }
 }
@@ -342,7 +342,7 @@ fn a_model_that_is_the_same_or_was_not_recorded_keeps_its_session() {
     assert_eq!(same.go_on().session, resumed());
     let mut unknown = Story::sleeping();
     unknown.state.session.as_mut().expect("a session").asked_model = ModelChoice::Unknown;
-    unknown.tell(claimed(Some("haiku")));
+    unknown.receive(claimed(Some("haiku")));
     assert_eq!(unknown.go_on().session, resumed());
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    About, Answerer, Ask, Axis, Budget, Delivered, Effect, End, EscalationReason, Event, Illegal, MessageNo,
-    Phase, QuestionNo, Reply, StepOutcome, Telling, Tokens, ToolCall, Words,
+    About, Answerer, Ask, Axis, Budget, Delivered, DeliveryState, Effect, End, EscalationReason, Event,
+    Illegal, MessageNo, Phase, QuestionNo, Reply, StepOutcome, Tokens, ToolCall, Words,
 };
 
 fn blocked_until(until: Option<jiff::Timestamp>) -> Phase {
@@ -28,8 +28,8 @@ fn cancelled_stories() -> [Story; 2] {
 fn a_cancelled_goal_asks_its_question_again_when_it_is_retried() {
     for mut story in cancelled_stories() {
         assert_eq!(story.state.phase, Phase::Cancelled);
-        assert_eq!(story.tell(retry(&[])), moved_to(blocked_until(None), &[]));
-        assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
+        assert_eq!(story.receive(retry(&[])), moved_to(blocked_until(None), &[]));
+        assert_eq!(story.receive(answered(1, "blue")), moved_to(Phase::Queued, &[]));
         let prompt = story.go_on().prompt;
         assert!(prompt.starts_with("# Answers to what you asked\n\n- Which colour?\n  blue"), "{prompt}");
     }
@@ -38,9 +38,9 @@ fn a_cancelled_goal_asks_its_question_again_when_it_is_retried() {
 #[test]
 fn an_answer_to_a_cancelled_goal_is_used_when_it_is_retried() {
     for mut story in cancelled_stories() {
-        story.tell(answered(1, "blue"));
+        story.receive(answered(1, "blue"));
         assert_eq!(story.state.phase, Phase::Cancelled);
-        assert_eq!(story.tell(retry(&[])), moved_to(Phase::Queued, &[]));
+        assert_eq!(story.receive(retry(&[])), moved_to(Phase::Queued, &[]));
         let prompt = story.go_on().prompt;
         assert!(prompt.contains("- Which colour?\n  blue"), "{prompt}");
     }
@@ -49,12 +49,12 @@ fn an_answer_to_a_cancelled_goal_is_used_when_it_is_retried() {
 #[test]
 fn the_time_for_an_answer_starts_anew_when_the_goal_is_retried() {
     let mut story = Story::working(goal()).after(&[asked(with_default()), ended(End::Completed)]);
-    story.tell(Event::CancelRequested);
+    story.receive(Event::CancelRequested);
     story.wait(10_000);
-    story.tell(retry(&[]));
+    story.receive(retry(&[]));
     assert_eq!(story.state.phase, blocked_until(Some(at(10_060))));
     story.wait(60);
-    let moved = story.tell(Event::Woken);
+    let moved = story.receive(Event::Woken);
     let reply = Reply::Chosen { answers: vec!["red".into()] };
     let taken = Event::Answered { question: QuestionNo(1), reply, by: Answerer::Default };
     assert_eq!(moved.events, [taken, now_in(Phase::Queued)]);
@@ -65,8 +65,8 @@ fn a_question_that_nobody_answered_in_time_is_asked_again_when_the_goal_is_retri
     let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
     let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
     story.wait(60);
-    story.tell(Event::Woken);
-    story.tell(retry(&[]));
+    story.receive(Event::Woken);
+    story.receive(retry(&[]));
     assert_eq!(story.state.phase, blocked_until(Some(at(120))));
 }
 
@@ -74,10 +74,10 @@ fn a_question_that_nobody_answered_in_time_is_asked_again_when_the_goal_is_retri
 fn a_question_of_a_goal_whose_budget_is_spent_is_asked_again_when_it_is_retried() {
     let budget = Budget { tokens: Some(Tokens(40)), ..Budget::default() };
     let mut story = Story::working(goal_with(budget)).after(&[asked(ask_waiting("r1")), usage(1)]);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     let reason = crate::FailureReason::Budget { axis: Axis::Tokens };
     assert_eq!(story.state.phase, Phase::Failed { reason });
-    story.tell(retry(&["tokens=+100"]));
+    story.receive(retry(&["tokens=+100"]));
     assert_eq!(story.state.phase, blocked_until(None));
 }
 
@@ -87,9 +87,9 @@ fn an_answer_to_a_goal_that_needs_a_person_for_something_else_leaves_it_there() 
     let mut story = Story::waiting_alive().after(&[ended(auth)]);
     let before = story.state.phase.clone();
     assert!(matches!(&before, Phase::Escalated { reason: EscalationReason::Auth { .. } }), "{before:?}");
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert_eq!(story.state.phase, before);
-    story.tell(retry(&[]));
+    story.receive(retry(&[]));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
 
@@ -97,8 +97,8 @@ fn an_answer_to_a_goal_that_needs_a_person_for_something_else_leaves_it_there() 
 fn a_goal_that_is_done_takes_no_answers() {
     let budget = Budget { tokens: Some(Tokens(40)), ..Budget::default() };
     let mut story = Story::working(goal_with(budget)).after(&[asked(ask_waiting("r1")), usage(1)]);
-    story.tell(ended_with_work(crashed()));
-    story.tell(green_verdict("t1"));
+    story.receive(ended_with_work(crashed()));
+    story.receive(green_verdict("t1"));
     assert_eq!(story.state.phase, Phase::Done);
     let refused = Illegal::NotAsked { question: QuestionNo(1) };
     assert_eq!(story.offer(answered(1, "blue")), StepOutcome::Illegal(refused));
@@ -109,12 +109,12 @@ fn a_default_is_never_replaced_by_a_free_choice() {
     let urgent = |ask: Ask| Ask { patience: Some(Duration::from_secs(60)), ..ask };
     let red = Ask { default: Some("red".into()), ..ask() };
     for (ask, expected) in [
-        (ask(), "- Which colour?\n  Nobody answered. Decide yourself, and say what you assumed."),
+        (ask(), "- Which colour?\n  Nobody answered. Decide yourself, and write what you assumed."),
         (red, "- Which colour?\n  Nobody answered. Your default holds: red"),
         (permission(), "- You may not use Bash for this: rm -r out\n  Nobody answered. Go on without it."),
     ] {
         let mut story = Story::of_two_agents().after(&[asked(urgent(ask))]);
-        story.tell(ended(End::Auth { message: "not logged in".into() }));
+        story.receive(ended(End::Auth { message: "not logged in".into() }));
         let prompt = story.go_on().prompt;
         assert!(prompt.contains(expected), "{prompt}");
     }
@@ -130,26 +130,26 @@ fn permission() -> Ask {
 fn refused(message: &str, words: Words) -> (Story, crate::Moved) {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
     let reply = Reply::Denied { message: message.into() };
-    story.tell(Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person });
-    let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1), words });
+    story.receive(Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person });
+    let moved = story.receive(Event::AnswerDelivered { question: QuestionNo(1), words });
     (story, moved)
 }
 
 #[test]
 fn words_of_a_refusal_that_the_protocol_has_no_place_for_follow_as_a_message() {
-    let (mut story, moved) = refused("rather mv it", Words::Unsaid);
+    let (mut story, moved) = refused("rather mv it", Words::Dropped);
     let text = "You may not use Bash for this: rm -r out\nrather mv it".to_owned();
     let what = Delivered::Message { n: MessageNo(1), text: text.clone() };
     assert_eq!(moved.effects, [Effect::Deliver(crate::Delivery { attempt: no(1), what })]);
-    assert_eq!(story.state.messages[0].telling, Telling::OnItsWay(no(1)));
-    story.tell(ended(End::Completed));
-    let prompt = launch_of(story.tell(red_verdict("t1"))).prompt;
+    assert_eq!(story.state.messages[0].delivery, DeliveryState::OnItsWay(no(1)));
+    story.receive(ended(End::Completed));
+    let prompt = launch_of(story.receive(red_verdict("t1"))).prompt;
     assert!(prompt.contains(&text), "{prompt}");
 }
 
 #[test]
 fn a_refusal_that_the_agent_has_in_full_is_not_repeated() {
-    for (message, words) in [("rather mv it", Words::Said), ("", Words::Unsaid)] {
+    for (message, words) in [("rather mv it", Words::Sent), ("", Words::Dropped)] {
         let (story, moved) = refused(message, words);
         assert_eq!((moved.effects, story.state.messages), (vec![], vec![]));
     }

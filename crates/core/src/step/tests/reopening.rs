@@ -49,12 +49,12 @@ fn a_reopened_goal_is_queued_with_its_rows_of_failures_forgotten() {
     story.state.denials_in_row = 4;
     let before = story.state.clone();
     story.wait(60);
-    let moved = story.tell(retry(&["attempts=+5", "usd=2.50"]));
+    let moved = story.receive(retry(&["attempts=+5", "usd=2.50"]));
     assert_eq!(moved, moved_to(Phase::Queued, &[]));
     let expected = GoalState {
         phase: Phase::Queued,
         budget: Budget { attempts: Some(15), usd: Some(crate::MicroUsd(2_500_000)), ..Budget::default() },
-        taken_up_at: Some(at(60)),
+        first_started_at: Some(at(60)),
         settled_at: None,
         errors_in_row: 0,
         failed_starts_in_row: 0,
@@ -85,8 +85,8 @@ fn a_goal_whose_budget_is_still_spent_stays_closed_and_names_the_flag_that_opens
         assert_eq!(story.state, before);
 
         let (_, flag) = message.rsplit_once(' ').expect("a flag");
-        assert_eq!(story.tell(retry(&[flag])), moved_to(Phase::Queued, &[]));
-        let moved = story.tell(Event::Dispatched);
+        assert_eq!(story.receive(retry(&[flag])), moved_to(Phase::Queued, &[]));
+        let moved = story.receive(Event::Dispatched);
         assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })], "{axis}");
     }
 }
@@ -95,8 +95,8 @@ fn a_goal_whose_budget_is_still_spent_stays_closed_and_names_the_flag_that_opens
 fn failures_in_a_row_need_no_more_budget_to_go_on() {
     for axis in [Axis::Errors, Axis::Denials] {
         let mut story = spent(axis);
-        assert_eq!(story.tell(retry(&[])), moved_to(Phase::Queued, &[]));
-        assert!(matches!(story.tell(Event::Dispatched).effects[..], [Effect::Launch(_)]), "{axis}");
+        assert_eq!(story.receive(retry(&[])), moved_to(Phase::Queued, &[]));
+        assert!(matches!(story.receive(Event::Dispatched).effects[..], [Effect::Launch(_)]), "{axis}");
     }
 }
 
@@ -105,11 +105,11 @@ fn the_operators_absence_is_no_time_of_the_goals() {
     let wall = Some(Duration::from_secs(3_600));
     let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
     story.wait(1_000);
-    story.tell(ended(End::Declined { message: String::new() }));
+    story.receive(ended(End::Declined { message: String::new() }));
     story.wait(100_000);
-    story.tell(Event::CancelRequested);
+    story.receive(Event::CancelRequested);
     story.wait(100_000);
-    story.tell(retry(&[]));
+    story.receive(retry(&[]));
     let left = story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
     assert_eq!(left, Some(2_600));
 }
@@ -122,8 +122,8 @@ fn a_setup_that_failed_is_tried_again_under_another_key() {
         effects: vec![Effect::Prepare { round: 2 }],
         ..Moved::default()
     };
-    assert_eq!(story.tell(Event::Dispatched), expected);
-    let moved = story.tell(prepared());
+    assert_eq!(story.receive(Event::Dispatched), expected);
+    let moved = story.receive(prepared());
     assert_eq!(moved.settled, keys(&["prepare/2"]));
     assert_eq!(launch_of(moved).attempt, no(1));
 }
@@ -137,11 +137,11 @@ fn a_cancelled_goal_goes_on_in_its_session_and_hears_that_it_was_interrupted() {
 }
 
 #[test]
-fn an_agent_that_ended_well_is_not_told_that_it_was_interrupted() {
+fn an_agent_that_ended_well_gets_no_note_of_an_interruption() {
     let unproven = Story::working(goal_without_checks()).after(&[ended(End::Completed)]);
     let unchecked = Story::checking().after(&[Event::ChecksFailed { error: "no space".into() }]);
     for mut story in [unproven, unchecked] {
-        story.tell(retry(&[]));
+        story.receive(retry(&[]));
         let launch = story.go_on();
         assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
         let prompt = "# Opened again\n\nYour last turn came to its end, but it is not proven that the goal is \
@@ -154,18 +154,18 @@ fn an_agent_that_ended_well_is_not_told_that_it_was_interrupted() {
 fn no_progress_is_counted_anew_after_a_reopening() {
     let mut story = Story::checking();
     for _ in 0..2 {
-        story.tell(red_verdict("t1"));
+        story.receive(red_verdict("t1"));
         story.work_in("s1", true);
-        story.tell(ended(End::Completed));
+        story.receive(ended(End::Completed));
     }
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     assert_eq!(story.state.phase.name(), "escalated");
-    story.tell(retry(&[]));
+    story.receive(retry(&[]));
     let launch = story.go_on();
     assert!(launch.prompt.contains("1 failed"), "{}", launch.prompt);
     story.work_in("s1", true);
-    story.tell(ended(End::Completed));
-    story.tell(red_verdict("t1"));
+    story.receive(ended(End::Completed));
+    story.receive(red_verdict("t1"));
     assert_eq!((story.state.phase.name(), story.state.same_failure_in_row), ("running", 1));
 }
 
@@ -173,8 +173,8 @@ fn no_progress_is_counted_anew_after_a_reopening() {
 fn a_goal_that_needs_a_person_goes_on_after_a_message_and_a_retry() {
     let mut story = Story::checking().after(&[Event::ChecksFailed { error: "no space".into() }]);
     assert_eq!(story.state.phase.name(), "escalated");
-    assert_eq!(story.tell(told("look at the disk")), moved_to(Phase::Queued, &[]));
-    story.tell(retry(&["attempts=+3"]));
+    assert_eq!(story.receive(message_sent("look at the disk")), moved_to(Phase::Queued, &[]));
+    story.receive(retry(&["attempts=+3"]));
     assert_eq!(story.state.phase, Phase::Queued);
     let prompt = story.go_on().prompt;
     assert!(prompt.contains("look at the disk"), "{prompt}");

@@ -1,4 +1,4 @@
-//! How long a conversation is gone on with: age, disuse, and a context that fills up.
+//! How long a conversation may continue: age, disuse, and a context that fills up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,27 +31,27 @@ fn context(used: u64) -> Event {
 fn launch_after(used: u64, limits: SessionLimits) -> (Story, Launch) {
     let mut story =
         Story::working(goal_with_limits(limits)).after(&[context(used), ended(crate::End::Completed)]);
-    let launch = launch_of(story.tell(red_verdict("t1")));
+    let launch = launch_of(story.receive(red_verdict("t1")));
     (story, launch)
 }
 
 #[test]
-fn a_conversation_that_lay_too_long_or_is_too_old_is_not_gone_on_with() {
-    for (limits, wait, kept) in [
+fn a_conversation_that_lay_too_long_or_is_too_old_is_not_continued() {
+    for (limits, wait, continues) in [
         (SessionLimits { idle: DAY, age: DAY * 30, ..SessionLimits::default() }, DAY, false),
         (SessionLimits { idle: DAY, age: DAY * 30, ..SessionLimits::default() }, DAY / 2, true),
         (SessionLimits { idle: DAY, age: DAY / 2, ..SessionLimits::default() }, DAY / 2, false),
     ] {
         let mut story = Story::working(goal_with_limits(limits)).after(&[ended(crashed())]);
         story.wait(wait.as_secs());
-        story.tell(Event::Woken);
-        let moved = story.tell(Event::Dispatched);
-        let said = matches!(&moved.events[0], Event::Notice { text } if text.contains("not continued"));
-        assert_eq!(said, !kept, "{moved:?}");
+        story.receive(Event::Woken);
+        let moved = story.receive(Event::Dispatched);
+        let is_noticed = matches!(&moved.events[0], Event::Notice { text } if text.contains("not continued"));
+        assert_eq!(is_noticed, !continues, "{moved:?}");
         let launch = launch_of(moved);
-        let wanted = if kept { resumed() } else { SessionPlan::Fresh(fresh_session(2)) };
+        let wanted = if continues { resumed() } else { SessionPlan::Fresh(fresh_session(2)) };
         assert_eq!(launch.session, wanted);
-        assert_eq!(launch.prompt.contains("# Goal"), !kept);
+        assert_eq!(launch.prompt.contains("# Goal"), !continues);
     }
 }
 
@@ -62,11 +62,11 @@ fn a_context_at_its_threshold_is_summarised_before_the_next_prompt() {
     let (mut story, launch) = launch_after(100, limits);
     assert_eq!((launch.session, launch.compact.as_deref()), (resumed(), Some(Policy::COMPACTION_FOCUS)));
     // Summarised, it is not summarised again; the context in use decides, not what was ever used.
-    story.tell(session("s1", true));
-    story.tell(agent(AgentEvent::Compacted { before: Some(Tokens(100)), after: Some(Tokens(20)) }));
-    story.tell(agent(AgentEvent::TurnStarted));
-    story.tell(ended(crate::End::Completed));
-    assert_eq!(launch_of(story.tell(red_verdict("t2"))).compact, None);
+    story.receive(session("s1", true));
+    story.receive(agent(AgentEvent::Compacted { before: Some(Tokens(100)), after: Some(Tokens(20)) }));
+    story.receive(agent(AgentEvent::TurnStarted));
+    story.receive(ended(crate::End::Completed));
+    assert_eq!(launch_of(story.receive(red_verdict("t2"))).compact, None);
     assert_eq!(story.state.turns(), 2);
 }
 
@@ -75,12 +75,12 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
     let (mut story, mut launch) = launch_after(190, SessionLimits::default());
     for n in 0..Policy::FAILED_COMPACTIONS {
         assert_eq!((launch.session, launch.compact.is_some()), (resumed(), true), "{n}");
-        story.tell(session("s1", true));
-        story.tell(agent(AgentEvent::NotCompacted { reason: "Not enough messages to compact.".into() }));
-        story.tell(agent(AgentEvent::TurnStarted));
-        story.tell(context(190));
-        story.tell(ended(crate::End::Completed));
-        launch = launch_of(story.tell(red_verdict(&format!("t{n}"))));
+        story.receive(session("s1", true));
+        story.receive(agent(AgentEvent::NotCompacted { reason: "Not enough messages to compact.".into() }));
+        story.receive(agent(AgentEvent::TurnStarted));
+        story.receive(context(190));
+        story.receive(ended(crate::End::Completed));
+        launch = launch_of(story.receive(red_verdict(&format!("t{n}"))));
     }
     assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
     assert_eq!(launch.compact, None);

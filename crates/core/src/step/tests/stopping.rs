@@ -23,12 +23,12 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
     for clock in [Clock::Startup, Clock::Idle, Clock::Turn] {
         // The model answered: silence without an answer is an outage.
         let mut story = Story::working(goal()).after(&[usage(1)]);
-        let moved = story.tell(ran_out(clock));
+        let moved = story.receive(ran_out(clock));
         assert_eq!(moved, stop(stopping(StopWhy::Clock { clock }), "launch/1"));
         let before = story.state.clone();
 
         story.wait(5);
-        let moved = story.tell(ended(crashed()));
+        let moved = story.receive(ended(crashed()));
         let timed_out = End::TimedOut { clock };
         let running = Phase::Running { attempt: no(2) };
         let expected = moved_after_stop(running.clone(), 1, timed_out.clone());
@@ -48,9 +48,9 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
         assert_eq!(story.state, GoalState { phase: running, attempts, errors_in_row: 1, ..before });
 
         story.work_in("s1", true);
-        story.tell(usage(1));
-        story.tell(ran_out(clock));
-        story.tell(ended(crashed()));
+        story.receive(usage(1));
+        story.receive(ran_out(clock));
+        story.receive(ended(crashed()));
         let reason = "the agent ended badly: timed out".to_owned();
         assert_eq!(story.state.phase, Phase::Sleeping { until: at(9), reason });
     }
@@ -59,8 +59,8 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
 #[test]
 fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
     let mut story = Story::working(goal());
-    story.tell(ran_out(Clock::Turn));
-    let moved = story.tell(ended(End::Completed));
+    story.receive(ran_out(Clock::Turn));
+    let moved = story.receive(ended(End::Completed));
     let expected = Moved {
         effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
         ..moved_after_stop(Phase::Checking { attempt: no(1) }, 1, End::Completed)
@@ -73,12 +73,12 @@ fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
 fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
     let mut story = Story::launched(goal());
     for _ in 0..2 {
-        story.tell(ran_out(Clock::Startup));
-        story.tell(ended(crashed()));
+        story.receive(ran_out(Clock::Startup));
+        story.receive(ended(crashed()));
         story.go_on();
     }
-    story.tell(ran_out(Clock::Startup));
-    let moved = story.tell(ended(crashed()));
+    story.receive(ran_out(Clock::Startup));
+    let moved = story.receive(ended(crashed()));
     let reason = EscalationReason::NeverStarted { message: "start-up clock".into() };
     assert_eq!(
         moved,
@@ -90,11 +90,11 @@ fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
 #[test]
 fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
     let mut story = Story::working(goal());
-    story.tell(retrying(401));
-    story.tell(retrying(401));
+    story.receive(retrying(401));
+    story.receive(retrying(401));
     let message = "the provider refused the credentials twice in a row".to_owned();
     assert_eq!(story.state.phase, stopping(StopWhy::Auth { message: message.clone() }));
-    let moved = story.tell(ended(crashed()));
+    let moved = story.receive(ended(crashed()));
     let reason = EscalationReason::Auth { agent: "claude".into(), message: message.clone() };
     let end = End::Auth { message };
     assert_eq!(moved, moved_after_stop(Phase::Escalated { reason }, 1, end.clone()));
@@ -104,21 +104,21 @@ fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
 #[test]
 fn what_a_dying_agent_uses_is_counted_and_stops_it_no_second_time() {
     let mut story = Story::working(goal_with(Budget { tokens: Some(used(1).tokens()), ..Budget::default() }));
-    story.tell(ran_out(Clock::Idle));
+    story.receive(ran_out(Clock::Idle));
     for news in [usage(1), retrying(401), retrying(401), decided(Outcome::Deny), ran_out(Clock::Turn)] {
-        assert_eq!(story.tell(news), Moved::default());
+        assert_eq!(story.receive(news), Moved::default());
     }
     assert_eq!(story.state.usage(), used(1));
     let axis = Axis::Tokens;
     let failed = Phase::Failed { reason: FailureReason::Budget { axis } };
     let end = End::TimedOut { clock: Clock::Idle };
-    assert_eq!(story.tell(ended(crashed())), moved_after_stop(failed, 1, end));
+    assert_eq!(story.receive(ended(crashed())), moved_after_stop(failed, 1, end));
 }
 
 #[test]
 fn cancelling_ends_at_once_what_only_waits() {
     for mut story in [Story::of(goal()), Story::sleeping(), Story::limited(), Story::escalated()] {
-        assert_eq!(story.tell(Event::CancelRequested), moved_to(Phase::Cancelled, &[]));
+        assert_eq!(story.receive(Event::CancelRequested), moved_to(Phase::Cancelled, &[]));
     }
 }
 
@@ -126,11 +126,11 @@ fn cancelling_ends_at_once_what_only_waits() {
 fn cancelling_stops_a_setup_and_waits_for_its_end() {
     for end in [prepared(), prepare_failed(), repository_gone(), unconfigured(), Event::Stopped] {
         let mut story = Story::preparing(goal());
-        let moved = story.tell(Event::CancelRequested);
+        let moved = story.receive(Event::CancelRequested);
         let phase = Phase::Stopping(Stopping { attempt: None, why: StopWhy::Cancel });
         assert_eq!(moved, stop(phase, "prepare/1"));
         let made = matches!(end, Event::Prepared { .. }).then(workspace);
-        assert_eq!(story.tell(end), moved_to(Phase::Cancelled, &["stop/prepare/1", "prepare/1"]));
+        assert_eq!(story.receive(end), moved_to(Phase::Cancelled, &["stop/prepare/1", "prepare/1"]));
         assert_eq!(story.state.workspace, made);
     }
 }
@@ -139,8 +139,8 @@ fn cancelling_stops_a_setup_and_waits_for_its_end() {
 fn cancelling_stops_an_agent_and_waits_for_its_end_whatever_that_is() {
     for end in [crashed(), End::Completed, End::RateLimited { until: None }] {
         let mut story = Story::working(goal());
-        assert_eq!(story.tell(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "launch/1"));
-        assert_eq!(story.tell(ended(end)), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
+        assert_eq!(story.receive(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "launch/1"));
+        assert_eq!(story.receive(ended(end)), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
         assert_eq!(story.last().end, Some(End::Cancelled));
     }
 }
@@ -150,8 +150,8 @@ fn cancelling_stops_checks_and_waits_for_their_end_whatever_that_is() {
     let failed = Event::ChecksFailed { error: "no space".into() };
     for end in [Event::Stopped, green_verdict("t1"), red_verdict("t1"), failed] {
         let mut story = Story::checking();
-        assert_eq!(story.tell(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "checks/1"));
-        assert_eq!(story.tell(end), moved_to(Phase::Cancelled, &["stop/checks/1", "checks/1"]));
+        assert_eq!(story.receive(Event::CancelRequested), stop(stopping(StopWhy::Cancel), "checks/1"));
+        assert_eq!(story.receive(end), moved_to(Phase::Cancelled, &["stop/checks/1", "checks/1"]));
         assert_eq!(story.last().end, Some(End::Completed));
     }
 }
@@ -164,10 +164,10 @@ fn cancelling_wins_over_every_other_reason_to_stop() {
         let mut story = Story::working(goal()).after(reasons);
         let cancelling = stopping(StopWhy::Cancel);
         assert_ne!(story.state.phase, cancelling);
-        assert_eq!(story.tell(Event::CancelRequested), moved_to(cancelling, &[]));
-        assert_eq!(story.tell(Event::CancelRequested), Moved::default());
+        assert_eq!(story.receive(Event::CancelRequested), moved_to(cancelling, &[]));
+        assert_eq!(story.receive(Event::CancelRequested), Moved::default());
         let expected = moved_after_stop(Phase::Cancelled, 1, End::Cancelled);
-        assert_eq!(story.tell(ended(End::Completed)), expected);
+        assert_eq!(story.receive(ended(End::Completed)), expected);
         assert_eq!(story.last().end, Some(End::Cancelled));
     }
 }
@@ -175,8 +175,8 @@ fn cancelling_wins_over_every_other_reason_to_stop() {
 #[test]
 fn checks_of_an_attempt_that_was_once_stopped_can_be_stopped_too() {
     let mut story = Story::working(goal());
-    let agent = story.tell(ran_out(Clock::Turn)).effects.remove(0);
-    story.tell(ended(End::Completed));
-    let checks = story.tell(Event::CancelRequested).effects.remove(0);
+    let agent = story.receive(ran_out(Clock::Turn)).effects.remove(0);
+    story.receive(ended(End::Completed));
+    let checks = story.receive(Event::CancelRequested).effects.remove(0);
     assert_ne!(agent.key(), checks.key(), "the outbox takes each key once");
 }

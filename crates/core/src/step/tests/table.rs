@@ -7,7 +7,7 @@ use crate::{
     Stopping, Words,
 };
 
-/// Rows are events, columns are phases; `stopping` stands there once for each thing that can be stopped.
+/// Rows are events, columns are phases; `stopping` is there once for each thing that can be stopped.
 ///
 /// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
 /// ignored, and `-` when it is refused.
@@ -86,8 +86,8 @@ some_of_each! { events: Event, by Event {
     Event::PauseRequested { .. } => pause();
     Event::ResumeRequested => Event::ResumeRequested;
     Event::Answered { .. } => answered(1, "blue");
-    Event::Told { .. } => told("use the small one");
-    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said };
+    Event::MessageSent { .. } => message_sent("use the small one");
+    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent };
     Event::RetryRequested { .. } => retry(&[]);
     Event::ChecksReplaced { .. } => Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };
     Event::Merged { .. } => merged("main");
@@ -138,7 +138,7 @@ fn short(phase: &Phase) -> &'static str {
     }
 }
 
-/// A column's head; a stop is told apart by what is being stopped (setup, agent or checks), a question by whether the
+/// A column's head; a stop is distinguished by what is being stopped (setup, agent or checks), a question by whether the
 /// agent waits for the answer alive, and the wait for the checks on the base from the making of the workspace.
 fn head(story: &Story) -> &'static str {
     match &story.state.phase {

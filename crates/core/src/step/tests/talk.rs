@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, Effect, End, EscalationReason,
-    Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId, SessionPlan, StepOutcome,
-    StopWhy, Stopping, Telling, ToolCall, Words,
+    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, DeliveryState, Effect, End,
+    EscalationReason, Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId,
+    SessionPlan, StepOutcome, StopWhy, Stopping, ToolCall, Words,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
@@ -25,42 +25,42 @@ fn answer_effect(request: &str, words: &str) -> Effect {
 #[test]
 fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
     let mut story = Story::working(goal());
-    let moved = story.tell(asked(ask_waiting("r1")));
+    let moved = story.receive(asked(ask_waiting("r1")));
     assert_eq!(moved, moved_to(blocked_on(1, Some(1)), &[]));
 
-    let moved = story.tell(answered(1, "blue"));
+    let moved = story.receive(answered(1, "blue"));
     let running = Phase::Running { attempt: no(1) };
     let expected = Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
     assert_eq!(moved, expected);
 
-    let moved = story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
+    let moved = story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
     assert_eq!(moved, Moved { settled: keys(&["answer/1/1"]), ..Moved::default() });
-    story.tell(ended(End::Completed));
-    let launch = launch_of(story.tell(red_verdict("t1")));
+    story.receive(ended(End::Completed));
+    let launch = launch_of(story.receive(red_verdict("t1")));
     assert!(!launch.prompt.contains("blue"), "{}", launch.prompt);
 }
 
 #[test]
 fn several_requests_at_once_are_answered_in_any_order() {
     let mut story = Story::waiting_alive().after(&[asked(ask_waiting("r2"))]);
-    story.tell(answered(2, "red"));
+    story.receive(answered(2, "red"));
     assert_eq!(story.state.phase, blocked_on(1, Some(1)));
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
 }
 
 #[test]
 fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_session() {
     let mut story = Story::waiting_alive();
-    story.tell(ran_out(Clock::Answer));
+    story.receive(ran_out(Clock::Answer));
     assert_eq!(story.state.phase, Phase::Stopping(Stopping { attempt: Some(no(1)), why: StopWhy::Asked }));
-    // Ended, the agent lets go of its request; the question stands.
-    story.tell(agent(AgentEvent::Withdrawn { request: "r1".into() }));
-    let moved = story.tell(ended(crashed()));
+    // Ended, the agent lets go of its request; the question stays.
+    story.receive(agent(AgentEvent::Withdrawn { request: "r1".into() }));
+    let moved = story.receive(ended(crashed()));
     assert_eq!(moved, moved_after_stop(blocked_on(1, None), 1, End::Asked));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
 
-    assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.receive(answered(1, "blue")), moved_to(Phase::Queued, &[]));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
     assert_eq!(launch.prompt, "# Answers to what you asked\n\n- Which colour?\n  blue");
@@ -69,26 +69,26 @@ fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_s
 #[test]
 fn a_question_of_an_agent_that_died_is_answered_all_the_same() {
     let mut story = Story::waiting_alive();
-    let moved = story.tell(ended(crashed()));
+    let moved = story.receive(ended(crashed()));
     assert_eq!(moved, moved_to(blocked_on(1, None), &["launch/1"]));
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
 
 #[test]
-fn an_answer_that_a_dying_agent_could_not_use_is_told_again() {
+fn an_answer_that_a_dying_agent_could_not_use_is_sent_again() {
     let mut story = Story::waiting_alive();
-    story.tell(answered(1, "blue"));
-    story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
-    story.tell(ended(crashed()));
+    story.receive(answered(1, "blue"));
+    story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
+    story.receive(ended(crashed()));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
 
 #[test]
-fn an_answer_on_its_way_when_the_agent_ends_is_told_by_the_next_prompt() {
+fn an_answer_on_its_way_when_the_agent_ends_is_in_the_next_prompt() {
     let mut story = Story::waiting_alive();
-    story.tell(answered(1, "blue"));
-    let moved = story.tell(ended(crashed()));
+    story.receive(answered(1, "blue"));
+    let moved = story.receive(ended(crashed()));
     assert_eq!(moved.settled, keys(&["launch/1", "answer/1/1"]));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
@@ -96,7 +96,7 @@ fn an_answer_on_its_way_when_the_agent_ends_is_told_by_the_next_prompt() {
 #[test]
 fn a_request_that_the_agent_takes_back_is_no_question_any_more() {
     let mut story = Story::waiting_alive();
-    let moved = story.tell(agent(AgentEvent::Withdrawn { request: "r1".into() }));
+    let moved = story.receive(agent(AgentEvent::Withdrawn { request: "r1".into() }));
     assert_eq!(moved, moved_to(Phase::Running { attempt: no(1) }, &[]));
     let late = StepOutcome::Illegal(Illegal::NotAsked { question: QuestionNo(1) });
     assert_eq!(story.offer(answered(1, "blue")), late);
@@ -134,8 +134,10 @@ fn an_answer_that_comes_late_answers_neither_its_own_question_nor_the_next_one()
 #[test]
 fn a_last_message_that_asks_blocks_the_goal_and_costs_no_attempt() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "ask", "question": "Which colour?", "options": ["red", "blue"]}"#));
-    let moved = story.tell(ended(End::Completed));
+    story.receive(turn_ended(
+        r#"{"towline": "ask", "question": "Which colour?", "options": ["red", "blue"]}"#,
+    ));
+    let moved = story.receive(ended(End::Completed));
     let expected = Moved {
         recorded_as: Some(Box::new(ended(End::Asked))),
         events: vec![asked(ask()), now_in(blocked_on(1, None))],
@@ -148,10 +150,10 @@ fn a_last_message_that_asks_blocks_the_goal_and_costs_no_attempt() {
 }
 
 #[test]
-fn a_last_message_that_speaks_to_towline_and_cannot_be_read_is_said_so() {
+fn a_last_message_to_towline_that_cannot_be_read_is_reported() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "ask"}"#));
-    let moved = story.tell(ended(End::Completed));
+    story.receive(turn_ended(r#"{"towline": "ask"}"#));
+    let moved = story.receive(ended(End::Completed));
     assert!(
         matches!(&moved.events[0], Event::Notice { text } if text.contains("cannot be read")),
         "{moved:?}"
@@ -162,8 +164,8 @@ fn a_last_message_that_speaks_to_towline_and_cannot_be_read_is_said_so() {
 #[test]
 fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 90, "reason": "CI runs"}"#));
-    let moved = story.tell(ended(End::Completed));
+    story.receive(turn_ended(r#"{"towline": "sleep", "seconds": 90, "reason": "CI runs"}"#));
+    let moved = story.receive(ended(End::Completed));
     let slept = End::Slept { duration: Duration::from_secs(90), reason: "CI runs".into() };
     let sleeping = Phase::Sleeping { until: at(90), reason: "CI runs".into() };
     let expected = Moved { recorded_as: Some(Box::new(ended(slept))), ..moved_to(sleeping, &["launch/1"]) };
@@ -174,12 +176,12 @@ fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
 }
 
 #[test]
-fn the_default_is_taken_at_the_deadline_and_the_log_says_so() {
+fn the_default_is_taken_at_the_deadline_and_the_log_records_it() {
     let with_default = Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask() };
     let mut story = Story::working(goal()).after(&[asked(with_default), ended(End::Completed)]);
     assert_eq!(story.state.phase.until(), Some(at(60)));
     story.wait(60);
-    let moved = story.tell(Event::Woken);
+    let moved = story.receive(Event::Woken);
     let taken = Event::Answered { question: QuestionNo(1), reply: chosen("red"), by: Answerer::Default };
     assert_eq!(moved.events, [taken, now_in(Phase::Queued)]);
     assert!(story.go_on().prompt.contains("- Which colour?\n  red"));
@@ -191,7 +193,7 @@ fn a_default_reaches_an_agent_that_waits() {
         Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
     let mut story = Story::working(goal()).after(&[asked(with_default)]);
     story.wait(60);
-    let moved = story.tell(Event::Woken);
+    let moved = story.receive(Event::Woken);
     assert_eq!(moved.effects, [answer_effect("r1", "red")]);
     assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
 }
@@ -201,11 +203,11 @@ fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again
     let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
     let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
     story.wait(60);
-    story.tell(Event::Woken);
+    story.receive(Event::Woken);
     let reason = EscalationReason::Unanswered { question: "Which colour?".into() };
     assert_eq!(story.state.phase, Phase::Escalated { reason });
     story.wait(10_000);
-    assert_eq!(story.tell(answered(1, "blue")), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.receive(answered(1, "blue")), moved_to(Phase::Queued, &[]));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
 
@@ -214,9 +216,9 @@ fn the_time_that_an_answer_takes_is_not_the_goals() {
     let budget = crate::Budget { wall: Some(Duration::from_secs(100)), ..crate::Budget::default() };
     let mut story = Story::working(goal_with(budget));
     story.wait(40);
-    story.tell(asked(ask_waiting("r1")));
+    story.receive(asked(ask_waiting("r1")));
     story.wait(5_000);
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert_eq!(story.state.wall_ends(), Some(at(5_100)));
 }
 
@@ -230,7 +232,7 @@ fn permission() -> Ask {
 fn a_permission_of_a_person_is_a_decision_of_the_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
     let yes = Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person };
-    let moved = story.tell(yes);
+    let moved = story.receive(yes);
     let what = Delivered::Answer { question: QuestionNo(1), request: "r1".into(), reply: Reply::Allowed };
     assert_eq!(moved.effects, [Effect::Deliver(Delivery { attempt: no(1), what })]);
     let decision = Decision {
@@ -251,7 +253,7 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
     };
     let mut story = Story::working(goal());
     for (request, rule) in [("r1", "Bash(make *)"), ("r2", "Bash(rm *)"), ("r3", "Bash(make *)")] {
-        story.tell(ask(request, rule));
+        story.receive(ask(request, rule));
     }
     let allowed = |question| Event::Answered {
         question: QuestionNo(question),
@@ -259,13 +261,13 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
         by: Answerer::Rule,
     };
     let always = Event::Answered { question: QuestionNo(1), reply: Reply::Always, by: Answerer::Person };
-    let moved = story.tell(always);
+    let moved = story.receive(always);
     assert_eq!(moved.events, [allowed(3), now_in(blocked_on(2, Some(1)))]);
     assert_eq!(moved.effects.len(), 2, "both answers are delivered: {moved:?}");
-    story.tell(Event::Answered { question: QuestionNo(2), reply: Reply::Allowed, by: Answerer::Person });
-    let moved = story.tell(ask("r4", "Bash(make *)"));
+    story.receive(Event::Answered { question: QuestionNo(2), reply: Reply::Allowed, by: Answerer::Person });
+    let moved = story.receive(ask("r4", "Bash(make *)"));
     assert_eq!((moved.events, moved.effects.len()), (vec![allowed(4)], 1));
-    story.tell(ask("r5", "Bash(rm *)"));
+    story.receive(ask("r5", "Bash(rm *)"));
     assert_eq!(story.state.phase, blocked_on(5, Some(1)));
     let decided: Vec<&str> =
         story.state.attempts[0].decisions.iter().map(|decision| decision.by.as_str()).collect();
@@ -275,7 +277,7 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
 #[test]
 fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission()), ended(crashed())]);
-    story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
+    story.receive(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
     let launch = story.go_on();
     assert_eq!(launch.permitted, [ToolCall { tool: "Bash".into(), input: "beef".into() }]);
     assert!(launch.prompt.contains("- You may use Bash for this once: rm -r out"), "{}", launch.prompt);
@@ -285,44 +287,44 @@ fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_att
 fn a_denied_tool_without_which_nothing_was_done_needs_a_person() {
     let denied = Decision { rule: Some("WebFetch".into()), ..decision(Outcome::Deny) };
     let mut story = Story::working(goal()).after(&[agent(AgentEvent::Decided(denied))]);
-    let moved = story.tell(ended(End::Completed));
+    let moved = story.receive(ended(End::Completed));
     let end = End::PermissionDenied { tool: "Bash".into(), rule: "WebFetch".into() };
     assert_eq!(moved.recorded_as, Some(Box::new(ended(end))));
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
     // Nothing may have been left to do.
-    assert_eq!(story.clone().tell(green_verdict("t0")), moved_to(Phase::Done, &["checks/1"]));
+    assert_eq!(story.clone().receive(green_verdict("t0")), moved_to(Phase::Done, &["checks/1"]));
     let reason = EscalationReason::PermissionDenied { tool: "Bash".into(), rule: "WebFetch".into() };
-    assert_eq!(story.tell(red_verdict("t0")), moved_to(Phase::Escalated { reason }, &["checks/1"]));
+    assert_eq!(story.receive(red_verdict("t0")), moved_to(Phase::Escalated { reason }, &["checks/1"]));
 }
 
 #[test]
 fn an_agent_that_found_its_way_around_a_denied_tool_goes_on() {
     let mut story = Story::working(goal()).after(&[decided(Outcome::Deny)]);
-    story.tell(ended_with_work(End::Completed));
+    story.receive(ended_with_work(End::Completed));
     assert_eq!(story.last().end, Some(End::Completed));
-    story.tell(red_verdict("t1"));
+    story.receive(red_verdict("t1"));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(2) });
 }
 
 #[test]
-fn the_operators_words_go_to_the_living_agent_and_are_told_once() {
+fn the_operators_message_goes_to_the_living_agent_once() {
     let mut story = Story::working(goal());
-    let moved = story.tell(told("use the small one"));
+    let moved = story.receive(message_sent("use the small one"));
     let what = Delivered::Message { n: MessageNo(1), text: "use the small one".into() };
     let expected =
         Moved { effects: vec![Effect::Deliver(Delivery { attempt: no(1), what })], ..Moved::default() };
     assert_eq!(moved, expected);
-    let moved = story.tell(agent(AgentEvent::Heard { message: MessageNo(1) }));
+    let moved = story.receive(agent(AgentEvent::Heard { message: MessageNo(1) }));
     assert_eq!(moved, Moved { settled: keys(&["tell/1/1"]), ..Moved::default() });
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     assert!(!story.go_on().prompt.contains("small one"));
 }
 
 #[test]
 fn words_that_the_agent_did_not_hear_are_part_of_the_next_prompt_once() {
     let mut story = Story::working(goal());
-    story.tell(told("use the small one"));
-    let moved = story.tell(ended(crashed()));
+    story.receive(message_sent("use the small one"));
+    let moved = story.receive(ended(crashed()));
     assert_eq!(moved.settled, keys(&["launch/1", "tell/1/1"]));
     let launch = story.go_on();
     assert!(
@@ -331,30 +333,30 @@ fn words_that_the_agent_did_not_hear_are_part_of_the_next_prompt_once() {
         launch.prompt
     );
     story.work_in("s1", true);
-    story.tell(ended(crashed()));
+    story.receive(ended(crashed()));
     assert!(!story.go_on().prompt.contains("small one"));
 }
 
 #[test]
-fn words_of_a_prompt_that_was_never_taken_up_are_said_again() {
+fn messages_of_a_prompt_that_was_never_accepted_are_sent_again() {
     let mut story = Story::sleeping();
-    story.tell(told("use the small one"));
+    story.receive(message_sent("use the small one"));
     for _ in 0..2 {
         let launch = story.go_on();
         assert!(launch.prompt.contains("small one"), "{}", launch.prompt);
-        story.tell(ended(crashed()));
+        story.receive(ended(crashed()));
     }
 }
 
 #[test]
-fn a_cold_start_hears_everything_that_was_ever_said() {
-    let mut story = Story::working(goal()).after(&[told("use the small one")]);
-    story.tell(agent(AgentEvent::Heard { message: MessageNo(1) }));
-    story.tell(asked(ask_waiting("r1")));
-    story.tell(answered(1, "blue"));
-    story.tell(ended(crashed()));
+fn a_cold_start_gets_every_earlier_message() {
+    let mut story = Story::working(goal()).after(&[message_sent("use the small one")]);
+    story.receive(agent(AgentEvent::Heard { message: MessageNo(1) }));
+    story.receive(asked(ask_waiting("r1")));
+    story.receive(answered(1, "blue"));
+    story.receive(ended(crashed()));
     story.go_on();
-    story.tell(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
+    story.receive(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
     let prompt = story.go_on().prompt;
     for wanted in ["# Goal", "use the small one", "- Which colour?\n  blue"] {
         assert!(prompt.contains(wanted), "{prompt}");
@@ -364,18 +366,18 @@ fn a_cold_start_hears_everything_that_was_ever_said() {
 #[test]
 fn words_wake_a_goal_that_sleeps_and_open_one_that_needs_a_person() {
     let mut story = Story::sleeping();
-    assert_eq!(story.tell(told("go on")), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.receive(message_sent("go on")), moved_to(Phase::Queued, &[]));
     let mut story = Story::escalated();
     story.wait(3_600);
-    assert_eq!(story.tell(told("it is allowed")), moved_to(Phase::Queued, &[]));
-    assert_eq!(story.state.messages[0].telling, Telling::Waiting);
+    assert_eq!(story.receive(message_sent("it is allowed")), moved_to(Phase::Queued, &[]));
+    assert_eq!(story.state.messages[0].delivery, DeliveryState::Waiting);
     assert!(story.go_on().prompt.starts_with("# From the operator\n\nit is allowed"));
 }
 
 #[test]
-fn a_goal_that_is_done_before_it_heard_the_operator_says_so() {
-    let mut story = Story::checking().after(&[told("use the small one")]);
-    let moved = story.tell(green_verdict("t1"));
+fn a_goal_that_is_done_before_it_got_a_message_reports_it() {
+    let mut story = Story::checking().after(&[message_sent("use the small one")]);
+    let moved = story.receive(green_verdict("t1"));
     let unheard = "done before the agent heard this: use the small one".to_owned();
     assert_eq!(moved.events, [Event::Notice { text: unheard }, now_in(Phase::Done)]);
 }
@@ -384,9 +386,9 @@ fn a_goal_that_is_done_before_it_heard_the_operator_says_so() {
 fn an_answer_that_comes_before_the_asking_turn_has_ended_is_the_next_prompt() {
     let mut story = Story::working(goal()).after(&[asked(ask())]);
     assert_eq!(story.state.phase, blocked_on(1, Some(1)));
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(1) });
-    let moved = story.tell(ended(End::Completed));
+    let moved = story.receive(ended(End::Completed));
     assert_eq!(moved.recorded_as, Some(Box::new(ended(End::Asked))));
     assert_eq!(story.state.phase, Phase::Queued);
     assert_eq!(story.go_on().prompt, "# Answers to what you asked\n\n- Which colour?\n  blue");
@@ -396,7 +398,7 @@ fn an_answer_that_comes_before_the_asking_turn_has_ended_is_the_next_prompt() {
 fn an_agent_that_asked_to_wait_by_a_tool_sleeps_when_its_turn_has_ended() {
     let sleep = AgentEvent::SleepAsked { duration: Duration::from_secs(60), reason: "CI".into() };
     let mut story = Story::working(goal()).after(&[agent(sleep), turn_ended("I wait.")]);
-    story.tell(ended(End::Completed));
+    story.receive(ended(End::Completed));
     assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
 }
 
@@ -406,19 +408,19 @@ fn an_agent_that_answers_itself_by_default_spends_its_attempts() {
     let budget = crate::Budget { attempts: Some(2), ..crate::Budget::default() };
     let mut story = Story::working(goal_with(budget));
     for spent in [1, 2] {
-        story.tell(asks());
-        story.tell(ended(End::Completed));
+        story.receive(asks());
+        story.receive(ended(End::Completed));
         assert_eq!(story.state.attempts_spent(), spent - 1, "a person may still answer");
         story.wait(1);
-        story.tell(Event::Woken);
+        story.receive(Event::Woken);
         assert_eq!(story.state.attempts_spent(), spent);
         if spent == 1 {
             story.go_on();
             story.work_in("s1", true);
         }
     }
-    story.tell(Event::Dispatched);
-    story.tell(red_verdict("t1"));
+    story.receive(Event::Dispatched);
+    story.receive(red_verdict("t1"));
     let reason = crate::FailureReason::Budget { axis: crate::Axis::Attempts };
     assert_eq!(story.state.phase, Phase::Failed { reason });
 }
@@ -434,27 +436,27 @@ fn a_default_that_is_due_at_once_is_taken_at_once() {
 #[test]
 fn a_permission_that_was_used_does_not_hold_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
-    story.tell(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
-    story.tell(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Said });
-    story.tell(ended(End::Completed));
-    assert_eq!(launch_of(story.tell(red_verdict("t1"))).permitted, []);
+    story.receive(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
+    story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
+    story.receive(ended(End::Completed));
+    assert_eq!(launch_of(story.receive(red_verdict("t1"))).permitted, []);
 }
 
 #[test]
-fn a_question_that_could_not_be_read_is_told_to_the_agent_with_the_failures() {
+fn a_question_that_could_not_be_read_is_sent_back_with_the_failures() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "ask", "question": 7}"#));
-    story.tell(ended(End::Completed));
-    let prompt = launch_of(story.tell(red_verdict("t1"))).prompt;
+    story.receive(turn_ended(r#"{"towline": "ask", "question": 7}"#));
+    story.receive(ended(End::Completed));
+    let prompt = launch_of(story.receive(red_verdict("t1"))).prompt;
     assert!(prompt.starts_with("# Not understood") && prompt.contains("# Checks that failed"), "{prompt}");
 }
 
 #[test]
-fn a_wish_to_sleep_is_heard_although_the_clock_ran_out_in_that_moment() {
+fn a_request_to_sleep_is_heard_although_the_clock_ran_out_in_that_moment() {
     let mut story = Story::working(goal());
-    story.tell(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
-    story.tell(ran_out(Clock::Turn));
-    story.tell(ended(End::Completed));
+    story.receive(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
+    story.receive(ran_out(Clock::Turn));
+    story.receive(ended(End::Completed));
     assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
 }
 
@@ -465,15 +467,15 @@ fn the_wait_for_two_late_answers_is_taken_out_of_the_goals_time_once() {
     let patient = || ask();
     let mut story = Story::working(goal_with(budget));
     for event in [asked(urgent()), asked(patient()), ended(End::Completed)] {
-        story.tell(event);
+        story.receive(event);
     }
     story.wait(60);
-    story.tell(Event::Woken);
+    story.receive(Event::Woken);
     assert_eq!(story.state.phase.name(), "escalated");
     story.wait(100);
-    story.tell(answered(1, "blue"));
+    story.receive(answered(1, "blue"));
     assert_eq!(story.state.phase.name(), "blocked");
     story.wait(200);
-    story.tell(answered(2, "red"));
+    story.receive(answered(2, "red"));
     assert_eq!(story.state.wall_ends(), Some(at(1_360)));
 }

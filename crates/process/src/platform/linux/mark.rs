@@ -133,7 +133,7 @@ impl Search {
 }
 
 /// Whether the limit of a process is the system's, or that of a program of a supervisor. Otherwise somebody lowered it, and what is
-/// marked cannot be told from what is not.
+/// marked cannot be distinguished from what is not.
 fn is_natural(own: u64, above: &[u32]) -> io::Result<bool> {
     if own >= DEFAULT {
         return Ok(true);

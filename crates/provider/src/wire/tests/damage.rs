@@ -24,7 +24,7 @@ fn a_stream_cut_between_any_two_bytes_gives_the_same_answer() {
     }
 }
 
-/// From where on nothing is missing of what is said.
+/// From where on the message is complete.
 fn last_word(sample: &Sample) -> usize {
     let whole = sample.stream.len();
     // A chat is over with its reason; the mark behind it is not sent by all servers, nor is the usage.
@@ -38,10 +38,10 @@ fn a_chat_is_whole_with_its_reason_to_stop() {
     for sample in streams::all().into_iter().filter(|sample| sample.format == WireFormat::OpenaiChat) {
         let stream = &sample.stream[..last_word(&sample)];
         let (answer, deltas) = read(Reader::of_stream(decoder_of(sample.format)), &[stream.as_bytes()]);
-        let answer = answer.map(|answer| (answer.said, answer.stop));
+        let answer = answer.map(|answer| (answer.message, answer.stop));
         assert_eq!(
             (answer, deltas),
-            (Ok((sample.answer.said, sample.answer.stop)), sample.deltas),
+            (Ok((sample.answer.message, sample.answer.stop)), sample.deltas),
             "{}",
             sample.name
         );

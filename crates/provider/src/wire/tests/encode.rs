@@ -17,7 +17,7 @@ fn conversation(native: Option<Native>) -> Vec<Item> {
     let calls = vec![call("c1", "run", json!({"a": 1})), call("c2", "run", json!("{half"))];
     vec![
         Item::User { text: "Work.".into() },
-        Item::Model(Said { text: "I look.".into(), calls, native }),
+        Item::Model(ModelMessage { text: "I look.".into(), calls, native }),
         Item::Results { results: vec![result("c1", "fine", false), result("c2", "bad", true)] },
         Item::User { text: "Go on.".into() },
     ]
@@ -29,16 +29,16 @@ fn posted(format: WireFormat, items: &[Item]) -> Posted {
 }
 
 #[test]
-fn responses_are_asked_without_being_kept() {
-    let said = json!([
+fn responses_are_asked_without_being_stored() {
+    let model_message = json!([
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
         {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{\"a\":1}"},
         {"type": "function_call", "call_id": "c2", "name": "run", "arguments": "{\"raw\":\"{half\"}"},
     ]);
     let user = |text: &str| json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
-    let body = |said: &Value| {
+    let body = |model_message: &Value| {
         let mut input = vec![user("Work.")];
-        input.extend(said.as_array().cloned().unwrap_or_default());
+        input.extend(model_message.as_array().cloned().unwrap_or_default());
         input.extend([
             json!({"type": "function_call_output", "call_id": "c1", "output": "fine"}),
             json!({"type": "function_call_output", "call_id": "c2", "output": "Error: bad"}),
@@ -51,9 +51,13 @@ fn responses_are_asked_without_being_kept() {
         })
     };
     let format = WireFormat::OpenaiResponses;
-    let expected = |said| Posted { segments: vec!["responses".into()], query: None, body: body(said) };
-    assert_eq!(posted(format, &conversation(None)), expected(&said));
-    assert_eq!(posted(format, &conversation(native(WireFormat::Gemini, json!([])))), expected(&said));
+    let expected =
+        |model_message| Posted { segments: vec!["responses".into()], query: None, body: body(model_message) };
+    assert_eq!(posted(format, &conversation(None)), expected(&model_message));
+    assert_eq!(
+        posted(format, &conversation(native(WireFormat::Gemini, json!([])))),
+        expected(&model_message)
+    );
     let own = json!([{"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}]);
     assert_eq!(posted(format, &conversation(native(format, own.clone()))), expected(&own));
 }
@@ -72,18 +76,18 @@ fn only_models_that_can_think_are_asked_for_hidden_thoughts() {
 
 #[test]
 fn chat_completions_have_a_message_for_each_result() {
-    let told = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "run", "arguments": arguments}});
-    let said = json!({
+    let sent = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "run", "arguments": arguments}});
+    let model_message = json!({
         "role": "assistant", "content": "I look.",
-        "tool_calls": [told("c1", "{\"a\":1}"), told("c2", "{\"raw\":\"{half\"}")],
+        "tool_calls": [sent("c1", "{\"a\":1}"), sent("c2", "{\"raw\":\"{half\"}")],
     });
-    let body = |said: &Value| {
+    let body = |model_message: &Value| {
         json!({
             "model": "m-1", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 99,
             "messages": [
                 {"role": "system", "content": "Be good."},
                 {"role": "user", "content": "Work."},
-                said,
+                model_message,
                 {"role": "tool", "tool_call_id": "c1", "content": "fine"},
                 {"role": "tool", "tool_call_id": "c2", "content": "Error: bad"},
                 {"role": "user", "content": "Go on."},
@@ -92,12 +96,18 @@ fn chat_completions_have_a_message_for_each_result() {
         })
     };
     let format = WireFormat::OpenaiChat;
-    let expected =
-        |said| Posted { segments: vec!["chat".into(), "completions".into()], query: None, body: body(said) };
-    assert_eq!(posted(format, &conversation(None)), expected(&said));
+    let expected = |model_message| Posted {
+        segments: vec!["chat".into(), "completions".into()],
+        query: None,
+        body: body(model_message),
+    };
+    assert_eq!(posted(format, &conversation(None)), expected(&model_message));
     let own = json!({"role": "assistant", "content": "I look.", "reasoning_content": "Hm."});
     assert_eq!(posted(format, &conversation(native(format, own.clone()))), expected(&own));
-    assert_eq!(posted(format, &conversation(native(WireFormat::Anthropic, json!([])))), expected(&said));
+    assert_eq!(
+        posted(format, &conversation(native(WireFormat::Anthropic, json!([])))),
+        expected(&model_message)
+    );
 }
 
 #[test]
@@ -116,9 +126,9 @@ fn the_limit_of_a_chat_has_the_name_that_its_model_knows() {
 }
 
 #[test]
-fn gemini_is_told_the_ids_that_it_knows() {
+fn gemini_gets_the_ids_that_it_knows() {
     let format = WireFormat::Gemini;
-    let body = |said: Value, told: [Option<&str>; 2]| {
+    let body = |model_message: Value, sent: [Option<&str>; 2]| {
         let response = |id: Option<&str>, response: Value| {
             let mut response = json!({"name": "run", "response": response});
             if let Some(id) = id {
@@ -131,8 +141,8 @@ fn gemini_is_told_the_ids_that_it_knows() {
             "generationConfig": {"maxOutputTokens": 99},
             "contents": [
                 {"role": "user", "parts": [{"text": "Work."}]},
-                {"role": "model", "parts": said},
-                {"role": "user", "parts": [response(told[0], json!({"output": "fine"})), response(told[1], json!({"error": "bad"}))]},
+                {"role": "model", "parts": model_message},
+                {"role": "user", "parts": [response(sent[0], json!({"output": "fine"})), response(sent[1], json!({"error": "bad"}))]},
                 {"role": "user", "parts": [{"text": "Go on."}]},
             ],
             "tools": [{"functionDeclarations": [{"name": "run", "description": "Runs.", "parametersJsonSchema": {"type": "object"}}]}],
@@ -172,13 +182,13 @@ fn gemini_finds_its_models_wherever_they_are() {
 #[test]
 fn anthropic_reads_results_first_and_caches_system_and_end() {
     let format = WireFormat::Anthropic;
-    let body = |said: Value| {
+    let body = |model_message: Value| {
         json!({
             "model": "m-1", "max_tokens": 99, "stream": true,
             "system": [{"type": "text", "text": "Be good.", "cache_control": {"type": "ephemeral"}}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Work."}]},
-                {"role": "assistant", "content": said},
+                {"role": "assistant", "content": model_message},
                 {"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "c1", "content": "fine"},
                     {"type": "tool_result", "tool_use_id": "c2", "content": "bad", "is_error": true},
@@ -188,7 +198,8 @@ fn anthropic_reads_results_first_and_caches_system_and_end() {
             "tools": [{"name": "run", "description": "Runs.", "input_schema": {"type": "object"}}],
         })
     };
-    let expected = |said| Posted { segments: vec!["messages".into()], query: None, body: body(said) };
+    let expected =
+        |model_message| Posted { segments: vec!["messages".into()], query: None, body: body(model_message) };
     let foreign = json!([
         {"type": "text", "text": "I look."},
         {"type": "tool_use", "id": "c1", "name": "run", "input": {"a": 1}},
@@ -200,7 +211,7 @@ fn anthropic_reads_results_first_and_caches_system_and_end() {
 }
 
 #[test]
-fn a_bare_question_says_nothing_that_was_not_asked() {
+fn a_bare_question_sends_no_optional_fields() {
     let items = [Item::User { text: "x".into() }];
     let bodies = WireFormat::ALL.map(|format| encode(format, &question(&items)).body);
     let expected = [

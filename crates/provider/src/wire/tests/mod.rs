@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Decode, Trouble, decoder};
 use crate::reader::Reader;
-use crate::{Answer, Call, Delta, Item, Native, Question, Said, Stop, Usage, WireFormat};
+use crate::{Answer, Call, Delta, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// A stream, and what has to come of it.
 struct Sample {
@@ -71,7 +71,7 @@ fn every_stream_gives_its_answer() {
 }
 
 #[test]
-fn what_is_shown_is_what_is_said() {
+fn what_is_shown_is_what_the_model_wrote() {
     for sample in streams::all() {
         let shown: String = sample
             .deltas
@@ -81,7 +81,7 @@ fn what_is_shown_is_what_is_said() {
                 Delta::Thought(_) => "",
             })
             .collect();
-        assert_eq!(shown, sample.answer.said.text, "{} {}", sample.format, sample.name);
+        assert_eq!(shown, sample.answer.message.text, "{} {}", sample.format, sample.name);
     }
 }
 
@@ -126,10 +126,17 @@ fn an_answer_in_one_piece_is_read_like_a_stream() {
     for (format, body) in WireFormat::ALL.into_iter().zip(bodies) {
         let (answer, deltas) = read(Reader::of_whole(decoder_of(format)), &[body.to_string().as_bytes()]);
         let mut answer = answer.unwrap_or_else(|trouble| panic!("{format}: {trouble:?}"));
-        answer.said.native = None;
-        let said =
-            Said { text: "Hello.".into(), calls: vec![call("c1", "run", json!({"a": 1}))], native: None };
-        assert_eq!(answer, Answer { said, stop: Stop::Done, usage: usage(5, 2, 0, 0) }, "{format}");
+        answer.message.native = None;
+        let model_message = ModelMessage {
+            text: "Hello.".into(),
+            calls: vec![call("c1", "run", json!({"a": 1}))],
+            native: None,
+        };
+        assert_eq!(
+            answer,
+            Answer { message: model_message, stop: Stop::Done, usage: usage(5, 2, 0, 0) },
+            "{format}"
+        );
         assert_eq!(deltas, [text("Hello.")], "{format}");
     }
 }
@@ -149,7 +156,7 @@ fn a_body_that_is_no_answer_is_none() {
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn ends_are_distinguished() {
     let responses = |status: &str, reason: Value| {
         stream_of(&[json!({"type": "response.incomplete", "response": {
             "status": status, "output": [], "incomplete_details": {"reason": reason},
@@ -195,7 +202,7 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn a_thought_at_the_end_is_not_told_again() {
+fn a_thought_at_the_end_is_not_sent_again() {
     let responses = stream_of(&[
         json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "reasoning", "encrypted_content": "g"}}),
         json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}}),
@@ -207,8 +214,8 @@ fn a_thought_at_the_end_is_not_told_again() {
     ]);
     for (format, stream) in [(WireFormat::OpenaiResponses, responses), (WireFormat::Anthropic, anthropic)] {
         let (answer, _) = read(Reader::of_stream(decoder_of(format)), &[stream.as_bytes()]);
-        let said = Said { native: native(format, json!([])), ..Said::default() };
-        let expected = Answer { said, stop: Stop::MaxTokens, usage: Usage::default() };
+        let model_message = ModelMessage { native: native(format, json!([])), ..ModelMessage::default() };
+        let expected = Answer { message: model_message, stop: Stop::MaxTokens, usage: Usage::default() };
         assert_eq!(answer, Ok(expected), "{format}");
     }
 }

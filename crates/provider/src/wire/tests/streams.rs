@@ -33,7 +33,7 @@ fn responses_with_reasoning_and_parallel_calls() -> Sample {
         item(1, &message),
         json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "{\"a\""}),
         json!({"type": "response.function_call_arguments.delta", "output_index": 3, "delta": "[1]"}),
-        // Items may end in another order than the one they stand in.
+        // Items may end in another order than they began.
         item(3, &second),
         item(2, &first),
     ]);
@@ -41,7 +41,7 @@ fn responses_with_reasoning_and_parallel_calls() -> Sample {
     let response =
         json!({"status": "completed", "output": [], "usage": usage_object, "incomplete_details": null});
     stream.push_str(&stream_of(&[json!({"type": "response.completed", "response": response})]));
-    let kept = json!([
+    let replayable = json!([
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": "gAAA"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I löok.", "annotations": []}]},
         {"type": "function_call", "call_id": "call_1", "name": "run", "arguments": "{\"a\":1}"},
@@ -53,10 +53,10 @@ fn responses_with_reasoning_and_parallel_calls() -> Sample {
         stream,
         deltas: vec![thought("Hm."), text("I "), text("löok.")],
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: "I löok.".into(),
                 calls: vec![call("call_1", "run", json!({"a": 1})), call("call_2", "run", json!("[1]"))],
-                native: native(OpenaiResponses, kept),
+                native: native(OpenaiResponses, replayable),
             },
             stop: Stop::Done,
             usage: usage(40, 30, 60, 0),
@@ -68,17 +68,17 @@ fn responses_with_items_at_the_end_only() -> Sample {
     let message = |words: &str| json!({"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": words}]});
     let output = json!([message("One."), {"type": "reasoning", "id": "rs"}, message("Two.")]);
     let response = json!({"status": "incomplete", "output": output, "usage": {"input_tokens": 1, "output_tokens": 2}, "incomplete_details": {"reason": "max_output_tokens"}});
-    let kept = |words: &str| json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]});
+    let replayable = |words: &str| json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]});
     Sample {
         name: "items at the end only",
         format: OpenaiResponses,
         stream: stream_of(&[json!({"type": "response.incomplete", "response": response})]),
         deltas: vec![text("One."), text("\n\nTwo.")],
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: "One.\n\nTwo.".into(),
                 calls: Vec::new(),
-                native: native(OpenaiResponses, json!([kept("One."), kept("Two.")])),
+                native: native(OpenaiResponses, json!([replayable("One."), replayable("Two.")])),
             },
             stop: Stop::MaxTokens,
             usage: usage(1, 2, 0, 0),
@@ -118,10 +118,10 @@ fn chat_with_thoughts_and_parallel_calls() -> Sample {
         chunk(&json!({}), &json!("tool_calls")),
         json!({"choices": [], "usage": counts}),
     ]);
-    let told = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-    let kept = json!({
+    let sent = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let replayable = json!({
         "role": "assistant", "content": "I look.", "reasoning_content": "Let me see.",
-        "tool_calls": [told("c1", "run", "{\"a\":1}"), told("c2", "read", "{}")],
+        "tool_calls": [sent("c1", "run", "{\"a\":1}"), sent("c2", "read", "{}")],
     });
     Sample {
         name: "thoughts and parallel calls",
@@ -129,10 +129,10 @@ fn chat_with_thoughts_and_parallel_calls() -> Sample {
         stream,
         deltas: vec![thought("Let me "), thought("see."), text("I lo"), text("ok.")],
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: "I look.".into(),
                 calls: vec![call("c1", "run", json!({"a": 1})), call("c2", "read", json!({}))],
-                native: native(OpenaiChat, kept),
+                native: native(OpenaiChat, replayable),
             },
             stop: Stop::Done,
             usage: usage(30, 9, 20, 0),
@@ -162,7 +162,7 @@ fn chat_of_a_server_without_ids() -> Sample {
         stream,
         deltas: Vec::new(),
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: String::new(),
                 calls: vec![
                     call("x", "run", json!({})),
@@ -198,17 +198,17 @@ fn gemini_with_thoughts_and_calls() -> Sample {
         chunk(json!([{"text": "", "thoughtSignature": "ZW5k"}]), Some("STOP"), last),
     ]
     .concat();
-    let kept = json!([{"text": "I look."}, signed, unsigned, {"text": "", "thoughtSignature": "ZW5k"}]);
+    let replayable = json!([{"text": "I look."}, signed, unsigned, {"text": "", "thoughtSignature": "ZW5k"}]);
     Sample {
         name: "thoughts and calls",
         format: Gemini,
         stream,
         deltas: vec![thought("Hm."), text("I lo"), text("ok.")],
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: "I look.".into(),
                 calls: vec![call("call_1_1", "run", json!({"a": 1})), call("g2", "read", json!({}))],
-                native: native(Gemini, kept),
+                native: native(Gemini, replayable),
             },
             stop: Stop::Done,
             usage: usage(52, 18, 30, 0),
@@ -260,7 +260,7 @@ fn anthropic_with_thinking_and_parallel_calls() -> Sample {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 42}}),
         json!({"type": "message_stop"}),
     ]);
-    let kept = json!([
+    let replayable = json!([
         {"type": "thinking", "thinking": "Let me see.", "signature": "EqQ="},
         {"type": "redacted_thinking", "data": "xyz"},
         {"type": "text", "text": "I look."},
@@ -274,10 +274,10 @@ fn anthropic_with_thinking_and_parallel_calls() -> Sample {
         stream,
         deltas: vec![thought("Let me "), thought("see."), text("I "), text("look."), text("\n\nAgain.")],
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: "I look.\n\nAgain.".into(),
                 calls: vec![call("t1", "run", json!({"a": 1})), call("t2", "run", json!({}))],
-                native: native(Anthropic, kept),
+                native: native(Anthropic, replayable),
             },
             stop: Stop::Done,
             usage: usage(9, 42, 70, 5),
@@ -294,17 +294,17 @@ fn anthropic_with_arguments_cut_by_the_limit() -> Sample {
         json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"input_tokens": 10, "output_tokens": 8}}),
         json!({"type": "message_stop"}),
     ]);
-    let kept = json!([{"type": "tool_use", "id": "t1", "name": "run", "input": {"raw": "{\"a\": "}}]);
+    let replayable = json!([{"type": "tool_use", "id": "t1", "name": "run", "input": {"raw": "{\"a\": "}}]);
     Sample {
         name: "arguments cut by the limit",
         format: Anthropic,
         stream,
         deltas: Vec::new(),
         answer: Answer {
-            said: Said {
+            message: ModelMessage {
                 text: String::new(),
                 calls: vec![call("t1", "run", json!("{\"a\": "))],
-                native: native(Anthropic, kept),
+                native: native(Anthropic, replayable),
             },
             stop: Stop::MaxTokens,
             usage: usage(10, 8, 0, 0),

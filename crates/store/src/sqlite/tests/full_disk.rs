@@ -44,9 +44,9 @@ async fn what_does_not_fit_leaves_what_waited_with_it_alone() {
     let (two, two_lease) = claimed(&store, 2).await;
     store.write(|connection| room(connection, Some(30))).await.expect("a setting");
     let huge = vec![notice("x".repeat(1 << 20), 1)];
-    let (gate, standing) = Gate::new(&store);
+    let (gate, blocked) = Gate::new(&store);
     let (_, first, refused, second, ()) = tokio::join!(
-        standing,
+        blocked,
         store.append(large(&one, one_lease.generation, Seq(1))),
         store.append(append(&one, one_lease.generation, Seq(2), huge)),
         store.append(large(&two, two_lease.generation, Seq(1))),

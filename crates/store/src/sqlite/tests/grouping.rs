@@ -20,7 +20,7 @@ async fn a_job_is_answered_only_after_the_commit_that_it_shares() {
     assert!(!is_answered(&mut appended).await);
     assert!(!is_answered(&mut second).await);
     first_gate.open();
-    // The second gate stands in the same transaction, behind the append.
+    // The second gate is in the same transaction, behind the append.
     second_gate.entered().await;
     assert!(!is_answered(&mut appended).await);
     assert_eq!(store.load(goal.id).await.expect("reads go on").last_seq, Seq(1));
@@ -37,10 +37,10 @@ async fn a_refused_job_does_not_undo_the_others_of_its_group() {
     let store = scratch.store();
     let (one, one_lease) = claimed(&store, 1).await;
     let (two, two_lease) = claimed(&store, 2).await;
-    let (gate, standing) = Gate::new(&store);
+    let (gate, blocked) = Gate::new(&store);
     let events = |text: &str| vec![notice(text, 1), notice(text, 2)];
     let (_, first, refused, second, third, ()) = tokio::join!(
-        standing,
+        blocked,
         store.append(append(&one, one_lease.generation, Seq(1), events("first"))),
         store.append(append(&one, one_lease.generation, Seq(1), events("refused"))),
         store.append(append(&two, two_lease.generation, Seq(1), events("second"))),
@@ -64,9 +64,9 @@ async fn when_a_group_fails_as_a_whole_each_job_gets_its_own_result() {
         let scratch = Scratch::new();
         let store = scratch.store();
         let (goal, lease) = claimed(&store, 1).await;
-        let (gate, standing) = Gate::new(&store);
+        let (gate, blocked) = Gate::new(&store);
         let (_, first, harmful, refused, second, ()) = tokio::join!(
-            standing,
+            blocked,
             store.append(append(&goal, lease.generation, Seq(1), vec![notice("first", 1)])),
             store.write(move |connection| {
                 connection.execute_batch(harm)?;
@@ -91,14 +91,14 @@ async fn dropping_the_last_handle_finishes_what_is_queued_and_closes_the_file() 
     let store = scratch.store();
     let clone = store.clone();
     let (goal, lease) = claimed(&store, 1).await;
-    let (mut gate, mut standing) = Gate::new(&store);
-    assert!(!is_answered(&mut standing).await);
+    let (mut gate, mut blocked) = Gate::new(&store);
+    assert!(!is_answered(&mut blocked).await);
     gate.entered().await;
     let mut abandoned = store.append(append(&goal, lease.generation, Seq(1), vec![notice("queued", 1)]));
     assert!(!is_answered(&mut abandoned).await);
     drop(abandoned);
     gate.open();
-    drop(standing);
+    drop(blocked);
     drop(store);
     clone.load(goal.id).await.expect("a clone is as good as the first");
     drop(clone);

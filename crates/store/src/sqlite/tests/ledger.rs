@@ -55,9 +55,9 @@ async fn spent(store: &dyn Store) -> Goal {
     ];
     let steps = [vec![attempts[0].clone()], attempts];
     for (last, (attempts, second)) in (1..).zip(steps.into_iter().zip([1, 4_000])) {
-        let told = NewEvent { at: at(second), ..happened(Event::Told { text: "words".into() }, 1) };
+        let sent = NewEvent { at: at(second), ..happened(Event::MessageSent { text: "words".into() }, 1) };
         let state = GoalState { attempts, ..GoalState::new(&goal) };
-        let step = Append { state, at: at(second), ..append(&goal, lease.generation, Seq(last), vec![told]) };
+        let step = Append { state, at: at(second), ..append(&goal, lease.generation, Seq(last), vec![sent]) };
         store.append(step).await.expect("it fits");
         let step = append(&other, other_lease.generation, Seq(last), vec![notice("beside", 1)]);
         store.append(step).await.expect("it fits");

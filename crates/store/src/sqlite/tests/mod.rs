@@ -66,29 +66,29 @@ impl Place for Scratch {
     }
 }
 
-/// A job that holds the writer up until it is told to go on.
+/// A job that blocks the writer until it is released.
 struct Gate {
     entered: oneshot::Receiver<()>,
     release: mpsc::Sender<()>,
 }
 
-/// The write that stands in a gate.
-type Standing<'store> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'store>>;
+/// The write that a gate blocks.
+type Blocked<'store> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'store>>;
 
 impl Gate {
-    /// The gate and the write that stands in it.
-    fn new(store: &SqliteStore) -> (Self, Standing<'_>) {
+    /// The gate and the write that it blocks.
+    fn new(store: &SqliteStore) -> (Self, Blocked<'_>) {
         let (enter, entered) = oneshot::channel();
         let (release, released) = mpsc::channel();
         let mut enter = Some(enter);
-        let standing = store.write(move |_| {
+        let blocked = store.write(move |_| {
             if let Some(enter) = enter.take() {
                 let _ = enter.send(());
             }
             let _ = released.recv_timeout(DEADLINE);
             Ok(())
         });
-        (Self { entered, release }, Box::pin(standing))
+        (Self { entered, release }, Box::pin(blocked))
     }
 
     async fn entered(&mut self) {
@@ -97,11 +97,11 @@ impl Gate {
     }
 
     fn open(self) {
-        self.release.send(()).expect("the writer stands in it");
+        self.release.send(()).expect("the writer waits in it");
     }
 }
 
-/// Polls once, which is what queues a job; says whether it is answered.
+/// Polls once, which is what queues a job; returns whether it is answered.
 async fn is_answered<T>(future: &mut Pin<Box<impl Future<Output = T> + ?Sized>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
 }

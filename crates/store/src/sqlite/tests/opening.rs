@@ -1,4 +1,4 @@
-//! Opening: who may read the file, and what is said about a file that is not ours to open.
+//! Opening: who may read the file, and the error for a file that is not ours to open.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -38,7 +38,7 @@ async fn a_file_that_is_empty_is_a_new_database() {
     assert_eq!(scratch.store().list(&Listing::first(9)).await.expect("a list"), vec![]);
 }
 
-/// Connections of one process stand in for processes here: to SQLite they are the same, and they start closer
+/// Connections of one process act as processes here: to SQLite they are the same, and they start closer
 /// together.
 #[test]
 fn a_new_file_that_many_open_at_once_is_made_ready_once() {
@@ -148,8 +148,8 @@ fn a_database_of_the_users_under_our_name_is_refused_and_left_as_it_is() {
 fn a_state_directory_behind_a_symlink_can_be_used() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.0.path().join("real")).expect("a directory");
-    symlink("real", scratch.0.path().join("link")).expect("a symlink");
-    SqliteStore::open(&scratch.0.path().join("link/towline.db")).expect("it opens");
+    symlink("real", scratch.0.path().join("symlink")).expect("a symlink");
+    SqliteStore::open(&scratch.0.path().join("symlink/towline.db")).expect("it opens");
     assert!(scratch.0.path().join("real/towline.db").exists());
 }
 
@@ -189,7 +189,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// Opening says what is wrong, and with which file.
+/// The error of opening names the problem and the file.
 fn assert_refused(path: &Path, words: &str) {
     let refused = SqliteStore::open(path).expect_err("it cannot be opened");
     let StoreError::Database { path: of, message } = &refused else { panic!("{refused:?}") };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use towline_core::{
-    AgentEvent, AgentName, Attempt, CheckResult, Closed, Commit, Decision, End, Event, Goal, GoalId,
-    GoalState, MessageNo, OperatorMessage, Outcome, Question, QuestionNo, Seq, Telling, Tokens, Unavailable,
+    AgentEvent, AgentName, Attempt, CheckResult, Closed, Commit, Decision, DeliveryState, End, Event, Goal,
+    GoalId, GoalState, MessageNo, OperatorMessage, Outcome, Question, QuestionNo, Seq, Tokens, Unavailable,
     Usage, Verdict, Work, WorkspaceBinding,
 };
 
@@ -42,7 +42,7 @@ const SHORT_STEPS: &[Step] = &[
     ("the operator's message", |state| state.messages.push(message(51))),
     ("it is delivered", |state| {
         let first = state.attempts[0].n;
-        state.messages.last_mut().expect("a message").telling = Telling::Told(first);
+        state.messages.last_mut().expect("a message").delivery = DeliveryState::Delivered(first);
     }),
     ("the end of the attempt", |state| {
         let running = state.attempts.last_mut().expect("an attempt");
@@ -107,7 +107,7 @@ async fn a_prompt_is_not_written_again_when_its_attempt_has_begun() {
     store.append(step(3, vec![], vec![key])).await.expect("it fits");
     let written = bytes(&raw, "name <> 'events'");
     assert!(written < LIMIT, "{written} bytes are written");
-    // Its key stands for work that is done.
+    // Its key means work that is done.
     store.append(step(4, vec![effect], vec![])).await.expect("it fits");
     assert_eq!(store.pending(goal.id).await.expect("an outbox"), vec![]);
 }
@@ -171,7 +171,7 @@ async fn an_earlier_version_that_has_the_database_open_can_write_no_goal() {
     }
 }
 
-/// A goal with a long prompt, this many attempts and much said about it, and triggers that count what is written from now on.
+/// A goal with a long prompt, this many attempts and long messages, and triggers that count what is written from now on.
 async fn goal_with_history(scratch: &Scratch, attempts: u32) -> (Goal, Lease, GoalState) {
     let store = scratch.store();
     let goal = Goal { prompt: "line\n".repeat(40_000), ..goal(1) };
@@ -233,7 +233,7 @@ fn verdict() -> Verdict {
 
 fn message(n: u32) -> OperatorMessage {
     let text = "Leave the lexer alone. ".repeat(10);
-    OperatorMessage { n: MessageNo(n), text, at: at(1), telling: Telling::Waiting }
+    OperatorMessage { n: MessageNo(n), text, at: at(1), delivery: DeliveryState::Waiting }
 }
 
 fn tokens() -> NewEvent {

@@ -42,8 +42,8 @@ fn a_kill_in_the_middle_of_writing_leaves_a_consistent_store() {
         acknowledged.extend(child.kill_and_drain());
         assert_consistent(&scratch);
         let store = scratch.store();
-        for (goal, told) in goals.iter().zip(acknowledged_by_goal(&acknowledged)) {
-            runtime.block_on(assert_whole(&store, goal, Generation(round + 1), told));
+        for (goal, acknowledged_up_to) in goals.iter().zip(acknowledged_by_goal(&acknowledged)) {
+            runtime.block_on(assert_whole(&store, goal, Generation(round + 1), acknowledged_up_to));
         }
     }
 }
@@ -83,7 +83,7 @@ fn write_until_killed(path: &Path) {
 
 fn write_some(path: &Path) {
     let number = std::env::var(GOAL).expect("a goal").parse().expect("a number");
-    tell("ready");
+    send_line("ready");
     let mut nothing = Vec::new();
     std::io::stdin().read_to_end(&mut nothing).expect("the parent closes it");
     let store = SqliteStore::open(path).expect("it opens");
@@ -100,11 +100,11 @@ async fn write(store: &SqliteStore, goal: &Goal, appends: u64) {
     let mut last = store.load(goal.id).await.expect("it is there").last_seq;
     for _ in 0..appends {
         last = store.append(next(goal, &lease, last)).await.expect("nobody else writes it").last_seq;
-        tell(&format!("{} {last}", goal.id.short()));
+        send_line(&format!("{} {last}", goal.id.short()));
     }
 }
 
-/// An append from which the state and the outbox can be told: both follow from the end of the log.
+/// An append from which the state and the outbox can be determined: both follow from the end of the log.
 fn next(goal: &Goal, lease: &Lease, last: Seq) -> Append {
     let after = last.0 + EVENTS;
     Append {
@@ -119,11 +119,11 @@ fn number_of(last: u64) -> u32 {
     u32::try_from(last / EVENTS).expect("small")
 }
 
-/// A log without gaps up to at least what the child was told, and everything else as of its end.
-async fn assert_whole(store: &SqliteStore, goal: &Goal, generation: Generation, told: u64) {
+/// A log without gaps up to at least what the child acknowledged, and everything else as of its end.
+async fn assert_whole(store: &SqliteStore, goal: &Goal, generation: Generation, acknowledged_up_to: u64) {
     let stored = everything(store, goal.id).await;
     let last = stored.record.last_seq.0;
-    assert!(last >= told, "acknowledged up to {told}, stored up to {last}");
+    assert!(last >= acknowledged_up_to, "acknowledged up to {acknowledged_up_to}, stored up to {last}");
     assert_eq!(places(&stored.events), (1..=last).collect::<Vec<_>>());
     assert_eq!(stored.record.lease.expect("nobody gave it back").generation, generation);
     if last > 1 {
@@ -144,8 +144,8 @@ pub(super) fn assert_consistent(scratch: &Scratch) {
 fn acknowledged_by_goal(lines: &[String]) -> [u64; 2] {
     [1, 2].map(|number| {
         let short = goal(number).id.short();
-        let told = lines.iter().filter_map(|line| line.strip_prefix(&format!("{short} ")));
-        told.filter_map(|last| last.parse().ok()).max().unwrap_or(0)
+        let acknowledged_line = lines.iter().filter_map(|line| line.strip_prefix(&format!("{short} ")));
+        acknowledged_line.filter_map(|last| last.parse().ok()).max().unwrap_or(0)
     })
 }
 
@@ -158,14 +158,14 @@ fn runtime() -> Runtime {
 }
 
 /// One line to the parent, in one write, so that a kill leaves no half of it that could be misread.
-pub(super) fn tell(line: &str) {
+pub(super) fn send_line(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{line} .\n").as_bytes()).expect("the parent listens");
     out.flush().expect("the parent listens");
 }
 
-/// Lines that a child told; what the test runner prints around them is not meant for us.
-fn told(line: &str) -> Option<String> {
+/// Lines that a child reported; what the test runner prints around them is not meant for us.
+fn acknowledged_line(line: &str) -> Option<String> {
     line.strip_suffix(" .").map(str::to_owned)
 }
 
@@ -187,7 +187,9 @@ pub(super) fn test_again(module: &str, test: &str, path: &Path) -> Command {
 pub(super) fn listen(out: ChildStdout) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        for line in BufReader::new(out).lines().map_while(Result::ok).filter_map(|line| told(&line)) {
+        for line in
+            BufReader::new(out).lines().map_while(Result::ok).filter_map(|line| acknowledged_line(&line))
+        {
             if sender.send(line).is_err() {
                 break;
             }
@@ -214,7 +216,7 @@ impl Killed {
         (0..count).map(|_| self.lines.recv_timeout(DEADLINE).expect("the child writes on")).collect()
     }
 
-    /// Kills it and returns what it still said before.
+    /// Kills it and returns its last lines.
     fn kill_and_drain(mut self) -> Vec<String> {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is gone");
@@ -222,7 +224,7 @@ impl Killed {
     }
 }
 
-/// A child that writes when it is told to, and ends.
+/// A child that writes on request, and ends.
 struct Writer {
     child: Child,
     lines: mpsc::Receiver<String>,

@@ -9,7 +9,7 @@ use std::thread;
 use rusqlite::Connection;
 
 use super::earlier::of_first_version;
-use super::processes::{assert_consistent, child_database, listen, tell, test_again};
+use super::processes::{assert_consistent, child_database, listen, send_line, test_again};
 use super::{DEADLINE, Scratch, SqliteStore};
 use crate::{Listing, Store, StoreError, UpgradeGuard, UpgradeStep};
 
@@ -19,7 +19,7 @@ const STAY: &str = "TOWLINE_STORE_TEST_STAY";
 /// Enough for several steps of each kind.
 const GOALS: u32 = 4_000;
 
-/// Notes the steps of an upgrade, and refuses when it is told to.
+/// Notes the steps of an upgrade, and refuses on request.
 #[derive(Default)]
 struct Watching {
     refuses: AtomicBool,
@@ -163,7 +163,7 @@ impl UpgradeGuard for Staying {
 
     fn progress(&self, step: UpgradeStep) {
         if self.steps.fetch_add(1, Ordering::SeqCst) == self.at {
-            tell(&format!("{step:?}"));
+            send_line(&format!("{step:?}"));
             thread::sleep(DEADLINE);
         }
     }
@@ -175,14 +175,14 @@ fn a_kill_at_any_step_of_an_upgrade_loses_nothing() {
         let at = std::env::var(STAY).expect("a step").parse().expect("a number");
         SqliteStore::open_guarded(&path, &(Arc::new(Staying { at, steps: AtomicUsize::new(0) }) as _))
             .expect("it opens");
-        return tell("open");
+        return send_line("open");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let scratch = runtime.block_on(of_first_version(GOALS));
     let mut reached = Vec::new();
     loop {
-        let said = kill_at(&scratch, reached.len());
-        if said == "open" {
+        let step_name = kill_at(&scratch, reached.len());
+        if step_name == "open" {
             break;
         }
         assert_consistent(&scratch);
@@ -192,9 +192,9 @@ fn a_kill_at_any_step_of_an_upgrade_loses_nothing() {
         );
         if copy(&scratch).exists() {
             let copied = Connection::open(copy(&scratch)).expect("a copy");
-            assert_eq!(count(&copied, "SELECT COUNT(*) FROM goals"), GOALS, "after {said}");
+            assert_eq!(count(&copied, "SELECT COUNT(*) FROM goals"), GOALS, "after {step_name}");
         }
-        reached.push(said);
+        reached.push(step_name);
     }
     let changing = reached.iter().filter(|step| *step == "ChangingTables").count();
     assert!(changing > 3 && reached.len() > changing + 3, "{reached:?}");
@@ -211,8 +211,8 @@ fn kill_at(scratch: &Scratch, step: usize) -> String {
     let mut command = test_again(module_path!(), test, &scratch.database());
     let mut child = command.env(STAY, step.to_string()).stdin(Stdio::null()).spawn().expect("it starts");
     let lines = listen(child.stdout.take().expect("its output"));
-    let said = lines.recv_timeout(DEADLINE).expect("the child gets there");
+    let step_name = lines.recv_timeout(DEADLINE).expect("the child gets there");
     child.kill().expect("it is ours");
     child.wait().expect("it is gone");
-    said
+    step_name
 }

@@ -1,9 +1,9 @@
-//! Anthropic Messages.
+//! The Messages API of Anthropic.
 
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::conversation::{Part, Said, Speaker};
+use super::super::conversation::{ConversationMessage, Part, Speaker};
 use super::super::reply::{ErrorReply, Message};
 use super::super::{ToolResult, Usage};
 use super::{Names, StreamEvent, Wire, halves, text_pieces};
@@ -16,9 +16,9 @@ impl Wire for Anthropic {
         ("msg_", "toolu_")
     }
 
-    fn conversation(&self, body: &Value) -> Vec<Said> {
+    fn conversation(&self, body: &Value) -> Vec<ConversationMessage> {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        messages.iter().map(said).collect()
+        messages.iter().map(read_message).collect()
     }
 
     fn stream_events(&self, message: &Message, names: &Names, _asked: &Value) -> Vec<StreamEvent> {
@@ -76,9 +76,9 @@ impl Wire for Anthropic {
     }
 }
 
-fn said(message: &Value) -> Said {
+fn read_message(message: &Value) -> ConversationMessage {
     let by = if message["role"] == "user" { Speaker::User } else { Speaker::Model };
-    Said { by, parts: blocks(&message["content"]).iter().filter_map(part).collect() }
+    ConversationMessage { by, parts: blocks(&message["content"]).iter().filter_map(part).collect() }
 }
 
 fn part(block: &Value) -> Option<Part> {
@@ -92,7 +92,7 @@ fn part(block: &Value) -> Option<Part> {
     }))
 }
 
-/// Content is a list of blocks, or one string that stands for a text block.
+/// Content is a list of blocks, or one string for a text block.
 fn blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(blocks) => blocks.clone(),

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use super::super::conversation::{Part, Said, Speaker};
+use super::super::conversation::{ConversationMessage, Part, Speaker};
 use super::super::reply::{ErrorReply, Message};
 use super::super::{ToolResult, Usage};
 use super::{Names, StreamEvent, Wire, text_pieces};
@@ -27,9 +27,9 @@ impl Wire for Gemini {
         ("response-", "call-")
     }
 
-    fn conversation(&self, body: &Value) -> Vec<Said> {
+    fn conversation(&self, body: &Value) -> Vec<ConversationMessage> {
         let contents = body["contents"].as_array().map_or(&[][..], Vec::as_slice);
-        Said::join(contents.iter().map(said))
+        ConversationMessage::join(contents.iter().map(read_message))
     }
 
     /// The API's own tools, such as its search, are not run by the client.
@@ -48,7 +48,7 @@ impl Wire for Gemini {
 
     fn stream_events(&self, message: &Message, names: &Names, _asked: &Value) -> Vec<StreamEvent> {
         let full = self.reportable(message.usage);
-        // Every chunk says what the prompt was; only the last one knows of the output.
+        // Every chunk counts the prompt; only the last one knows of the output.
         let so_far = Usage { output: 0, ..full };
         let text = message.text.as_deref().unwrap_or_default();
         let texts = text_pieces(text).into_iter().map(|piece| json!({"text": piece}));
@@ -97,10 +97,10 @@ impl Wire for Gemini {
     }
 }
 
-fn said(content: &Value) -> Said {
+fn read_message(content: &Value) -> ConversationMessage {
     let by = if content["role"] == "model" { Speaker::Model } else { Speaker::User };
     let parts = content["parts"].as_array().map_or(&[][..], Vec::as_slice);
-    Said { by, parts: parts.iter().filter_map(part).collect() }
+    ConversationMessage { by, parts: parts.iter().filter_map(part).collect() }
 }
 
 fn part(part: &Value) -> Option<Part> {

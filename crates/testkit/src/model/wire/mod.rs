@@ -13,7 +13,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 use super::Usage;
-use super::conversation::Said;
+use super::conversation::ConversationMessage;
 use super::reply::{ErrorReply, Message};
 
 /// A long text is sent in no more pieces than this.
@@ -65,8 +65,8 @@ pub(super) trait Wire: Sync {
     /// The words that begin the ids of a message and of a tool call.
     fn id_prefixes(&self) -> (&'static str, &'static str);
 
-    /// What was said so far, without the system prompt.
-    fn conversation(&self, body: &Value) -> Vec<Said>;
+    /// The conversation so far, without the system prompt.
+    fn conversation(&self, body: &Value) -> Vec<ConversationMessage>;
 
     /// Whether the model may call tools of the client.
     fn has_tools(&self, body: &Value) -> bool {

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::conversation::{Part, Said, Speaker};
+use super::super::conversation::{ConversationMessage, Part, Speaker};
 use super::super::reply::{ErrorReply, Message};
 use super::super::{ToolResult, Usage};
 use super::{Names, StreamEvent, Wire, halves, openai, text_pieces};
@@ -16,9 +16,9 @@ impl Wire for OpenAiChat {
         ("chatcmpl-", "call_")
     }
 
-    fn conversation(&self, body: &Value) -> Vec<Said> {
+    fn conversation(&self, body: &Value) -> Vec<ConversationMessage> {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        Said::join(messages.iter().filter_map(said))
+        ConversationMessage::join(messages.iter().filter_map(read_message))
     }
 
     fn stream_events(&self, message: &Message, names: &Names, asked: &Value) -> Vec<StreamEvent> {
@@ -52,17 +52,17 @@ impl Wire for OpenAiChat {
     }
 
     fn whole_message(&self, message: &Message, names: &Names) -> Value {
-        let mut said = json!({"role": "assistant", "content": message.text});
+        let mut reply = json!({"role": "assistant", "content": message.text});
         if !message.tools.is_empty() {
             let calls = message.tools.iter().zip(&names.tool_ids).map(|(call, id)| {
                 let function = json!({"name": call.name, "arguments": call.input.to_string()});
                 json!({"id": id, "type": "function", "function": function})
             });
-            said["tool_calls"] = calls.collect();
+            reply["tool_calls"] = calls.collect();
         }
         json!({
             "id": names.message_id, "object": "chat.completion", "created": 0, "model": names.model,
-            "choices": [{"index": 0, "message": said, "finish_reason": finish_reason(message)}],
+            "choices": [{"index": 0, "message": reply, "finish_reason": finish_reason(message)}],
             "usage": usage_object(message.usage),
         })
     }
@@ -77,15 +77,21 @@ impl Wire for OpenAiChat {
 }
 
 /// The system prompt, which newer models call the developer's, is not part of the conversation.
-fn said(message: &Value) -> Option<Said> {
+fn read_message(message: &Value) -> Option<ConversationMessage> {
     let texts = openai::texts(&message["content"]);
     match message["role"].as_str()? {
-        "user" => Some(Said { by: Speaker::User, parts: texts.into_iter().map(Part::Text).collect() }),
-        "assistant" => Some(Said { by: Speaker::Model, parts: texts.into_iter().map(Part::Text).collect() }),
+        "user" => Some(ConversationMessage {
+            by: Speaker::User,
+            parts: texts.into_iter().map(Part::Text).collect(),
+        }),
+        "assistant" => Some(ConversationMessage {
+            by: Speaker::Model,
+            parts: texts.into_iter().map(Part::Text).collect(),
+        }),
         "tool" => {
             let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
             let result = ToolResult { tool_use_id: id, text: texts.join("\n"), is_error: false };
-            Some(Said { by: Speaker::User, parts: vec![Part::ToolResult(result)] })
+            Some(ConversationMessage { by: Speaker::User, parts: vec![Part::ToolResult(result)] })
         }
         _ => None,
     }

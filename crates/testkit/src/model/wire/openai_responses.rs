@@ -1,9 +1,9 @@
-//! `OpenAI` Responses.
+//! The Responses API of `OpenAI`.
 
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::conversation::{Part, Said, Speaker};
+use super::super::conversation::{ConversationMessage, Part, Speaker};
 use super::super::reply::{ErrorReply, Message};
 use super::super::{ToolResult, Usage};
 use super::{Names, StreamEvent, Wire, halves, openai, text_pieces};
@@ -16,10 +16,12 @@ impl Wire for OpenAiResponses {
         ("resp_", "call_")
     }
 
-    fn conversation(&self, body: &Value) -> Vec<Said> {
+    fn conversation(&self, body: &Value) -> Vec<ConversationMessage> {
         match &body["input"] {
-            Value::String(text) => vec![Said { by: Speaker::User, parts: vec![Part::Text(text.clone())] }],
-            Value::Array(items) => Said::join(items.iter().filter_map(said)),
+            Value::String(text) => {
+                vec![ConversationMessage { by: Speaker::User, parts: vec![Part::Text(text.clone())] }]
+            }
+            Value::Array(items) => ConversationMessage::join(items.iter().filter_map(read_message)),
             _ => Vec::new(),
         }
     }
@@ -79,13 +81,13 @@ impl Wire for OpenAiResponses {
     }
 }
 
-/// Reasoning belongs to what the model said; the developer's messages are the system prompt.
-fn said(item: &Value) -> Option<Said> {
+/// Reasoning belongs to the model's message; the developer's messages are the system prompt.
+fn read_message(item: &Value) -> Option<ConversationMessage> {
     let texts = || openai::texts(&item["content"]).into_iter().map(Part::Text).collect();
     match item["type"].as_str().unwrap_or("message") {
         "message" => match item["role"].as_str()? {
-            "user" => Some(Said { by: Speaker::User, parts: texts() }),
-            "assistant" => Some(Said { by: Speaker::Model, parts: texts() }),
+            "user" => Some(ConversationMessage { by: Speaker::User, parts: texts() }),
+            "assistant" => Some(ConversationMessage { by: Speaker::Model, parts: texts() }),
             _ => None,
         },
         kind if kind.ends_with("_call_output") => {
@@ -94,9 +96,9 @@ fn said(item: &Value) -> Option<Said> {
                 text: openai::texts(&item["output"]).join("\n"),
                 is_error: false,
             };
-            Some(Said { by: Speaker::User, parts: vec![Part::ToolResult(result)] })
+            Some(ConversationMessage { by: Speaker::User, parts: vec![Part::ToolResult(result)] })
         }
-        _ => Some(Said { by: Speaker::Model, parts: Vec::new() }),
+        _ => Some(ConversationMessage { by: Speaker::Model, parts: Vec::new() }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::log;
 use super::peer::{Incoming, Payload, Peer};
-use super::supervisor::{LONGEST_LIFETIME, Supervisor};
+use super::state::{LONGEST_LIFETIME, Supervisor};
 use crate::clock;
 use crate::platform::{self, Delivery, Signal};
 use crate::record::StopCause;

@@ -24,7 +24,7 @@ use crate::wire::Lengths;
 /// Everything the supervisor begins with.
 pub(super) struct Prepared {
     pub(super) place: Place,
-    /// Its lock is what tells us from a process that only claims to be us.
+    /// Its lock distinguishes us from a process that only claims to be us.
     pub(super) identity: File,
     pub(super) launch: Launch,
     /// The time of the run, which begins here.
@@ -77,10 +77,10 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     })
 }
 
-/// Tells our starter that we have the run in hand.
+/// Notifies our starter that the run is under supervision.
 fn greet(starter: UnixStream, clock: RunClock) -> io::Result<Peer> {
     let mut starter = Peer::new(PeerId::STARTER, starter, Instant::now())?;
-    starter.tell(Lengths::default(), clock);
+    starter.send_lengths(Lengths::default(), clock);
     Ok(starter)
 }
 
@@ -127,6 +127,6 @@ fn redirect_standard_streams(place: &Place) -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&towline_files::append(&place.file(files::SHIM_LOG))?)?;
+    rustix::stdio::dup2_stderr(&towline_files::append(&place.file(files::SUPERVISOR_LOG))?)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The client's end of the socket: requests out, replies and notices in.
 //!
 //! Every wait in here may be given up at any point without harm. What was to be sent stays queued and is sent
-//! by whoever drives the link next; what was received is kept until it is taken; a reply that nobody waits for
+//! by the next call; what was received stays until it is taken; a reply that nobody waits for
 //! any more is dropped.
 
 use std::io;
@@ -20,7 +20,7 @@ use crate::wire::{self, Lengths, Message, Operation, Outcome, Request};
 const RECEIVE_BYTES: usize = 4096;
 
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     stream: UnixStream,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct Link {
     closed: bool,
 }
 
-impl Link {
+impl Connection {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -50,7 +50,7 @@ impl Link {
         }
     }
 
-    /// The newest lengths that nobody has been told yet.
+    /// The newest lengths, if they have not been taken yet.
     pub(crate) fn take_grown(&mut self) -> Option<Lengths> {
         self.grown.take()
     }
@@ -68,7 +68,7 @@ impl Link {
         self.exited.as_deref()
     }
 
-    /// Whether the shim has hung up. Everything it said before has been taken in by then.
+    /// Whether the supervisor has hung up. Every earlier message has been read by then.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -113,7 +113,7 @@ impl Link {
         match self.stream.try_write(self.outbox.get(self.sent..).unwrap_or_default()) {
             Ok(count) => self.sent += count,
             Err(error) if is_transient(&error) => return,
-            // The shim hung up. What it said before that is still to be read; there the end shows too.
+            // The supervisor hung up. Earlier messages are still to be read; there the end shows too.
             Err(_) => self.sent = self.outbox.len(),
         }
         if self.sent == self.outbox.len() {

@@ -1,4 +1,4 @@
-//! One connected client, seen from the shim. Everything it can make the shim hold is bounded: unread requests,
+//! One connected client, seen from the supervisor. Everything it can make the supervisor hold is bounded: unread requests,
 //! unsent replies, and at most one notice, which always carries the newest lengths.
 
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ const INBOX_CAP: usize = 64 * 1024;
 /// Replies waiting for a client that does not read; above this its requests wait too.
 const OUTBOX_CAP: usize = 16 * 1024;
 
-/// Tells clients apart for as long as the shim lives.
+/// Distinguishes clients for as long as the supervisor lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PeerId(pub(super) u64);
 
@@ -34,7 +34,7 @@ pub(super) struct Payload {
     pub(super) refused: Option<Outcome>,
 }
 
-/// What stands next in a client's input.
+/// The next part of a client's input.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Request(Request),
@@ -52,14 +52,14 @@ pub(super) struct Peer {
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     pub(super) payload: Option<Payload>,
-    /// The lengths it was last told.
-    told: Option<Lengths>,
+    /// The lengths that were last sent.
+    sent_lengths: Option<Lengths>,
     /// When it last sent something.
     pub(super) heard_at: Instant,
     /// Its next request has to wait for another client's write to be complete.
     pub(super) waits_for_stdin: bool,
     pub(super) gone: bool,
-    said_farewell: bool,
+    sent_farewell: bool,
 }
 
 impl Peer {
@@ -71,11 +71,11 @@ impl Peer {
             inbox: Vec::new(),
             outbox: Vec::new(),
             payload: None,
-            told: None,
+            sent_lengths: None,
             heard_at: now,
             waits_for_stdin: false,
             gone: false,
-            said_farewell: false,
+            sent_farewell: false,
         })
     }
 
@@ -96,7 +96,7 @@ impl Peer {
         !self.waits_for_stdin && !self.inbox.is_empty() && self.outbox.len() < OUTBOX_CAP && served_next
     }
 
-    /// Acts on what poll said about the socket.
+    /// Acts on what poll reported about the socket.
     pub(super) fn on_ready(&mut self, flags: PollFlags, buffer: &mut [u8], now: Instant) {
         if self.wants_input() {
             if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
@@ -161,21 +161,21 @@ impl Peer {
         self.outbox.extend(wire::line(&Message::Reply { id, outcome }));
     }
 
-    /// Sends what is waiting, and tells the client how long the logs are, unless it knows or has not yet read what
-    /// it was told before. Replies go first: a notice that had to wait for them would wait for the next event.
-    pub(super) fn tell(&mut self, lengths: Lengths, clock: RunClock) {
+    /// Sends what is waiting, and sends the client the lengths of the logs, unless it knows or has not yet read what
+    /// it was sent before. Replies go first: a notice that had to wait for them would wait for the next event.
+    pub(super) fn send_lengths(&mut self, lengths: Lengths, clock: RunClock) {
         self.flush();
-        if self.outbox.is_empty() && self.told != Some(lengths) {
-            self.told = Some(lengths);
+        if self.outbox.is_empty() && self.sent_lengths != Some(lengths) {
+            self.sent_lengths = Some(lengths);
             self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
             self.flush();
         }
     }
 
     /// The last thing a client hears, after the last lengths. May be called again to send what did not get through.
-    pub(super) fn say_farewell(&mut self, lengths: Lengths, clock: RunClock, farewell: &Message) {
-        if !std::mem::replace(&mut self.said_farewell, true) {
-            if self.told != Some(lengths) {
+    pub(super) fn send_farewell(&mut self, lengths: Lengths, clock: RunClock, farewell: &Message) {
+        if !std::mem::replace(&mut self.sent_farewell, true) {
+            if self.sent_lengths != Some(lengths) {
                 self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
             }
             self.outbox.extend(wire::line(farewell));

@@ -1,4 +1,4 @@
-//! The signals the shim itself gets, turned into something the poll loop can wait for.
+//! The signals the supervisor itself gets, turned into something the poll loop can wait for.
 //!
 //! All of them have handlers, also those that need no action: a handler, unlike an ignored signal, is not
 //! inherited by the program, which so starts with default behaviour even when our own starter ignored SIGINT
@@ -23,7 +23,7 @@ impl Signals {
         wakeup.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
-            // Registered before the wake-up, so that the flag stands when the loop looks.
+            // Registered before the wake-up, so that the flag is set when the loop looks.
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
             signal_hook::low_level::pipe::register(signal, write_end.try_clone()?)?;
         }
@@ -40,7 +40,7 @@ impl Signals {
         while matches!(self.wakeup.read(&mut bytes), Ok(count) if count == bytes.len()) {}
     }
 
-    /// Whether somebody asked the shim to stop since the last look.
+    /// Whether somebody asked the supervisor to stop since the last look.
     pub(super) fn take_stop(&self) -> bool {
         self.stop.swap(false, Ordering::SeqCst)
     }

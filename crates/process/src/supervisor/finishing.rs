@@ -10,7 +10,7 @@ use super::log;
 use super::output::Looked;
 use super::place::Place;
 use super::startup::Prepared;
-use super::supervisor::{BUFFER_BYTES, LONGEST_WAIT, Supervisor};
+use super::state::{BUFFER_BYTES, LONGEST_WAIT, Supervisor};
 use crate::files::{self, Stream};
 use crate::platform;
 use crate::record::{ExitRecord, SpawnError};
@@ -24,7 +24,7 @@ const RECORD_RETRY: Duration = Duration::from_secs(1);
 const RECORD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Supervisor {
-    /// The tree is gone: takes what is left in the pipes, writes the record, says it, and ends.
+    /// The tree is gone: takes what is left in the pipes, writes the record, sends it, and ends.
     pub(super) fn finish(mut self) -> io::Result<()> {
         // The program may have lowered it, and the record needs a file.
         let _ = platform::raise_descriptor_limit();
@@ -48,7 +48,7 @@ impl Supervisor {
         let give_up_at = self.patience_ends_at();
         loop {
             let (lengths, clock) = (self.lengths(), self.clock);
-            self.peers.iter_mut().for_each(|peer| peer.say_farewell(lengths, clock, farewell));
+            self.peers.iter_mut().for_each(|peer| peer.send_farewell(lengths, clock, farewell));
             self.peers.retain(|peer| !peer.gone && peer.has_unsent());
             let left = give_up_at.saturating_duration_since(Instant::now());
             if self.peers.is_empty() || left.is_zero() {
@@ -104,7 +104,7 @@ impl Supervisor {
         }
     }
 
-    /// The logs are on the disk before the record says how long they are.
+    /// The logs are on the disk before the record states their lengths.
     fn save(&mut self, record: &ExitRecord) -> io::Result<()> {
         let give_up_at = self.patience_ends_at();
         let _ = self.index.flush();
@@ -140,7 +140,7 @@ fn may_pass(error: &io::Error) -> bool {
     !lasting.contains(&error.kind())
 }
 
-/// The program never ran: the record says why, and there is nothing to supervise.
+/// The program never ran: the record has the reason, and there is nothing to supervise.
 pub(super) fn report_failed_start(prepared: Prepared, error: SpawnError) -> io::Result<()> {
     let clock = prepared.clock;
     let record = ExitRecord {
@@ -159,7 +159,7 @@ pub(super) fn report_failed_start(prepared: Prepared, error: SpawnError) -> io::
     let saved = write_record(&prepared.place, &record);
     let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
     if let Some(mut starter) = prepared.starter {
-        starter.say_farewell(Lengths::default(), clock, &Message::Exited(Box::new(record)));
+        starter.send_farewell(Lengths::default(), clock, &Message::Exited(Box::new(record)));
     }
     saved
 }

@@ -134,7 +134,7 @@ impl Stdin {
         self.unless_broken(fed);
     }
 
-    /// Lets go of a pipe that the program has closed; whoever writes next is told.
+    /// Lets go of a pipe that the program has closed; the next write fails.
     fn unless_broken(&mut self, outcome: io::Result<()>) {
         let Err(error) = outcome else { return };
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {

@@ -21,7 +21,7 @@ const EXIT_MOMENT: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long the tree may be out of sight, or out of reach.
 const HELPLESS_PATIENCE: Duration = Duration::from_secs(4);
-/// How many ended processes are told apart; a tree that forks without end must not fill the shim's memory.
+/// How many ended processes are distinguished; a tree that forks without end must not fill the supervisor's memory.
 const MOST_COUNTED: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Ending {
         }
     }
 
-    /// Nobody can write to the standard output any more: a program that has nothing left to say is expected to end.
+    /// Nobody can write to the standard output any more: a program that has nothing left to print is expected to end.
     pub(super) fn stdout_closed(&mut self, now: Instant) {
         if let Stage::Running { until } = &mut self.stage
             && let Some(grace) = self.closed_output_grace

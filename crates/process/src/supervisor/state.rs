@@ -1,4 +1,4 @@
-//! The loop: wait for anything, act on it, tell the clients, and find out whether the end is reached.
+//! The loop: wait for anything, act on it, update the clients, and find out whether the end is reached.
 
 use std::fs::File;
 use std::io;
@@ -48,7 +48,7 @@ pub(super) struct LeaderEnd {
     pub(super) at_ms: u64,
 }
 
-/// Whether any process of the tree is left, as far as the kernel says.
+/// Whether any process of the tree is left, as far as the kernel reports.
 #[derive(PartialEq, Eq)]
 enum Tree {
     Alive,
@@ -122,7 +122,7 @@ impl Supervisor {
 
     fn supervise(mut self) -> io::Result<()> {
         loop {
-            self.tell_peers();
+            self.update_peers();
             let ready = self.wait_for_something()?;
             let now = Instant::now();
             for (source, flags) in ready {
@@ -330,10 +330,10 @@ impl Supervisor {
         Lengths { stdout: self.outputs[0].length(), stderr: self.outputs[1].length() }
     }
 
-    fn tell_peers(&mut self) {
+    fn update_peers(&mut self) {
         let lengths = self.lengths();
         let clock = self.clock;
-        self.peers.iter_mut().for_each(|peer| peer.tell(lengths, clock));
+        self.peers.iter_mut().for_each(|peer| peer.send_lengths(lengths, clock));
     }
 
     /// Reaps whoever has ended. The kernel's word that we have no child left means that the whole tree is gone:

@@ -1,6 +1,6 @@
 //! The program's terminal, when it is to have one: how it is opened, and how it is written to.
 //!
-//! It is line by line (canonical) from the beginning, because only readers that began to read so can be told an end of
+//! It is line by line (canonical) from the beginning, because only readers that began to read so can get an end of
 //! input later. What makes that mode unfit for text of any kind is taken care of here: special characters are switched
 //! off but for one that text does not have, and lines that are longer than the system's limit are handed over in pieces,
 //! which readers do not notice.
@@ -18,27 +18,25 @@ use rustix::termios::{
 
 use crate::launch::WindowSize;
 
-/// Hands over what stands before it, and is the end of input where nothing does. UTF-8 has no such byte.
+/// Hands over what comes before it, and is the end of input where nothing does. UTF-8 has no such byte.
 const END: u8 = 0xff;
 /// In the place of a special character: there is none.
 const NO_CHARACTER: u8 = 0;
 /// What is written of a line before that is handed over. Systems cut at 4096 bytes, some at 1024.
 const LONGEST_PIECE: usize = 1000;
-/// How often the end of input is told: a terminal forgets it once somebody has read it, and the program may have children
+/// How often the end of input is sent: a terminal forgets it once somebody has read it, and the program may have children
 /// that read, too.
-const TIMES_TOLD: usize = 8;
+const TIMES_SENT: usize = 8;
 
 /// The two sides of a terminal.
 pub(super) struct Terminal {
-    /// Ours.
     pub(super) near: OwnedFd,
-    /// The program's.
     pub(super) far: OwnedFd,
 }
 
 impl Terminal {
     pub(super) fn open(size: WindowSize) -> io::Result<Self> {
-        // Neither may become the shim's own controlling terminal.
+        // Neither may become the supervisor's own controlling terminal.
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         fcntl_setfd(&near, FdFlags::CLOEXEC)?;
         grantpt(&near)?;
@@ -64,11 +62,11 @@ impl Terminal {
 pub(super) struct Typist {
     /// How much of a line was written and not yet handed over.
     piece: usize,
-    told: usize,
+    ends_sent: usize,
 }
 
 impl Typist {
-    /// Writes what the terminal takes now of `bytes`, and says how much that is.
+    /// Writes what the terminal takes now of `bytes`, and returns how much that is.
     pub(super) fn write(&mut self, terminal: &mut File, bytes: &[u8]) -> io::Result<usize> {
         if self.piece >= LONGEST_PIECE {
             self.hand_over(terminal)?;
@@ -83,16 +81,16 @@ impl Typist {
         Ok(count)
     }
 
-    /// Tells the end of input. An error that says to wait means that it is not yet told as often as it should be.
+    /// Sends the end of input. `WouldBlock` means that it was not yet sent as often as it should be.
     pub(super) fn end(&mut self, terminal: &mut File) -> io::Result<()> {
         if self.piece > 0 {
             self.hand_over(terminal)?;
         }
-        while self.told < TIMES_TOLD
+        while self.ends_sent < TIMES_SENT
             && let Some(end) = end_character(terminal)
         {
             terminal.write_all(&[end])?;
-            self.told += 1;
+            self.ends_sent += 1;
         }
         Ok(())
     }

@@ -124,7 +124,7 @@ impl Output {
                 Looked::Empty
             }
             Err(error) => {
-                // It is how a terminal says that nobody has it open any more.
+                // It is how a terminal shows that nobody has it open any more.
                 if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
                     log::note(&format!("cannot read {:?} of the program: {error}", self.stream));
                 }

@@ -1,4 +1,4 @@
-//! Starting the program, and saying by kind why it could not be started.
+//! Starts the program, and classifies why one could not be started.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::platform::{self, Mark, ProcessId};
 use crate::record::{SpawnError, SpawnErrorKind};
 
-/// What a program that is given a terminal takes it for, if nothing else was said.
+/// What a program that is given a terminal takes it for, unless another type is set.
 const USUAL_TERMINAL: &str = "xterm-256color";
 
 /// The program: the leader of the tree, in a session of its own.
@@ -21,7 +21,7 @@ pub(super) struct Leader {
     pub(super) streams: Ours,
 }
 
-/// Starts the program with the shim's own environment. A program that runs and cannot be looked at is an error of ours.
+/// Starts the program with the supervisor's own environment. A program that runs and cannot be looked at is an error of ours.
 pub(super) fn start(launch: &Launch, place: &Place) -> io::Result<Result<Leader, SpawnError>> {
     let (child, streams) = match spawn(launch, place) {
         Ok(started) => started,
@@ -52,7 +52,7 @@ fn spawn(launch: &Launch, place: &Place) -> Result<(Child, Ours), SpawnError> {
     Ok((child, streams))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the shim is the one that starts programs")]
+#[expect(clippy::disallowed_methods, reason = "the supervisor is the one that starts programs")]
 #[expect(
     unsafe_code,
     reason = "the mark, the session, its terminal, the priority and the parent death signal are set between fork and exec"
@@ -69,7 +69,7 @@ fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     if has_terminal && std::env::var_os("TERM").is_none() {
         command.env("TERM", USUAL_TERMINAL);
     }
-    let shim = rustix::process::getpid();
+    let supervisor = rustix::process::getpid();
     let mark = Mark::of_program();
     let priority = launch.priority;
     let in_child = move || {
@@ -82,7 +82,7 @@ fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
             // By now it is the standard input.
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
         }
-        platform::die_with_parent(shim)
+        platform::die_with_parent(supervisor)
     };
     // SAFETY: the closure runs in the child between fork and exec and only makes system calls: it allocates
     // nothing, takes no lock and touches no state of the parent.
