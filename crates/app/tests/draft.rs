@@ -1,7 +1,5 @@
 //! Drafting goals: what wins, what is refused, and what the user should know.
 
-#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -21,7 +19,7 @@ impl Desk {
         let project = Project::new();
         let agent = "[defaults]\nagents = [\"first\"]\n[agents.first]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n\
                      [agents.second]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n";
-        project.write("towline.toml", &format!("{agent}{configuration}"));
+        project.write("towline.toml", format!("{agent}{configuration}"));
         project.commit("configuration");
         Self { home: Home::new(), project }
     }
