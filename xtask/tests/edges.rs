@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("towline-api", &["towline-core"]),
-    // What a user can do, over values: it takes what is below and prints nothing.
+    // What a user can do, over values: it uses what is below and prints nothing.
     (
         "towline-app",
         &[

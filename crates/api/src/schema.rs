@@ -74,6 +74,6 @@ fn the_committed_schema_describes_the_types() {
     let committed = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         committed == schema,
-        "crates/api/schema.json is not what the types say; write it with UPDATE_SCHEMA=1 cargo test -p towline-api"
+        "crates/api/schema.json does not match the types; write it with UPDATE_SCHEMA=1 cargo test -p towline-api"
     );
 }

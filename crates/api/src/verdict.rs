@@ -34,7 +34,7 @@ pub struct CheckReport {
     pub met: bool,
     /// The exit code of its command; null if it has none, or was ended by a signal.
     pub exit_code: Option<i32>,
-    /// Why it failed, where the exit code does not tell.
+    /// Why it failed, where the exit code does not show it.
     pub problem: Option<String>,
     /// The end of its output.
     pub evidence: String,

@@ -87,7 +87,7 @@ impl Context {
         self.inspection(&self.layer_files(directory));
     }
 
-    /// What these files and the environment say, where they can be understood.
+    /// The settings in these files and the environment, where they can be understood.
     pub fn inspection(&self, files: &[LayerFile]) -> Inspection {
         let read = |file: &LayerFile| {
             let text = file.text.as_ref().ok()?.as_ref()?;

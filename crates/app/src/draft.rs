@@ -210,7 +210,7 @@ fn prompt(run: &Request, file: &GoalFile) -> Result<String, Error> {
     }
 }
 
-/// The first line that says something, shortened at a word.
+/// The first line, shortened at a word.
 fn title(prompt: &str) -> String {
     let line = prompt.lines().next().unwrap_or_default().trim_start_matches('#').trim();
     if line.chars().count() <= TITLE {
@@ -282,7 +282,7 @@ fn sessions(settings: &AgentSettings) -> SessionLimits {
     SessionLimits { outlives_process, ..settings.sessions.clone() }
 }
 
-/// The checks that commands on the command line stand for.
+/// A check for each command.
 pub fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Error> {
     let mut checks = Vec::new();
     for command in commands {

@@ -1,4 +1,4 @@
-//! Beginning a goal in the user's own directory: what is refused, and what is kept.
+//! Beginning a goal in the user's own directory: what is refused, and how its files are stored first.
 
 use std::path::{Path, PathBuf};
 

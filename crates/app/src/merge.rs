@@ -142,7 +142,7 @@ async fn merge_held(
     Ok(Some(merged))
 }
 
-/// What tells who else is at work, and where.
+/// Where the goal is stored, to see who else is at work.
 struct Place {
     home: Home,
     store: Arc<dyn Store>,
@@ -290,7 +290,7 @@ fn explained(error: MergeError, record: &GoalRecord, work: &Work) -> Error {
     }
 }
 
-/// Whether the goal's log does not say so yet.
+/// Whether the goal's log does not have it yet.
 fn is_news(record: &GoalRecord, plan: &MergePlan) -> bool {
     let known = record.state.merged.as_ref();
     plan.way != MergeWay::AlreadyThere || known.is_none_or(|merged| merged.into != plan.into)

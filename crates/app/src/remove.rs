@@ -17,7 +17,7 @@ pub struct Removal {
     pub goal: GoalId,
     /// The goal as it was; none if it could not be read.
     pub record: Option<GoalRecord>,
-    /// What was removed and what was kept.
+    /// Removed files, and work that was not.
     pub removed: Result<Removed, RemovalError>,
 }
 
@@ -51,7 +51,7 @@ impl Removal {
 }
 
 /// Removes goals one by one and shows each; one that cannot be removed does not keep the others. By `force`, unmerged work is
-/// kept under a private ref, and goals that cannot be read are removed, too.
+/// stored under a private ref, and goals that cannot be read are removed, too.
 pub async fn remove(
     context: &Context,
     ids: &[String],

@@ -31,7 +31,7 @@ pub struct ReplayOutcome {
     pub attempt: AttemptNo,
     /// How many events are the same, or the first that is not.
     pub outcome: Result<u64, Difference>,
-    /// How much may be shown of what the bytes say.
+    /// How much of the bytes may be shown.
     pub wording: Wording,
 }
 
@@ -124,7 +124,7 @@ async fn compare(
     }
 }
 
-/// Shows all that the bytes say from where they differ on.
+/// Shows all events of the bytes from where they differ on.
 async fn show_differing(
     viewer: &mut impl ReplayViewer,
     difference: &Difference,

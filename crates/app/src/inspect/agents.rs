@@ -1,5 +1,5 @@
 //! The agents of the configuration: whether each is there, which version it is, whether it is signed in, what it may
-//! do, and what it said that was not understood.
+//! do, and which of its frames were not understood.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ pub(crate) fn configured(inspection: &Inspection) -> impl Iterator<Item = Config
     })
 }
 
-/// What this agent said and Towline did not understand.
+/// Frames of this agent that were not understood.
 pub(crate) fn frames_of<'a>(name: &str, frames: &'a [FrameFacts]) -> Option<&'a FrameFacts> {
     frames.iter().find(|frames| frames.agent == name)
 }
@@ -82,7 +82,7 @@ pub(crate) fn frames_of<'a>(name: &str, frames: &'a [FrameFacts]) -> Option<&'a 
 pub(crate) enum Standing {
     /// Goals that name no agent use it.
     InUse,
-    /// The user has said something about it.
+    /// The user has settings for it.
     Configured,
     /// Only the built-in defaults speak of it.
     BuiltIn,

@@ -8,7 +8,7 @@ use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning, Warn
 use super::rows::{Mark, Row, Section};
 use crate::context::Context;
 
-/// Reads all layers, and goes on where one is broken.
+/// Reads all layers, also where one is broken.
 pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
     let files = context.layer_files(&context.directory);
     let inspection = context.inspection(&files);

@@ -1,4 +1,4 @@
-//! What agents said and Towline did not understand: the first sign that an agent's format has changed.
+//! Frames of agents that were not understood: the first sign that an agent's format has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

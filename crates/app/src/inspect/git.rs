@@ -67,7 +67,7 @@ fn repository_row(context: &Context, facts: &mut GitFacts) -> Row {
     }
 }
 
-/// The errors say what to do after a semicolon.
+/// In these errors, what to do follows a semicolon.
 fn explained(error: &WorkspaceError) -> Row {
     let message = error.to_string();
     match message.rsplit_once("; ") {

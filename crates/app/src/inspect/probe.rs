@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Far more than an honest program needs to tell its version.
+/// Far more than an honest program needs to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often to look whether it has ended, once it has said everything.
+/// How often to look whether it has ended, once it has closed its output.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// More than this is no version.
 const WORDS: u64 = 16 * 1024;
 
-/// Why there are no words. What the program printed to stderr is not told: it may hold what is in its environment.
+/// Why there are no words. What the program printed to stderr is not shown: it may hold what is in its environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Silence {
     /// It could not be started.
@@ -102,7 +102,7 @@ fn read_aside(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // Of a pipe that breaks, what came before is kept.
+        // Of a pipe that breaks, what came before counts.
         let _ = pipe.take(WORDS).read_to_end(&mut bytes);
         // Nobody listens any more after the deadline.
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());

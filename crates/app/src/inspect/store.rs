@@ -125,10 +125,10 @@ type Left = (GoalId, String, &'static str);
 
 fn left_rows(left: &[Left]) -> Vec<Row> {
     let row = |(goal, title, phase): &Left| {
-        let text = format!("nobody drives {} ({phase}): {title}", goal.short());
+        let text = format!("no engine is running {} ({phase}): {title}", goal.short());
         Row::new(Mark::Note, "left", text).fix(Action::Continue(*goal))
     };
-    named(left, row, "left", "goals that nobody drives", Action::List)
+    named(left, row, "left", "goals that no engine is running", Action::List)
 }
 
 fn unreadable_rows(unreadable: &[UnreadableGoal]) -> Vec<Row> {
@@ -218,7 +218,7 @@ mod tests {
         let goal = |n: u128| GoalId::from_uuid(uuid::Uuid::from_u128(n));
         let goals: Vec<Left> = (0..7).map(|n| (goal(n), "t".to_owned(), "queued")).collect();
         let rows = left_rows(&goals);
-        let last = Row::new(Mark::Note, "left", "2 more goals that nobody drives").fix(Action::List);
+        let last = Row::new(Mark::Note, "left", "2 more goals that no engine is running").fix(Action::List);
         assert_eq!((rows.len(), rows.last()), (NAMED + 1, Some(&last)));
         assert_eq!(rows[0].fix, Some(Action::Continue(goal(0)).into()));
         assert_eq!(left_rows(&goals[..NAMED]).len(), NAMED);
