@@ -84,5 +84,5 @@ async fn a_goal_that_does_not_exist_is_not_found_and_nothing_is_created() {
     let error = find::goal(&desk.context(), "1a2b").await.err();
     let Some(Error::Refused { kind: ErrorKind::NotFound, hint, .. }) = error else { panic!("a refusal") };
     assert_eq!(hint, Some([("list them", Action::List)].into()));
-    assert!(!desk.home.towline().exists());
+    assert!(!desk.home.towline().join("towline.db").exists());
 }
