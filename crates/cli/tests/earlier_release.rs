@@ -51,7 +51,7 @@ fn copy(desk: &Desk) -> PathBuf {
 #[test]
 fn goals_of_the_release_are_listed_and_shown() {
     let desk = desk_of_release();
-    let listed = succeeds(&desk, &["ls", "--json"]).json();
+    let listed = succeeds(&desk, &["ls", "--all", "--json"]).json();
     let field = |row: &Value, name: &str| row[name].as_str().expect("a text").to_owned();
     let rows: Vec<_> = listed
         .as_array()
@@ -105,7 +105,7 @@ fn ended_goals_of_the_release_can_be_used_and_removed() {
     succeeds(&desk, &["gc"]);
     succeeds(&desk, &["rm", &merged]);
     succeeds(&desk, &["rm", "--force", &done, &in_place]);
-    let left = succeeds(&desk, &["ls", "--json"]).json();
+    let left = succeeds(&desk, &["ls", "--all", "--json"]).json();
     assert_eq!(left.as_array().map(Vec::len), Some(GOALS.len() - 3));
 }
 
@@ -197,8 +197,8 @@ fn an_upgrade_that_lasts_is_shown_on_a_terminal_and_nowhere_else() {
     let lock = File::open(desk.home.towline()).expect("the state directory");
     lock.lock().expect("locked");
     let mut terminal = Terminal::new();
-    let mut watched = terminal.start(&command(&desk, &["ls"]));
-    let piped = command(&desk, &["ls", "--json"]).spawn().expect("towline starts");
+    let mut watched = terminal.start(&command(&desk, &["ls", "--all"]));
+    let piped = command(&desk, &["ls", "--all", "--json"]).spawn().expect("towline starts");
     terminal.wait_to_see("Upgrading: waiting for another towline");
     drop(lock);
     assert!(watched.wait().expect("it ends").success());

@@ -143,6 +143,6 @@ fn without_space_for_the_copy_the_state_of_an_earlier_release_stays_as_it_is() {
         assert!(!disk.path(left).exists(), "{left}");
     }
     disk.make_space();
-    assert_eq!(disk.towline(&desk, &["ls", "--json"]).json().as_array().map(Vec::len), Some(8));
+    assert_eq!(disk.towline(&desk, &["ls", "--all", "--json"]).json().as_array().map(Vec::len), Some(8));
     assert!(disk.path("towline.db.v2").exists());
 }

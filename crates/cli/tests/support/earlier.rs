@@ -58,7 +58,7 @@ pub(crate) fn project(desk: &Desk) -> PathBuf {
 
 /// The id of the goal with this title.
 pub(crate) fn goal(desk: &Desk, title: &str) -> String {
-    let list = desk.towline(["ls", "--json"]).json();
+    let list = desk.towline(["ls", "--all", "--json"]).json();
     let rows = list.as_array().expect("rows");
     let row = rows.iter().find(|row| row["title"] == title).unwrap_or_else(|| panic!("{title}: {list}"));
     row["id"].as_str().expect("an id").to_owned()
