@@ -205,7 +205,8 @@ fn standings(home: &Home, records: &[GoalRecord]) -> BTreeMap<GoalId, Standing> 
 /// Whether something at or below a path was changed after this time. What cannot be read counts as changed.
 fn is_changed_since(path: &Path, at: Timestamp) -> bool {
     let Ok(about) = fs::symlink_metadata(path) else { return true };
-    if about.ctime() > at.as_second() {
+    let nanoseconds = i32::try_from(about.ctime_nsec()).unwrap_or(0);
+    if Timestamp::new(about.ctime(), nanoseconds).map_or(true, |changed| changed > at) {
         return true;
     }
     let entries = || fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);

@@ -54,11 +54,13 @@ fn title(tool: &ToolUse) -> String {
     format!("{sign} {}", brief(&named(tool.tool, &tool.name, &tool.title)))
 }
 
-/// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it.
+/// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it, and a sentence
+/// such as `Edit greet.sh` says it itself.
 pub(super) fn named(kind: ToolKind, name: &str, title: &str) -> String {
     let is_plain = kind == ToolKind::Execute
         || kind == ToolKind::Mcp
         || name.is_empty()
+        || (title.starts_with(char::is_uppercase) && title.contains(' '))
         || title.to_lowercase().starts_with(&name.to_lowercase());
     if is_plain { title.to_owned() } else { format!("{name} {title}") }
 }
@@ -147,5 +149,20 @@ mod tests {
         let mut tools = Tools::default();
         tools.follow(&tool(ToolKind::Execute, ToolStatus::Running, "", None), at(0), Paint::Plain);
         assert_eq!(tools.left_behind(Paint::Plain), ["  $ it did not come to its end"]);
+    }
+
+    #[test]
+    fn a_call_has_the_name_of_its_tool_unless_that_is_plain() {
+        use ToolKind::{Edit, Execute, Mcp, Read, Search};
+        for (kind, name, title, wanted) in [
+            (Execute, "Bash", "cargo test", "cargo test"),
+            (Mcp, "mcp__docs__find", "docs: find", "docs: find"),
+            (Read, "Read", "src/main.rs", "Read src/main.rs"),
+            (Search, "Grep", "fn main", "Grep fn main"),
+            (Edit, "replace", "Edit greet.sh", "Edit greet.sh"),
+            (Read, "TaskList", "TaskList", "TaskList"),
+        ] {
+            assert_eq!(named(kind, name, title), wanted);
+        }
     }
 }

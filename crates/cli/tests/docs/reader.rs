@@ -30,7 +30,7 @@ const TEST: &str =
     "#[test]\nfn shouts() {\n    assert_eq!(shout::shout(\"land ahoy\"), \"LAND AHOY!\");\n}\n";
 
 /// The shell in which the pages' commands are typed: `ID` is the newest goal.
-const PREAMBLE: &str = r#"newest() { towline ls --json | grep --only-matching '"id": *"[^"]*"' | head --lines 1 | cut --delimiter '"' --fields 4; }
+const PREAMBLE: &str = r#"newest() { towline ls --all --json | grep --only-matching '"id": *"[^"]*"' | head --lines 1 | cut --delimiter '"' --fields 4; }
 "#;
 
 /// A person with Towline, Claude Code and Codex on their path, and a model that knows how to mend the sample project.
