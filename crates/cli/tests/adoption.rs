@@ -85,7 +85,7 @@ fn start(desk: &Desk) -> Child {
 
 /// The goal, when towline came so far as to make one.
 fn goal_of(desk: &Desk) -> Option<String> {
-    desk.towline(["ls", "--json"]).json()[0]["id"].as_str().map(str::to_owned)
+    desk.towline(["ls", "--all", "--json"]).json()[0]["id"].as_str().map(str::to_owned)
 }
 
 /// Kills towline at each of these moments after its start, takes the goal up again, and lets it come to its end.

@@ -99,7 +99,7 @@ fn on_a_full_disk_towline_warns_and_the_goal_goes_on_once_there_is_space() {
     let disk = SmallDisk::mount_on(&desk.home.towline());
     let run = desk.command(["run", "fill the disk", "--check", "test -f done.txt", "--json"]);
     let mut towline = disk.inside(&run).spawn().expect("towline starts");
-    let list = || disk.towline(&desk, &["ls", "--json"]).json()[0].clone();
+    let list = || disk.towline(&desk, &["ls", "--all", "--json"]).json()[0].clone();
     wait_for(LIMIT, "the agent to work", || list()["attempts"] == 1 && list()["phase"] == "running");
     let goal = list()["id"].as_str().expect("an id").to_owned();
 

@@ -192,7 +192,7 @@ impl Ground {
 
     /// All goals, as the user sees them.
     pub(crate) fn goals(&self) -> Vec<Value> {
-        let listed = self.ask(["ls", "--json"]).map(|ended| ended.stdout).unwrap_or_default();
+        let listed = self.ask(["ls", "--all", "--json"]).map(|ended| ended.stdout).unwrap_or_default();
         serde_json::from_str(&listed).unwrap_or_default()
     }
 

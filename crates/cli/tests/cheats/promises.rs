@@ -77,7 +77,7 @@ pub(crate) fn measure(ground: &mut Ground, gain: Option<Gain>) -> Measured {
     }
     if ended.is_none() {
         note(Breach::Hang, "`towline run` did not end".into());
-    } else if ground.ask(["ls", "--json"]).is_none() {
+    } else if ground.ask(["ls", "--all", "--json"]).is_none() {
         note(Breach::Hang, "`towline ls` did not end afterwards".into());
     }
     let left = processes_left(ground);

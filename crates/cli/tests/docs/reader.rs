@@ -120,7 +120,7 @@ impl Reader {
 
     /// How many goals are merged.
     pub(crate) fn merged_goals(&self) -> usize {
-        let list = self.type_in("towline ls --json").stdout;
+        let list = self.type_in("towline ls --all --json").stdout;
         let goals: Vec<Value> = serde_json::from_str(&list).expect("a list");
         let merged = |goal: &&Value| {
             let id = goal["id"].as_str().expect("an id");
