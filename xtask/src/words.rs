@@ -16,6 +16,7 @@ use scan::Scanner;
 
 /// The folders and files that have no finding, and must have none from now on.
 const FINISHED: &[&str] = &[
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
     "crates/check",

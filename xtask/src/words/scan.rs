@@ -146,7 +146,7 @@ fn undocumented(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut documented = !path.contains("/src/");
     for (index, line) in text.lines().map(str::trim).enumerate() {
-        if doc_text(line).is_some() || line.starts_with("#[doc") {
+        if doc_text(line).is_some() || line.starts_with("#[doc") || line.starts_with("$(#[") {
             documented = true;
             continue;
         }

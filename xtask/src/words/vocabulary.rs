@@ -59,6 +59,7 @@ const fn allow(within: &'static str, text: &'static str, reason: &'static str) -
 pub(super) const ALLOWED: &[Allowed] = &[
     allow("", "towline tell", "the name of the command"),
     allow("", "`tell`", "the name of the command"),
+    allow("", "`/tell", "the name of the command"),
     allow("", "\"tell\"", "the name of the command"),
     allow("crates/core/src/", "tell/", "the key of a stored effect"),
     allow("crates/core/src/step/tests/table.rs", "told            ", "a stored name"),
