@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use support::Desk;
 use tokio::task::JoinSet;
 use towline_core::{
-    AgentName, Attempt, AttemptNo, Budget, Commit, Event, Goal, GoalId, GoalState, Origin, Phase, Source,
-    WorkspaceMode, WorkspaceSpec,
+    AgentName, Attempt, AttemptNo, Budget, Commit, Envelope, Event, Goal, GoalId, GoalState, Origin, Phase,
+    Source, WorkspaceMode, WorkspaceSpec,
 };
 use towline_engine::{Clock, SystemClock};
-use towline_store::{NewEvent, SqliteStore, Store};
+use towline_store::{SqliteStore, Store};
 use towline_testkit::figures::{Figure, median, shown};
 
 const SECTION: &str = "Commands beside many goals";
@@ -144,14 +144,7 @@ async fn fill(store: &SqliteStore, goals: impl Iterator<Item = (GoalState, Goal)
         }
         let store = store.clone();
         waiting.spawn(async move {
-            let created = NewEvent {
-                at: goal.created_at,
-                attempt: None,
-                source: Source::Operator,
-                parent: None,
-                raw: None,
-                event: Event::Created,
-            };
+            let created = Envelope::new(goal.id, goal.created_at, Source::Operator, Event::Created);
             store.create(&goal, &state, created).await.expect("it is written");
         });
     }

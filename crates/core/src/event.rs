@@ -12,11 +12,11 @@ use crate::{
     Verdict, WorkspaceBinding,
 };
 
-/// An entry of a goal's log.
+/// An entry of a goal's log, or one that is on its way there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     pub goal: GoalId,
-    /// Its place in the goal's log.
+    /// Its place in the goal's log; 0 until the store has given it one.
     pub seq: Seq,
     /// When Towline recorded it.
     pub at: Timestamp,
@@ -29,6 +29,19 @@ pub struct Envelope {
     /// The raw bytes it was read from.
     pub raw: Option<RawRef>,
     pub event: Event,
+}
+
+impl Envelope {
+    /// Something that belongs to no attempt and has no place yet.
+    pub const fn new(goal: GoalId, at: Timestamp, source: Source, event: Event) -> Self {
+        Self { goal, seq: Seq(0), at, attempt: None, source, parent: None, raw: None, event }
+    }
+
+    /// The same with its place in the goal's log.
+    #[must_use]
+    pub fn placed(self, goal: GoalId, seq: Seq) -> Self {
+        Self { goal, seq, ..self }
+    }
 }
 
 /// Who did something.

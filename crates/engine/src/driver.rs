@@ -423,7 +423,7 @@ impl Driver {
         let stepped = step(&self.goal, transition.state, &incoming, now);
         let mut transition = Transition { state: stepped.state, ..transition };
         match stepped.outcome {
-            StepOutcome::Moved(moved) => transition.add(incoming, moved, now, &self.mask),
+            StepOutcome::Moved(moved) => transition.add(self.goal.id, incoming, moved, now, &self.mask),
             StepOutcome::Stale(_) => {}
             StepOutcome::Illegal(illegal) => return (transition, Some(illegal)),
         }

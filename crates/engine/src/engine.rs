@@ -9,9 +9,11 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use towline_core::{Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step};
+use towline_core::{
+    Envelope, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
+};
 use towline_process::SupervisorProgram;
-use towline_store::{GoalRecord, Lease, NewEvent, Store, StoreError};
+use towline_store::{GoalRecord, Lease, Store, StoreError};
 
 use crate::clock::Clock;
 use crate::control::Control;
@@ -165,15 +167,7 @@ impl Engine {
     /// Records a new goal and begins to drive it.
     pub async fn start(&self, goal: Goal) -> Result<Handle, EngineError> {
         let turn = self.take_turn(&goal).await?;
-        let now = self.shared.clock.now();
-        let created = NewEvent {
-            at: now,
-            attempt: None,
-            source: Source::Operator,
-            parent: None,
-            raw: None,
-            event: Event::Created,
-        };
+        let created = Envelope::new(goal.id, self.shared.clock.now(), Source::Operator, Event::Created);
         let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
         self.drive(record, Vec::new(), turn).await
     }

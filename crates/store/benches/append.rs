@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, Attempt, AttemptNo, Budget, CheckResult, Commit, Event, Goal, GoalState, Origin,
-    RawRef, Role, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict, WorkspaceMode,
-    WorkspaceSpec,
+    AgentEvent, AgentName, Attempt, AttemptNo, Budget, CheckResult, Commit, Envelope, Event, Goal, GoalId,
+    GoalState, Origin, RawRef, Role, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
+    WorkspaceMode, WorkspaceSpec,
 };
-use towline_store::{Append, NewEvent, SqliteStore, Store, WorkerName};
+use towline_store::{Append, SqliteStore, Store, WorkerName};
 use towline_testkit::figures::{Figure, median, shown};
 
 const SECTION: &str = "Durable events";
@@ -96,7 +96,7 @@ impl Writer {
         let goal = Goal { id, ..goal() };
         let attempts = (1..=attempts).map(|n| attempt(&goal, n)).collect();
         let state = GoalState { attempts, ..GoalState::new(&goal) };
-        let created = NewEvent { attempt: None, source: Source::Towline, ..new(Event::Created) };
+        let created = Envelope::new(goal.id, Timestamp::UNIX_EPOCH, Source::Towline, Event::Created);
         let record = store.create(&goal, &state, created).await.expect("a goal");
         let (worker, now) = (WorkerName("bench".to_owned()), Timestamp::UNIX_EPOCH);
         let lease = store.claim(goal.id, &worker, now, now, None).await.expect("a lease");
@@ -123,7 +123,7 @@ impl Writer {
             goal: self.goal.id,
             generation: self.generation,
             expected: self.expected,
-            events: (0..batch).map(|n| new(Event::Agent { event: work(n) })).collect(),
+            events: (0..batch).map(|n| new(self.goal.id, Event::Agent { event: work(n) })).collect(),
             state: self.state.clone(),
             effects: Vec::new(),
             settled: Vec::new(),
@@ -132,14 +132,11 @@ impl Writer {
     }
 }
 
-fn new(event: Event) -> NewEvent {
-    NewEvent {
-        at: Timestamp::UNIX_EPOCH,
+fn new(goal: GoalId, event: Event) -> Envelope {
+    Envelope {
         attempt: Some(AttemptNo::FIRST),
-        source: Source::Agent,
-        parent: None,
         raw: Some(RawRef { offset: 123_456, length: 789 }),
-        event,
+        ..Envelope::new(goal, Timestamp::UNIX_EPOCH, Source::Agent, event)
     }
 }
 

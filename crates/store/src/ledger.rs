@@ -5,9 +5,7 @@ use std::ops::{AddAssign, Sub};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use towline_core::{AccountStatus, Attempt, GoalState, Usage};
-
-use crate::NewEvent;
+use towline_core::{AccountStatus, Attempt, Envelope, GoalState, Usage};
 
 /// The time that one row is about, in seconds: the days of every time zone are made of quarters of an hour.
 const QUARTER: i64 = 15 * 60;
@@ -120,7 +118,7 @@ pub(crate) struct AccountReport<'a> {
 
 /// What the events of an append report about accounts.
 pub(crate) fn account_reports<'a>(
-    events: &'a [NewEvent],
+    events: &'a [Envelope],
     state: &'a GoalState,
 ) -> impl Iterator<Item = AccountReport<'a>> {
     events.iter().filter_map(|new| {

@@ -20,8 +20,8 @@ pub use ledger::{Amounts, SpendBy, SpendQuery, Spending, by_day};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 pub use store::{
-    Append, Appended, GoalRecord, Lease, MOST_BASELINES, NewEvent, PendingEffect, Store, StoreError,
-    StoredBaseline, WorkerName,
+    Append, Appended, GoalRecord, Lease, MOST_BASELINES, PendingEffect, Store, StoreError, StoredBaseline,
+    WorkerName,
 };
 pub use summary::{Cursor, GoalSummary, Listed, Listing, Loaded, Order, UnreadableGoal, list_all, load_all};
 pub use upgrade::{UpgradeGuard, UpgradeStep};

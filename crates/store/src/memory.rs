@@ -11,8 +11,8 @@ use towline_core::{
 
 use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
 use crate::{
-    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, NewEvent,
-    Order, PendingEffect, Store, StoreError, StoredBaseline, WorkerName,
+    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, Order,
+    PendingEffect, Store, StoreError, StoredBaseline, WorkerName,
 };
 
 /// Goals in memory. Clones share them.
@@ -133,7 +133,7 @@ impl Stored {
         }
         must_run_one_attempt(&append.state)?;
         let mut last_seq = found;
-        let mut placed = |event: NewEvent| {
+        let mut placed = |event: Envelope| {
             last_seq = last_seq.next();
             event.placed(goal, last_seq)
         };
@@ -219,7 +219,7 @@ impl Store for MemoryStore {
         &self,
         goal: &Goal,
         state: &GoalState,
-        created: NewEvent,
+        created: Envelope,
     ) -> Result<GoalRecord, StoreError> {
         must_run_one_attempt(state)?;
         let mut pool = self.pool();

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    Account, AttemptNo, BaselineCheck, Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, PoolSeq,
-    RawRef, Seq, Source,
+    Account, BaselineCheck, Effect, Envelope, Generation, Goal, GoalId, GoalState, PoolSeq, Seq,
 };
 
 use crate::{Listed, Listing, SpendQuery, Spending};
@@ -51,30 +50,6 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
-/// An event on its way into the log; the store gives it its place.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewEvent {
-    /// When it was recorded.
-    pub at: Timestamp,
-    /// The attempt it belongs to.
-    pub attempt: Option<AttemptNo>,
-    /// Who did it.
-    pub source: Source,
-    /// The tool call of a subagent that it happened below.
-    pub parent: Option<String>,
-    /// The raw bytes it was read from.
-    pub raw: Option<RawRef>,
-    pub event: Event,
-}
-
-impl NewEvent {
-    /// The event with its place in the log.
-    pub(crate) fn placed(self, goal: GoalId, seq: Seq) -> Envelope {
-        let Self { at, attempt, source, parent, raw, event } = self;
-        Envelope { goal, seq, at, attempt, source, parent, raw, event }
-    }
-}
-
 /// One transition: events, the state after them, and what is to be done, written together or not at all.
 #[derive(Debug, Clone)]
 pub struct Append {
@@ -84,8 +59,8 @@ pub struct Append {
     pub generation: Generation,
     /// The last event the writer knows of; refused when there are newer ones.
     pub expected: Seq,
-    /// The events, in order.
-    pub events: Vec<NewEvent>,
+    /// The events, in order; the store gives them their places.
+    pub events: Vec<Envelope>,
     /// The state after them.
     pub state: GoalState,
     /// New entries of the outbox. A key is good for one entry in a goal's whole life: an effect whose key was
@@ -208,7 +183,7 @@ pub trait Store: Send + Sync {
         &self,
         goal: &Goal,
         state: &GoalState,
-        created: NewEvent,
+        created: Envelope,
     ) -> Result<GoalRecord, StoreError>;
 
     /// The goal by its id.

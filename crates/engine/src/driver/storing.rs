@@ -74,7 +74,7 @@ impl Driver {
         let wanted = &transition.events;
         let stored = self.shared.store.events(self.goal.id, self.seq, wanted.len() + 1).await;
         let stored = stored.unwrap_or_default();
-        let is_same = |(stored, wanted): (&towline_core::Envelope, &towline_store::NewEvent)| {
+        let is_same = |(stored, wanted): (&towline_core::Envelope, &towline_core::Envelope)| {
             (stored.at, stored.attempt, &stored.event) == (wanted.at, wanted.attempt, &wanted.event)
         };
         stored.len() == wanted.len() && stored.iter().zip(wanted).all(is_same)

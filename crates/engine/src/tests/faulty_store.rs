@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
 use towline_store::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, SpendQuery, Spending,
-    Store, StoreError, StoredBaseline, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, PendingEffect, SpendQuery, Spending, Store,
+    StoreError, StoredBaseline, WorkerName,
 };
 
 /// A call to the store, as far as tests tell them apart.
@@ -100,7 +100,7 @@ impl Store for FaultyStore {
         &self,
         goal: &Goal,
         state: &GoalState,
-        created: NewEvent,
+        created: Envelope,
     ) -> Result<GoalRecord, StoreError> {
         let (goal, state) = (goal.clone(), state.clone());
         self.call(Call::Other, move |store| {

@@ -10,7 +10,7 @@ use super::samples::{
     Everything, append, at, checks, claimed, created, everything, goal, goal_id, happened, launch, marked,
     notice, pending, places, worker,
 };
-use crate::{Append, Appended, GoalRecord, Lease, Listing, NewEvent, Store, StoreError};
+use crate::{Append, Appended, GoalRecord, Lease, Listing, Store, StoreError};
 
 /// Creating stores the goal, its state and its first event together.
 pub async fn a_created_goal_is_there_with_its_first_event(place: &dyn Place) {
@@ -154,7 +154,7 @@ pub async fn appenders_that_try_again_leave_a_log_without_gaps(place: &dyn Place
     assert_eq!(stored.record.state, marked(&goal, u32::try_from(last).expect("small")));
 }
 
-async fn append_patiently(store: &dyn Store, goal: &Goal, lease: &Lease, event: NewEvent) {
+async fn append_patiently(store: &dyn Store, goal: &Goal, lease: &Lease, event: Envelope) {
     loop {
         let last = store.load(goal.id).await.expect("the goal is there").last_seq;
         let state = marked(goal, u32::try_from(last.0 + 1).expect("small"));
@@ -231,7 +231,6 @@ pub async fn what_does_not_exist_is_not_found(place: &dyn Place) {
     assert_eq!(store.list(&Listing::first(9)).await.expect("an empty list"), vec![]);
 }
 
-fn envelope(goal: &Goal, seq: u64, new: NewEvent) -> Envelope {
-    let NewEvent { at, attempt, source, parent, raw, event } = new;
-    Envelope { goal: goal.id, seq: Seq(seq), at, attempt, source, parent, raw, event }
+fn envelope(goal: &Goal, seq: u64, new: Envelope) -> Envelope {
+    new.placed(goal.id, Seq(seq))
 }

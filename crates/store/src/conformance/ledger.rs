@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use towline_core::{
-    Account, AccountStatus, AgentEvent, AgentName, Attempt, AttemptNo, End, Event, Exit, Goal, GoalState,
-    Limit, LimitStatus, MicroUsd, PoolSeq, Seq, Tokens, Usage, Work,
+    Account, AccountStatus, AgentEvent, AgentName, Attempt, AttemptNo, End, Envelope, Event, Exit, Goal,
+    GoalState, Limit, LimitStatus, MicroUsd, PoolSeq, Seq, Tokens, Usage, Work,
 };
 
 use super::Place;
 use super::samples::{append, at, attempt, claimed, goal, happened, notice, worker};
-use crate::{Amounts, Append, Lease, NewEvent, SpendBy, SpendQuery, Spending, Store};
+use crate::{Amounts, Append, Lease, SpendBy, SpendQuery, Spending, Store};
 
 /// Events of all goals are read in the order in which they were recorded, page by page, whoever recorded them.
 pub async fn events_of_all_goals_have_one_order(place: &dyn Place) {
@@ -64,7 +64,7 @@ async fn spend(store: &dyn Store, goal: &Goal, lease: &Lease, from: Seq, steps: 
             .map(|(n, usage)| Attempt { usage, ..attempt(goal.id, n, 1, Some(2)) })
             .collect();
         let state = GoalState { attempts, ..GoalState::new(goal) };
-        let event = NewEvent { at: at(second), ..notice("used", 1) };
+        let event = Envelope { at: at(second), ..notice("used", 1) };
         let step = Append {
             state,
             at: at(second),
@@ -190,7 +190,7 @@ pub async fn accounts_are_as_attempts_last_saw_them(place: &dyn Place) {
     ];
     assert_eq!(store.accounts().await.expect("accounts"), vec![]);
     for (step, (event, status, since)) in (0..).zip(steps) {
-        let event = NewEvent { attempt: Some(AttemptNo::FIRST), ..happened(event, 10 + step) };
+        let event = Envelope { attempt: Some(AttemptNo::FIRST), ..happened(event, 10 + step) };
         let attempts = vec![attempt(goal.id, 1, 1, Some(2))];
         let state = GoalState { attempts, ..GoalState::new(&goal) };
         let last = Seq(1 + u64::try_from(step).expect("small"));

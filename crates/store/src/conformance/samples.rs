@@ -10,7 +10,7 @@ use towline_core::{
     SessionPlan, Source, WorkspaceMode, WorkspaceSpec,
 };
 
-use crate::{Append, GoalRecord, Lease, NewEvent, PendingEffect, Store, WorkerName};
+use crate::{Append, GoalRecord, Lease, PendingEffect, Store, WorkerName};
 
 /// A moment, some nanoseconds past a whole second.
 pub(crate) fn at(second: i64) -> Timestamp {
@@ -61,12 +61,12 @@ pub(crate) fn goal(number: u64) -> Goal {
     }
 }
 
-pub(crate) fn happened(event: Event, second: i64) -> NewEvent {
-    NewEvent { at: at(second), attempt: None, source: Source::Towline, parent: None, raw: None, event }
+pub(crate) fn happened(event: Event, second: i64) -> Envelope {
+    Envelope::new(goal_id(0), at(second), Source::Towline, event)
 }
 
 /// An event that is recognised by its text.
-pub(crate) fn notice(text: impl Into<String>, second: i64) -> NewEvent {
+pub(crate) fn notice(text: impl Into<String>, second: i64) -> Envelope {
     happened(Event::Notice { text: text.into() }, second)
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn created(store: &dyn Store, number: u64) -> Goal {
 }
 
 /// An append of these events that leaves the state of a new goal as it is.
-pub(crate) fn append(goal: &Goal, generation: Generation, expected: Seq, events: Vec<NewEvent>) -> Append {
+pub(crate) fn append(goal: &Goal, generation: Generation, expected: Seq, events: Vec<Envelope>) -> Append {
     Append {
         goal: goal.id,
         generation,

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, EscalationReason,
-    Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, ModelChoice,
-    Outcome, Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source, Tokens,
-    ToolKind, ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
+    AgentEvent, AgentName, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, Envelope,
+    EscalationReason, Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd,
+    ModelChoice, Outcome, Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source,
+    Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
 use super::samples::{
     append, at, attempt, claimed, everything, goal, happened, launch, pending, question, worker,
 };
-use crate::{Append, NewEvent, StoreError};
+use crate::{Append, StoreError};
 
 /// A goal with something in every field comes back equal from a store that was opened again.
 pub async fn every_value_survives_reopening(place: &dyn Place) {
@@ -113,7 +113,7 @@ fn binding(id: &str) -> SessionBinding {
     }
 }
 
-fn session_event(id: &str) -> NewEvent {
+fn session_event(id: &str) -> Envelope {
     let started = SessionStarted {
         native_id: SessionId::new(id),
         resumed: false,
@@ -209,7 +209,7 @@ fn verdict() -> Verdict {
 }
 
 /// Eight events with everything that an event can carry beside its body.
-fn rich_events(round: u32) -> Vec<NewEvent> {
+fn rich_events(round: u32) -> Vec<Envelope> {
     let tool = ToolUse {
         id: "t1".to_owned(),
         tool: ToolKind::Execute,
@@ -248,14 +248,13 @@ fn rich_events(round: u32) -> Vec<NewEvent> {
     let raw = RawRef { offset: i64::MAX as u64, length: 1 };
     agent
         .into_iter()
-        .map(|event| NewEvent {
-            at: at(round.into()),
+        .map(|event| Envelope {
             attempt: AttemptNo::new(round),
             source: Source::Agent,
             parent: Some("tool \"x\"".to_owned()),
             raw: Some(raw),
-            event: Event::Agent { event },
+            ..happened(Event::Agent { event }, round.into())
         })
-        .chain(own.into_iter().map(|event| NewEvent { source: Source::Operator, ..happened(event, 4) }))
+        .chain(own.into_iter().map(|event| Envelope { source: Source::Operator, ..happened(event, 4) }))
         .collect()
 }

@@ -17,8 +17,8 @@ use super::writes::{Creation, Transition};
 use super::{baselines, connection, ledger, lists, reads, writes};
 use crate::upgrade::Unguarded;
 use crate::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, NewEvent, PendingEffect, SpendQuery, Spending,
-    Store, StoreError, StoredBaseline, UpgradeGuard, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, PendingEffect, SpendQuery, Spending, Store,
+    StoreError, StoredBaseline, UpgradeGuard, WorkerName,
 };
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
@@ -87,7 +87,7 @@ impl Store for SqliteStore {
         &self,
         goal: &Goal,
         state: &GoalState,
-        created: NewEvent,
+        created: Envelope,
     ) -> Result<GoalRecord, StoreError> {
         let creation = Creation::new(goal, state, &created).map_err(|failure| self.explained(failure))?;
         self.write(move |connection| creation.write(connection)).await?;

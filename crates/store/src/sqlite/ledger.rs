@@ -2,12 +2,11 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use towline_core::{Account, AgentName, AttemptNo, GoalState};
+use towline_core::{Account, AgentName, AttemptNo, Envelope, GoalState};
 
 use super::failure::Failure;
 use super::reads::text;
 use super::text::{from_json, time_from_text, time_to_text, to_json};
-use crate::NewEvent;
 use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
 
 const SUMS: &str = "COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
@@ -21,7 +20,7 @@ pub(super) struct AccountRow {
 }
 
 impl AccountRow {
-    pub(super) fn of(events: &[NewEvent], state: &GoalState) -> Result<Vec<Self>, Failure> {
+    pub(super) fn of(events: &[Envelope], state: &GoalState) -> Result<Vec<Self>, Failure> {
         let reported = account_reports(events, state);
         reported
             .map(|AccountReport { attempt, status, at }| {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
-use towline_core::{Effect, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq};
+use towline_core::{Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq};
 
 use super::caches::SummaryRow;
 use super::failure::Failure;
@@ -11,7 +11,7 @@ use super::lists::About;
 use super::parts::{SplitState, Written};
 use super::text::{time_to_text, to_json};
 use super::{caches, ledger, reads};
-use crate::{Append, Lease, NewEvent, StoreError, WorkerName};
+use crate::{Append, Lease, StoreError, WorkerName};
 
 /// A goal that is to be recorded, put into words before the writer's turn.
 pub(super) struct Creation {
@@ -63,7 +63,7 @@ struct EffectRow {
 }
 
 impl Creation {
-    pub(super) fn new(goal: &Goal, state: &GoalState, created: &NewEvent) -> Result<Self, Failure> {
+    pub(super) fn new(goal: &Goal, state: &GoalState, created: &Envelope) -> Result<Self, Failure> {
         Ok(Self {
             id: goal.id,
             goal: GoalRow::new(goal)?,
@@ -111,7 +111,7 @@ impl Creation {
 
 impl Transition {
     /// Takes the append apart; what its events become is given back beside it by the caller, who has them.
-    pub(super) fn new(append: Append) -> Result<(Self, Vec<NewEvent>), Failure> {
+    pub(super) fn new(append: Append) -> Result<(Self, Vec<Envelope>), Failure> {
         let transition = Self {
             goal: append.goal,
             generation: append.generation,
@@ -216,7 +216,7 @@ impl GoalRow {
 }
 
 impl EventRow {
-    fn new(new: &NewEvent) -> Result<Self, Failure> {
+    fn new(new: &Envelope) -> Result<Self, Failure> {
         Ok(Self {
             at: time_to_text(new.at),
             attempt: new.attempt.map(|attempt| attempt.get()),

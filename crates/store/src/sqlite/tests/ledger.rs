@@ -1,14 +1,14 @@
 //! Over all goals: found by index, and filled from what earlier versions stored.
 
 use rusqlite::{Connection, params_from_iter};
-use towline_core::{Attempt, Event, Goal, GoalState, MicroUsd, PoolSeq, Seq, Tokens, Usage};
+use towline_core::{Attempt, Envelope, Event, Goal, GoalState, MicroUsd, PoolSeq, Seq, Tokens, Usage};
 
 use super::super::ledger::spend_statement;
 use super::super::reads::EVENTS_SINCE;
 use super::Scratch;
 use super::earlier::copy_as_first_version;
 use crate::conformance::samples::{append, at, attempt, claimed, happened, notice};
-use crate::{Append, NewEvent, SpendBy, SpendQuery, Store};
+use crate::{Append, SpendBy, SpendQuery, Store};
 
 fn all(by: SpendBy) -> SpendQuery {
     SpendQuery { from: at(-100_000), until: at(100_000), project: None, account: None, by }
@@ -55,7 +55,7 @@ async fn spent(store: &dyn Store) -> Goal {
     ];
     let steps = [vec![attempts[0].clone()], attempts];
     for (last, (attempts, second)) in (1..).zip(steps.into_iter().zip([1, 4_000])) {
-        let sent = NewEvent { at: at(second), ..happened(Event::MessageSent { text: "words".into() }, 1) };
+        let sent = Envelope { at: at(second), ..happened(Event::MessageSent { text: "words".into() }, 1) };
         let state = GoalState { attempts, ..GoalState::new(&goal) };
         let step = Append { state, at: at(second), ..append(&goal, lease.generation, Seq(last), vec![sent]) };
         store.append(step).await.expect("it fits");

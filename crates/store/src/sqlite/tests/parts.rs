@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use towline_core::{
-    AgentEvent, AgentName, Attempt, CheckResult, Closed, Commit, Decision, DeliveryState, End, Event, Goal,
-    GoalId, GoalState, MessageNo, OperatorMessage, Outcome, Question, QuestionNo, Seq, Tokens, Unavailable,
-    Usage, Verdict, Work, WorkspaceBinding,
+    AgentEvent, AgentName, Attempt, CheckResult, Closed, Commit, Decision, DeliveryState, End, Envelope,
+    Event, Goal, GoalId, GoalState, MessageNo, OperatorMessage, Outcome, Question, QuestionNo, Seq, Tokens,
+    Unavailable, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Scratch;
 use crate::conformance::samples::{append, at, attempt, claimed, goal, happened, launch, question, worker};
-use crate::{Append, Lease, NewEvent, Store};
+use crate::{Append, Lease, Store};
 
 /// What an append may rewrite, in bytes.
 const LIMIT: i64 = 4_096;
@@ -236,7 +236,7 @@ fn message(n: u32) -> OperatorMessage {
     OperatorMessage { n: MessageNo(n), text, at: at(1), delivery: DeliveryState::Waiting }
 }
 
-fn tokens() -> NewEvent {
+fn tokens() -> Envelope {
     let used = Usage { input: Tokens(1_200), ..Usage::default() };
     let event = AgentEvent::Usage { model: None, used, context_used: None, context_size: None };
     happened(Event::Agent { event }, 2)
