@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Append each decision of the engine to this file; `-` is standard error
+    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 const EXIT_CODES: &str = "\

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod context;
 mod draft;
+mod engine_log;
 mod failure;
 mod hints;
 mod inspect;
@@ -102,6 +103,9 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
     let context = context::of_this_process()?;
     operator::require(&context, &args.command)?;
+    if let Some(file) = args.log.or_else(|| context.variable("TOWLINE_LOG").map(Into::into)) {
+        engine_log::write_to(&context.directory.join(file))?;
+    }
     runtime.block_on(async {
         match args.command {
             Command::Run(run) => commands::run::run(&context, run).await,

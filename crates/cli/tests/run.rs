@@ -51,6 +51,20 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
 }
 
 #[test]
+fn the_log_of_the_engine_has_each_decision_with_its_goal_and_lease() {
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "touch done"));
+    let log = desk.home.towline().parent().expect("a directory").join("engine.log");
+    desk.set("TOWLINE_LOG", &log.display().to_string());
+    let ran = desk.towline(["run", "make it", "--check", "test -e done"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let log = std::fs::read_to_string(log).expect("the log");
+    for wanted in ["moved: dispatched: queued to preparing", "effect: launch/1", "executor ends: check"] {
+        assert!(log.contains(wanted), "no {wanted:?} in {log}");
+    }
+    assert!(log.lines().all(|line| line.contains(" goal=")), "{log}");
+}
+
+#[test]
 fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
     // Each attempt changes something, so that it is the budget that ends it and not the lack of progress.
     let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N >> work.txt"));

@@ -4,16 +4,18 @@
 mod clock_watch;
 mod executors;
 mod looks;
+mod order;
 mod rest;
 mod storing;
 mod transition;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
@@ -25,11 +27,12 @@ use towline_store::{GoalRecord, Lease};
 
 use self::clock_watch::ClockWatch;
 use self::executors::RunningBaseline;
+pub(crate) use self::order::Order;
 pub(crate) use self::rest::{Left, Waiting};
 use self::storing::Outage;
 pub use self::storing::StoreTrouble;
 use self::transition::Transition;
-use crate::engine::{LEASE, Shared};
+use crate::engine::{LEASE, Shared, TRACES};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::news::{Batch, StopLevel, own};
@@ -41,31 +44,6 @@ use crate::watch::{Certainty, GoalWatch, Observed};
 const NEWS_WAITING: usize = 4;
 /// Timers are for times of the day, and the clock can be set: none sleeps longer than this before it looks again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(300);
-
-/// What the operator wants of a goal that is being driven.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// This is to happen to it.
-    Wish {
-        /// What.
-        event: Event,
-        /// Told once it is recorded, or refused.
-        done: oneshot::Sender<Result<(), Illegal>>,
-    },
-    /// The agent of an attempt says something by another way than its output.
-    Word {
-        /// What proves that it is that agent.
-        token: String,
-        /// What it says.
-        event: AgentEvent,
-        /// Told once it is recorded; not when nobody with this token is alive.
-        done: oneshot::Sender<bool>,
-    },
-    /// A slot for the goal, which waits for one.
-    Slot(Slot),
-    /// End whatever still runs at once.
-    Kill,
-}
 
 /// What happened since the last beat.
 enum Beat {
@@ -420,12 +398,22 @@ impl Driver {
             _ => hide_in(&self.mask, incoming),
         };
         let now = self.shared.clock.now();
+        let (name, before) = (incoming.event.name(), transition.state.phase.name());
         let stepped = step(&self.goal, transition.state, &incoming, now);
         let mut transition = Transition { state: stepped.state, ..transition };
+        let after = transition.state.phase.name();
         match stepped.outcome {
-            StepOutcome::Moved(moved) => transition.add(self.goal.id, incoming, moved, now, &self.mask),
-            StepOutcome::Stale(_) => {}
-            StepOutcome::Illegal(illegal) => return (transition, Some(illegal)),
+            StepOutcome::Moved(moved) => {
+                if before != after || !matches!(incoming.event, Event::Agent { .. }) {
+                    self.trace("moved", format_args!("{name}: {before} to {after}"));
+                }
+                transition.add(self.goal.id, incoming, moved, now, &self.mask);
+            }
+            StepOutcome::Stale(_) => self.trace("stale", format_args!("{name} in {after}")),
+            StepOutcome::Illegal(illegal) => {
+                self.trace("refused", &illegal);
+                return (transition, Some(illegal));
+            }
         }
         (transition, None)
     }
@@ -456,6 +444,13 @@ impl Driver {
             *current = level.max(*current);
             raised
         });
+    }
+
+    /// Traces a decision.
+    fn trace(&self, decision: &'static str, about: impl fmt::Display) {
+        let attempt = self.state.last_attempt().map(|attempt| attempt.n.get());
+        let (goal, lease) = (self.goal.id.short(), self.lease.generation.0);
+        tracing::debug!(target: TRACES, goal, attempt, lease, "{decision}: {about}");
     }
 
     fn own(&self, event: Event) -> Incoming {

@@ -36,6 +36,9 @@ use crate::{supervisors, sweep};
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
+/// What the engine's decisions are traced under.
+pub(crate) const TRACES: &str = "towline::engine";
+
 /// The end of the lease of a goal that waits: nobody renews it, and it lasts as long as its engine lives.
 pub(crate) const RESTING: Timestamp = Timestamp::constant(253_402_207_200, 0);
 

@@ -30,6 +30,17 @@ pub(crate) enum Job {
 }
 
 impl Job {
+    /// What kind of work it is.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Prepare(_) => "prepare",
+            Self::Attempt(_) => "attempt",
+            Self::Baseline(_) => "baseline",
+            Self::Check(_) => "check",
+            Self::Publish(_) => "publish",
+        }
+    }
+
     /// The attempt that the work belongs to.
     pub(crate) fn attempt(&self) -> Option<AttemptNo> {
         match self {

@@ -14,7 +14,7 @@ use towline_store::GoalRecord;
 
 use crate::clock::Alarm;
 use crate::driver::{Driver, Left, Order, Waiting};
-use crate::engine::Shared;
+use crate::engine::{Shared, TRACES};
 use crate::error::EngineError;
 
 /// How many notices may wait for the pool, which never waits itself.
@@ -144,7 +144,10 @@ impl Pool {
         match left {
             Some(Left::Waiting(waiting)) => self.on_waiting(goal, waiting),
             Some(Left::Over(outcome)) => self.on_over(goal, *outcome),
-            None => self.on_over(goal, Err(EngineError::DriverLost { goal })),
+            None => {
+                tracing::error!(target: TRACES, goal = goal.short(), "its driver panicked");
+                self.on_over(goal, Err(EngineError::DriverLost { goal }));
+            }
         }
     }
 
@@ -159,6 +162,7 @@ impl Pool {
     }
 
     fn on_over(&mut self, goal: GoalId, outcome: Outcome) {
+        tracing::debug!(target: TRACES, goal = goal.short(), "the engine does not look after it any more");
         self.shared.set_driven(goal, None);
         let Some(seat) = self.goals.remove(&goal) else { return };
         #[cfg(test)]
@@ -188,6 +192,7 @@ impl Pool {
             && at <= now
         {
             self.due.pop_first();
+            tracing::debug!(target: TRACES, goal = goal.short(), %at, "is due");
             self.resume(goal);
         }
     }
@@ -195,6 +200,7 @@ impl Pool {
     /// Gives free slots to those who wait longest.
     fn grant_slots(&mut self) {
         while let Some((goal, slot)) = self.shared.slots.grant() {
+            tracing::debug!(target: TRACES, goal = goal.short(), "gets a slot");
             // A goal that is over has left the queue; one that cannot take the order has another one before it.
             if let Some(driven) = self.shared.driven(goal)
                 && driven.orders.inbox.try_send(Box::new(Order::Slot(slot))).is_ok()

@@ -12,6 +12,7 @@ use towline_process::ProcessId;
 
 use super::Driver;
 use crate::copied::copied_secrets;
+use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
 use crate::link::Trail;
@@ -30,6 +31,7 @@ pub(super) struct RunningBaseline {
 impl Driver {
     /// Carries out an effect, most of them by an executor. What belongs to the goal's project is read at this moment.
     pub(super) fn perform(&mut self, effect: Effect) {
+        self.trace("effect", effect.key());
         match effect {
             Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
             Effect::Deliver(delivery) => {
@@ -66,6 +68,7 @@ impl Driver {
 
     /// Reports that an effect cannot be carried out, because the configuration of the goal's project cannot be used.
     fn refuse_work(&mut self, effect: Effect, error: String) {
+        self.trace("configuration", &error);
         let line = |attempt| Newsline::new(self.newsline.clone(), self.lease.generation, attempt);
         let (line, event) = match effect {
             Effect::Stop { .. } | Effect::Deliver(_) => return,
@@ -125,6 +128,8 @@ impl Driver {
         let base = self.baseline.as_ref().filter(|_| matches!(job, Job::Check(_)));
         let gone = base.map(|baseline| baseline.gone.clone());
         let shared = Arc::clone(&self.shared);
+        let (goal, lease, name) = (self.goal.id.short(), self.lease.generation.0, job.name());
+        self.trace("executor begins", name);
         self.work.spawn(async move {
             if let Some(mut gone) = gone {
                 // Whatever runs on the base was stopped when the verdict became due. Nothing is ever sent: the wait ends when
@@ -132,6 +137,7 @@ impl Driver {
                 let _ = gone.changed().await;
             }
             shared.executors.run(Arc::clone(&shared), job, line, control).await;
+            tracing::debug!(target: TRACES, goal, lease, "executor ends: {name}");
         });
     }
 

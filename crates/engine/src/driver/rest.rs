@@ -53,6 +53,10 @@ impl Driver {
     pub(crate) async fn run(mut self) -> Left {
         let outcome = self.drive_and_publish().await;
         match &outcome {
+            Ok(()) => self.trace("driver ends", self.state.phase.name()),
+            Err(error) => self.trace("driver fails", error),
+        }
+        match &outcome {
             Ok(()) if !self.state.phase.is_settled() => return self.rest().await,
             // Somebody else drives the goal now, or may do so soon; what runs is theirs.
             Err(EngineError::Store(StoreError::Fenced { .. }) | EngineError::LeaseExpired { .. })
@@ -81,6 +85,7 @@ impl Driver {
         shared.watch.check()?;
         let (lease, record) = renewed(&shared, lease).await?;
         let mut driver = Self { clock, ..Self::new(shared, record, lease, orders, feed) };
+        driver.trace("resumed", driver.state.phase.name());
         if driver.models != driver.state.configured_models {
             driver.record_claim(None).await?;
         }

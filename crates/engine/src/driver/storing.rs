@@ -99,6 +99,7 @@ impl Driver {
         self.lease = self.shared.store.renew(&self.lease, until).await?;
         self.lease_ends.send_replace(asked_at + LEASE);
         self.renew_at = Instant::now() + LEASE / 3;
+        self.trace("lease renewed", self.lease.until);
         Ok(())
     }
 
@@ -126,6 +127,7 @@ impl Driver {
 
     /// Takes note that the store fails. Gives how long to wait before the next try; none once the lease has expired.
     fn note_outage(&mut self, error: &StoreError) -> Option<Duration> {
+        self.trace("store fails", error);
         let left = self.lease_ends.borrow().saturating_duration_since(Instant::now());
         if left.is_zero() {
             return None;
