@@ -14,6 +14,7 @@ pub mod init;
 pub mod inspect;
 mod merge;
 mod notice;
+mod notify;
 mod projects;
 mod recheck;
 mod remove;
@@ -30,6 +31,7 @@ pub use self::draft::{CHANNEL, Draft, Request, commands_as_checks, draft, notice
 pub use self::error::{Action, Error, Hint};
 pub use self::merge::{Merge, Merged, merge, push};
 pub use self::notice::Notice;
+pub use self::notify::{NOTIFY_COMMAND, notification, notify_command};
 pub use self::recheck::{RecheckStep, Verified, verify};
 pub use self::remove::{Removal, remove};
 pub use self::replay::{ReplayOutcome, ReplayViewer, replay};

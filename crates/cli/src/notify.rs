@@ -1,7 +1,6 @@
 //! Runs the user's own command when a goal needs them, waits for a quota or has ended.
 //!
-//! The command is read from the user's configuration file alone: a repository's file may be anybody's. It gets one JSON object on
-//! standard input and one line in `TOWLINE_TEXT`, and what it prints goes nowhere.
+//! The command gets one JSON object on standard input and one line in `TOWLINE_TEXT`, and what it prints goes nowhere.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -14,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 use towline_api::Notification;
-use towline_config::LayerName;
+use towline_app::{NOTIFY_COMMAND, notification, notify_command};
 use towline_core::{Goal, GoalState, Phase};
 
 use crate::context::Context;
@@ -22,44 +21,6 @@ use crate::output;
 
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// The key of the command in the configuration.
-const KEY: &str = "notify.command";
-
-/// What is worth a notification in this phase.
-fn notification(goal: &Goal, state: &GoalState, phase: &Phase) -> Option<Notification> {
-    let title = output::brief(&goal.title);
-    let question = state.open_question().map(|question| output::brief(&question.ask.title()));
-    let reason = phase.reason().map(|reason| output::brief(&reason));
-    let until = phase.until().map(|until| until.to_string());
-    let because =
-        |words: &Option<String>| words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
-    let (kind, text) = match phase {
-        Phase::Blocked { .. } => ("needs_you", format!("{title} needs an answer{}", because(&question))),
-        Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{}", because(&reason))),
-        Phase::Limited { .. } => {
-            let until = until.clone().unwrap_or_default();
-            ("limited", format!("{title} waits for the provider's quota until {until}"))
-        }
-        Phase::Done => ("done", format!("{title} is done")),
-        Phase::Unproven => ("unproven", format!("{title} ended, and has no checks to prove it")),
-        Phase::Failed { .. } => ("failed", format!("{title} failed{}", because(&reason))),
-        _ => return None,
-    };
-    Some(Notification {
-        kind: kind.to_owned(),
-        text,
-        goal: goal.id.to_string(),
-        title,
-        repository: goal.workspace.repository.clone(),
-        phase: phase.name().to_owned(),
-        reason,
-        until,
-        question: question.filter(|_| kind == "needs_you"),
-        origin: (&goal.origin).into(),
-        metadata: goal.metadata.clone(),
-    })
-}
 
 /// Runs the user's command, beside everything else.
 pub(crate) struct Notifier {
@@ -73,12 +34,7 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// The notifier of a goal in this repository.
     pub(crate) fn of(context: &Context, repository: &str) -> Self {
-        // A configuration that cannot be read has been reported where it matters.
-        let loaded = context.configuration_under(Path::new(repository), None).ok();
-        let command = loaded.and_then(|loaded| {
-            let is_users = matches!(loaded.sources.get(KEY), Some(LayerName::User(_)));
-            loaded.config.notify.filter(|_| is_users)
-        });
+        let command = notify_command(context, Path::new(repository));
         Self { command, running: JoinSet::new(), stop: watch::Sender::new(()) }
     }
 
@@ -90,7 +46,7 @@ impl Notifier {
     /// Notifies the user if this phase is worth it.
     pub(crate) fn entered(&mut self, phase: &Phase, goal: &Goal, state: &GoalState) {
         let Some(command) = &self.command else { return };
-        let Some(notification) = notification(goal, state, phase) else { return };
+        let Some(notification) = notification(goal, state, phase, output::brief) else { return };
         match start(command, &notification) {
             Ok(child) => {
                 self.running.spawn(watch_over(child, self.stop.subscribe()));
@@ -153,5 +109,5 @@ async fn watch_over(mut child: Child, mut stop: watch::Receiver<()>) {
 }
 
 fn warn(why: &str) {
-    output::say(format_args!("warning: the command in `{KEY}` failed: {why}"));
+    output::say(format_args!("warning: the command in `{NOTIFY_COMMAND}` failed: {why}"));
 }
