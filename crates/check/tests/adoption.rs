@@ -30,9 +30,21 @@ fn runs(bench: &Bench) -> [usize; 3] {
 /// Begins the verdict and leaves it while the second check runs, as a process does that is killed. Gives what it had reported.
 async fn begin(bench: &Bench) -> Interrupted {
     let mut reported = Vec::new();
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let run = bench.run(pending(), |progress| {
+        if let Progress::Started { process: Some(_), .. } = progress {
+            sender.send(()).unwrap();
+        }
+        reported.push(progress);
+    });
+    let second_runs = async {
+        started.recv().await.unwrap();
+        started.recv().await.unwrap();
+        file_is_there(bench.flag("two")).await;
+    };
     tokio::select! {
-        verdict = bench.run(pending(), |progress| reported.push(progress)) => panic!("ended by itself: {verdict:?}"),
-        () = file_is_there(bench.flag("two")) => {}
+        verdict = run => panic!("ended by itself: {verdict:?}"),
+        () = second_runs => {}
     }
     let mut results = Vec::new();
     let mut process = None;

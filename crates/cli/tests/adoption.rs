@@ -245,7 +245,8 @@ fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
     let mut towline = desk.start(["run", "a motto", "--check", &first, "--check", &waits, "--json"]);
     wait_for(LIMIT, "the second check", || two.exists());
     let goal = desk.only_goal();
-    let is_recorded = || desk.towline(["logs", &goal, "--json"]).stdout.contains("\"start_time\":");
+    let is_recorded =
+        || desk.towline(["logs", &goal, "--json"]).stdout.matches("\"start_time\":").count() == 2;
     wait_for(LIMIT, "its supervisor to be recorded", is_recorded);
     towline.kill().expect("killed");
     towline.wait().expect("reaped");

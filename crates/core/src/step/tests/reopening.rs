@@ -55,6 +55,7 @@ fn a_reopened_goal_is_queued_with_its_rows_of_failures_forgotten() {
         phase: Phase::Queued,
         budget: Budget { attempts: Some(15), usd: Some(crate::MicroUsd(2_500_000)), ..Budget::default() },
         first_started_at: Some(at(60)),
+        queued_at: Some(at(60)),
         settled_at: None,
         errors_in_row: 0,
         failed_starts_in_row: 0,
