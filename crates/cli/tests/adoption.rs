@@ -262,3 +262,45 @@ fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
     }
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
+
+/// Runs a goal with one check, kills towline while the check runs, and gives the goal.
+fn killed_in_a_check(desk: &Desk, check: &str) -> String {
+    let mut towline = desk.start(["run", "a motto", "--check", check, "--json"]);
+    wait_for(LIMIT, "the check", || desk.home.path().join("up").exists());
+    let goal = desk.only_goal();
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+    goal
+}
+
+#[test]
+fn a_check_that_hides_its_supervisor_does_not_run_beside_the_next_verdict() {
+    for hide in ["rm $run/launch.json $run/shim.pid", "mv $run $HOME/elsewhere"] {
+        let desk =
+            Desk::with_script(|dir| hostile::doing(dir, "echo towline > motto.txt")).without_baseline();
+        let run = desk.home.towline().join("attempts/*/1/checks/1-*");
+        // The second run fails if the first one is still there.
+        let check = format!(
+            "test ! -e $HOME/up || {{ ! grep '^State:[^Z]*$' /proc/$(cat $HOME/up)/status; exit; }}; \
+             run=$(echo {}); {hide}; echo $$ > $HOME/up.new; mv $HOME/up.new $HOME/up; sleep 600",
+            run.display()
+        );
+        let goal = killed_in_a_check(&desk, &check);
+        let ran = finish(take_up(&desk, Some(&goal)));
+        assert_eq!(ran.code, Some(0), "{hide}: {ran:?}");
+        wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+    }
+}
+
+#[test]
+fn a_goal_that_is_cancelled_or_paused_without_an_engine_leaves_no_check_running() {
+    for (command, phase) in [("cancel", "cancelled"), ("pause", "paused")] {
+        let desk =
+            Desk::with_script(|dir| hostile::doing(dir, "echo towline > motto.txt")).without_baseline();
+        let goal = killed_in_a_check(&desk, "touch $HOME/up; sleep 600");
+        let done = desk.towline([command, &goal]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(desk.show(&goal)["phase"], phase);
+        wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(5));
+    }
+}

@@ -8,10 +8,12 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use support::{Desk, finish};
 use towline_testkit::hostile;
+use towline_testkit::scratch::clean_command;
 
 /// The directory of the sockets, for this test program when an agent starts it.
 const SOCKETS: &str = "TEST_SOCKETS";
@@ -113,6 +115,23 @@ fn checks_setup_commands_and_orphans_are_refused_too() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // Setup in the workspace and in the checkout, the check, and what the check left.
     assert_refused(&tried(&desk), &[cancel[0]; 4]);
+    assert_eq!(desk.events(&other), before);
+}
+
+#[test]
+fn what_has_lost_its_supervisor_and_its_engine_is_refused_by_its_mark() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let (other, before) = other_goal(&desk);
+    let towline = desk.command(["cancel", other.as_str()]);
+    // What an agent or a check starts has this limit, and cannot raise it.
+    let mut marked = clean_command("prlimit");
+    marked.arg("--msgqueue=819199:819199").arg(towline.get_program()).args(towline.get_args());
+    marked.envs(towline.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    marked.current_dir(desk.project.path()).stdin(Stdio::null());
+    let ran = marked.output().expect("prlimit runs");
+    let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(2), "{message}");
+    assert!(message.contains("agent, check or setup command"), "{message}");
     assert_eq!(desk.events(&other), before);
 }
 

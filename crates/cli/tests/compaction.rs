@@ -54,8 +54,10 @@ fn a_context_at_its_threshold_is_summarised_for_no_turn_and_the_goal_goes_on() {
 
     let summaries = model.turns().iter().filter(|turn| turn.prompt_text().contains(SUMMARY_REQUEST)).count();
     assert_eq!(summaries, 1);
-    let focus =
-        model.turns().iter().any(|turn| turn.prompt_text().contains("you go on with the goal right after"));
+    let focus = model
+        .turns()
+        .iter()
+        .any(|turn| turn.prompt_text().contains("you continue with the goal right after"));
     assert!(focus, "the summary was not told what to keep");
     // What the summary cost is counted.
     let reported = model.reported_usage();
@@ -82,7 +84,7 @@ fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
     let model = ModelServer::start([
         Rule::when(
             Matcher::prompt_contains(SUMMARY_REQUEST)
-                .and(Matcher::any_text_contains("you go on with the goal")),
+                .and(Matcher::any_text_contains("you continue with the goal")),
         )
         .reply(Reply::text("<summary>It wrote the wrong word.</summary>"))
         .also_side_requests(),

@@ -72,7 +72,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
     };
     let mut judged = judged.await;
     if judged.is_err()
-        && let Err(error) = supervisors::end_others(&shared.shim, trail, None).await
+        && let Err(error) = supervisors::end_all(&shared.shim, trail).await
     {
         judged = Err(error.into());
     }
@@ -136,7 +136,7 @@ pub(crate) async fn judge(
                 Ok(Some(verdict)) => return Ok(verdict),
                 Err(CheckError::Stopped) => return Err(CheckError::Stopped),
                 // Whatever is left of it must not disturb the verdict from the start.
-                Ok(None) | Err(_) => supervisors::end_others(&shared.shim, trail, None).await?,
+                Ok(None) | Err(_) => supervisors::end_all(&shared.shim, trail).await?,
             }
         }
         towline_check::run(run, stopped(stop), report).await

@@ -25,20 +25,24 @@ pub(crate) fn all(program: &SupervisorProgram) -> io::Result<Vec<(GoalId, Proces
     Ok(found.filter_map(|(process, rest)| Some((rest.first()?.parse().ok()?, process))).collect())
 }
 
-/// Ends the supervisors of a goal with everything below them, but for one that is `expected`, and what has lost its supervisor.
-/// Until that is certain nothing may be started for the goal, and nothing judged.
+/// Ends everything that runs for a goal, with a supervisor or without. Until that is certain nothing may be started for the goal,
+/// and nothing judged.
+pub(crate) async fn end_all(program: &SupervisorProgram, trail: Trail) -> Result<(), ProcessError> {
+    end_others(program, trail.goal(), None).await?;
+    link::sweep(trail).await
+}
+
+/// Ends the supervisors of a goal with everything below them, but for one that is `expected`.
 pub(crate) async fn end_others(
     program: &SupervisorProgram,
-    trail: Trail,
+    goal: GoalId,
     expected: Option<ProcessId>,
 ) -> Result<(), ProcessError> {
     let program = program.clone();
     let ended = spawn_blocking(move || {
         let found = all(&program).map_err(|source| ProcessError::CannotLook { source })?;
-        let others =
-            found.into_iter().filter(|(goal, process)| *goal == trail.goal() && Some(*process) != expected);
+        let others = found.into_iter().filter(|(of, process)| *of == goal && Some(*process) != expected);
         others.map(|(_, process)| process).try_for_each(|process| end_supervisor(process, END_PATIENCE))
     });
-    ended.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))?;
-    link::sweep(trail).await
+    ended.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))
 }

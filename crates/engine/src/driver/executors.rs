@@ -15,7 +15,7 @@ use crate::copied::copied_secrets;
 use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
-use crate::link::Trail;
+use crate::link::{Link, Trail};
 use crate::news::{Newsline, StopLevel};
 use crate::resolver::Resolved;
 use crate::secrecy::add_token;
@@ -202,11 +202,15 @@ impl Driver {
             }
             (_, Some(attempt)) => {
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
+                if Link::is_left(&dir) {
+                    // One that is just starting has not announced itself yet.
+                    let _ = towline_process::connect(&dir).await;
+                }
                 towline_process::supervisor_process(&dir).ok().flatten()
             }
             _ => None,
         };
-        let ended = supervisors::end_others(&self.shared.shim, self.trail(), expected);
+        let ended = supervisors::end_others(&self.shared.shim, self.goal.id, expected);
         ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 
