@@ -61,3 +61,15 @@ async fn a_copied_file_in_a_protected_place_stays_as_it_was_copied() {
         assert_eq!(bench.results().await, expected, "{change} by setup");
     }
 }
+
+#[tokio::test]
+async fn a_file_of_almost_nothing_but_holes_is_not_read() {
+    let mut bench =
+        Bench::new(&[("tests/judge.sh", "exit 1\n")]).with_checks(&["truncate -s 1T tests/judge.sh"]);
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.protect = bench.goal.protect.clone();
+    let verdict = bench.verdict().await;
+    let failed: Vec<&str> =
+        verdict.checks.iter().filter(|check| !check.met).map(|check| check.name.as_str()).collect();
+    assert_eq!(failed, ["integrity"], "{verdict:?}");
+}

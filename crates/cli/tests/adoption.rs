@@ -304,3 +304,20 @@ fn a_goal_that_is_cancelled_or_paused_without_an_engine_leaves_no_check_running(
         wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(5));
     }
 }
+
+#[test]
+fn an_adopted_check_that_kills_its_supervisor_leaves_nothing_beside_the_next_verdict() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo towline > motto.txt")).without_baseline();
+    // The second run fails if what the first one left is still there.
+    let check = "test ! -e $HOME/left || { ! grep '^State:[^Z]*$' /proc/$(cat $HOME/left)/status; exit; }; \
+                 setsid sh -c 'echo $$ > $HOME/left.new; mv $HOME/left.new $HOME/left; touch $HOME/up; sleep 600' & \
+                 until test -e $HOME/kill; do sleep 0.02; done; kill -9 $PPID; sleep 600";
+    let goal = killed_in_a_check(&desk, check);
+    let resumed = take_up(&desk, Some(&goal));
+    let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
+    wait_for(LIMIT, "the check to be adopted", is_adopted);
+    std::fs::write(desk.home.path().join("kill"), "").expect("written");
+    let ran = finish(resumed);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
