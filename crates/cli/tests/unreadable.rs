@@ -25,7 +25,8 @@ fn a_goal_that_cannot_be_read_is_listed_as_such_and_the_others_work() {
     let listed = desk.towline(["ls"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let (short, mend) = (&bad[28..], format!("towline rm --force {}", &bad[28..]));
-    assert!(listed.stdout.contains(&format!("{short}  unreadable")), "{}", listed.stdout);
+    let line = listed.stdout.lines().find(|line| line.starts_with(short)).unwrap_or_default();
+    assert!(line.contains("  unreadable  "), "{}", listed.stdout);
     assert!(listed.stdout.contains(&mend), "{}", listed.stdout);
     let phases: Vec<_> =
         desk.towline(["ls", "--json"]).json().as_array().expect("rows").iter().map(phase).collect();
