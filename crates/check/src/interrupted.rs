@@ -32,6 +32,13 @@ pub struct Interrupted {
     pub started_at_ms: u64,
 }
 
+impl Interrupted {
+    /// The supervisor of the running check.
+    pub fn supervisor(&self) -> ProcessId {
+        ProcessId { pid: self.process.pid, start_time: self.process.start_time }
+    }
+}
+
 /// Resumes an interrupted verdict: adopts its running check and runs those after it. None if the verdict must run from the
 /// start. Whatever is not a verdict may leave processes of the interrupted one: the caller ends them first.
 pub async fn resume(
@@ -72,11 +79,11 @@ impl CheckRun<'_> {
 
     /// The check that runs, if its supervisor lives and is the one that was recorded.
     fn adoptable(&self, interrupted: &Interrupted) -> Option<(&Check, Running)> {
-        let CheckProcess { directory, pid, start_time, commit, .. } = &interrupted.process;
+        let CheckProcess { directory, commit, .. } = &interrupted.process;
         let number = interrupted.results.len() + 1;
         let check = self.goal.checks.get(number - 1)?;
         let run_dir = self.log_dir.join(directory);
-        let supervisor = ProcessId { pid: *pid, start_time: *start_time };
+        let supervisor = interrupted.supervisor();
         let is_it = *commit == self.candidate.commit
             && matches!(check.kind, CheckKind::Command { .. } | CheckKind::Program { .. })
             && is_run(directory)

@@ -8,7 +8,6 @@ use towline_core::{
     Closed, DeliveryState, Effect, Event, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Usage,
 };
 use towline_mask::Mask;
-use towline_process::ProcessId;
 
 use super::Driver;
 use crate::copied::copied_secrets;
@@ -197,8 +196,7 @@ impl Driver {
         let expected = match (&self.state.phase, attempt) {
             (Phase::Checking { .. }, _) => {
                 let interrupted = interrupted::find(&self.shared, &self.goal, self.seq).await;
-                interrupted
-                    .map(|found| ProcessId { pid: found.process.pid, start_time: found.process.start_time })
+                interrupted.map(|interrupted| interrupted.supervisor())
             }
             (_, Some(attempt)) => {
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
