@@ -1,5 +1,5 @@
-//! The base of every protocol on JSON lines: which lines are frames, what becomes of those that are not understood, and
-//! whether the agent's input is still open.
+//! The base of every protocol on JSON lines: it separates frames from other lines, counts unknown frames, and tracks whether
+//! the agent's input is still open.
 //!
 //! Neighbours: the protocols, which read one line at a time and are given the rest here.
 
@@ -80,7 +80,7 @@ pub(crate) struct Lines {
 enum Stdin {
     #[default]
     Open,
-    /// To be closed when nobody is waited for any more.
+    /// To be closed once nothing is outstanding.
     Closing,
     Closed,
 }
@@ -107,7 +107,7 @@ impl Lines {
         (was != Stdin::Closed).then_some(Action::CloseStdin)
     }
 
-    /// Closes the agent's input now or, while somebody is waited for, with the next [`Self::close_if_due`].
+    /// Closes the agent's input now or, while something is outstanding, with the next [`Self::close_if_due`].
     pub(crate) fn close_in_time(&mut self, is_idle: bool) -> Option<Action> {
         if self.listens() {
             self.stdin = Stdin::Closing;
@@ -115,7 +115,7 @@ impl Lines {
         self.close_if_due(is_idle)
     }
 
-    /// Closes the agent's input when that was only put off and nobody is waited for any more.
+    /// Closes the agent's input if that was postponed and nothing is outstanding any more.
     pub(crate) fn close_if_due(&mut self, is_idle: bool) -> Option<Action> {
         (self.stdin == Stdin::Closing && is_idle).then(|| self.close()).flatten()
     }

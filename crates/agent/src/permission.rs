@@ -44,7 +44,7 @@ pub(crate) enum Verdict {
     Ask,
 }
 
-/// What a model is told whose question nobody answers.
+/// The reply to a question of the model when there is no answer.
 pub(crate) const NO_ANSWER: &str = "The operator does not answer this. Decide yourself, go on, and state the decision and \
                                     your reasons in your last message.";
 

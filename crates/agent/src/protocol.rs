@@ -125,7 +125,7 @@ pub trait Agent: Send + Sync {
         &[]
     }
 
-    /// Settings that agents of this kind cannot be held to: to accept them would be a promise that nobody keeps.
+    /// Settings that have no effect on agents of this kind, and are therefore refused.
     fn refused_settings(&self) -> &'static [RefusedSettings] {
         &[]
     }

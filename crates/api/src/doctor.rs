@@ -60,7 +60,7 @@ pub struct StoreFacts {
     pub goals: BTreeMap<String, usize>,
     /// Goals that could continue and that no engine runs.
     pub left: Vec<LeftGoal>,
-    /// Questions that nobody has answered.
+    /// Questions that are still open.
     pub questions: Vec<OpenQuestion>,
     /// Ids of goals that cannot be read.
     pub unreadable: Vec<String>,
@@ -92,7 +92,7 @@ pub struct LeftGoal {
     pub phase: String,
 }
 
-/// A question that nobody has answered.
+/// A question that is still open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenQuestion {

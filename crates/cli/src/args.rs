@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// The bytes are read anew, as they were while the agent ran, and held against what was stored of them then. Starts
     /// nothing and changes nothing.
     Replay(crate::commands::replay::Args),
-    /// List what agents ask and nobody has answered yet
+    /// List open questions
     Questions(Questions),
     /// Answer what an agent asks
     ///

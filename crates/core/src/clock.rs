@@ -63,7 +63,7 @@ pub struct Clocks {
     tools: BTreeSet<String>,
     /// The end of a pause that the agent announced, such as before a retry.
     announced_pause: Option<Timestamp>,
-    /// When the requests were made that nobody has answered yet, oldest first.
+    /// When each unanswered request was made, oldest first.
     unanswered: VecDeque<Timestamp>,
     /// Since when the agent has been waiting for answers without a break.
     waiting_since: Option<Timestamp>,

@@ -75,7 +75,7 @@ fn every_class_has_a_recording_in_every_protocol_or_a_reason_why_not() {
                 (Some(names), None) => names.join(", "),
                 (None, Some(reason)) => format!("({reason})"),
                 (None, None) => {
-                    panic!("{protocol}: no recording ends as {}, and nobody says why", class.kind.name())
+                    panic!("{protocol}: no recording ends as {}, and no reason is given", class.kind.name())
                 }
                 (Some(names), Some(reason)) => {
                     panic!("{protocol}: {names:?} end as {}, so it is wrong that {reason}", class.kind.name())

@@ -1,4 +1,4 @@
-//! `towline questions`: what agents ask and nobody has answered yet.
+//! `towline questions`: lists open questions.
 
 use std::process::ExitCode;
 

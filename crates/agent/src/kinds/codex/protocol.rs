@@ -165,7 +165,7 @@ impl CodexProtocol {
         Action::Emit { event, parent }
     }
 
-    /// Whether nobody is waited for.
+    /// Whether no answer and no subagent is outstanding.
     pub(super) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.subagents_at_work.is_empty()
     }

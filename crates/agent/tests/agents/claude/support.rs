@@ -30,7 +30,7 @@ pub(super) fn protocol(settings: &AgentSettings, session: &SessionPlan) -> Box<d
     agent(settings.kind).protocol(settings, &launch(session, &none))
 }
 
-/// A conversation that goes on with a session, after a summary.
+/// A session that is summarised before its next turn.
 pub(super) fn compacting(session: &SessionPlan, focus: &str) -> Box<dyn Protocol> {
     let none = BTreeMap::new();
     let context = LaunchContext { compact: Some(focus), ..launch(session, &none) };

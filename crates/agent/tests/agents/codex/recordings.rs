@@ -29,7 +29,7 @@ fn the_sum_of_usage_is_what_the_conversations_used_since_the_process_began() {
 
 /// The sum of what single requests used: those after which a total has changed, without what it was at the beginning.
 fn used_by(recording: &Recording) -> Usage {
-    // A copy of a conversation is told no earlier total.
+    // A forked conversation starts without an earlier total.
     let copies = recording.sent("fork").is_some();
     let resumes = recording.sent("thread").is_some_and(|line| line["method"] == "thread/resume");
     let mut totals: BTreeMap<String, Value> = BTreeMap::new();

@@ -34,7 +34,7 @@ pub(super) fn protocol(settings: &AgentSettings, session: &SessionPlan) -> Box<d
     agent(settings.kind).protocol(settings, &launch(session, &none))
 }
 
-/// A conversation that goes on after a summary.
+/// A conversation that is summarised before its next turn.
 pub(super) fn compacting(session: &SessionPlan) -> Box<dyn Protocol> {
     let none = BTreeMap::new();
     let context = LaunchContext { compact: Some("keep the goal in mind"), ..launch(session, &none) };
