@@ -78,9 +78,8 @@ impl Integrity {
         Ok(integrity)
     }
 
-    /// For a checkout in which a check of an interrupted verdict runs. What was copied is compared with where it came from, since the
-    /// check may change it at any moment. None when a file that is judged is not as in the commit, as it was copied or as setup makes
-    /// it before any work: nobody can know who changed it.
+    /// For a checkout that an interrupted verdict left. What was copied is compared with where it came from, since a program that
+    /// runs there may change it at any moment. None when it cannot be read.
     pub(crate) async fn reopened(
         checkout: Arc<Verification>,
         protect: Protect,
@@ -90,30 +89,36 @@ impl Integrity {
         let mut integrity = Self::without_exceptions(checkout, protect, generated, run.setup_changes.clone());
         let (from, names) = (run.repository.root().to_owned(), run.goal.workspace.copy.clone());
         let checkout = Arc::clone(&integrity.checkout);
-        let Some(copied) = blocking(move || Ok(checkout.copied(&from, &names)?)).await? else {
-            return Ok(None);
-        };
-        let mut missing: BTreeSet<PathBuf> = copied.keys().cloned().collect();
-        for Difference { path, kind, now } in integrity.differences(Scope::All).await? {
+        let copied = blocking(move || Ok(checkout.copied(&from, &names)?)).await?;
+        Ok(copied.map(|copied| {
+            integrity.copied = copied;
+            integrity
+        }))
+    }
+
+    /// The same after setup has run. None when a file that is judged is not as in the commit, as it was copied or as setup makes it
+    /// before any work: nobody can know who changed it.
+    pub(crate) async fn after_setup(mut self) -> Result<Option<Self>, CheckError> {
+        let mut missing: BTreeSet<PathBuf> = self.copied.keys().cloned().collect();
+        for Difference { path, kind, now } in self.differences(Scope::All).await? {
             let shown = path.to_string_lossy().into_owned();
-            let by_setup = integrity.setup_changes.get(&shown);
-            let is_protected = integrity.protect.covers(&path);
-            if let Some(source) = copied.get(&path) {
+            let by_setup = self.setup_changes.get(&shown);
+            let is_protected = self.protect.covers(&path);
+            if let Some(source) = self.copied.get(&path) {
                 missing.remove(&path);
                 if *source != now {
                     return Ok(None);
                 }
             } else if by_setup.is_some_and(|before| !is_protected || *before == now) {
-                integrity.allowed.insert(shown);
-                integrity.accepted.insert(path, now);
-            } else if integrity.generated.covers(&path) {
-                integrity.allowed.insert(shown);
+                self.allowed.insert(shown);
+                self.accepted.insert(path, now);
+            } else if self.generated.covers(&path) {
+                self.allowed.insert(shown);
             } else if is_protected && (by_setup.is_some() || kind != DifferenceKind::Added) {
                 return Ok(None);
             }
         }
-        integrity.copied = copied;
-        Ok(missing.is_empty().then_some(integrity))
+        Ok(missing.is_empty().then_some(self))
     }
 
     /// Whether something was found.

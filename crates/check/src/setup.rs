@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use towline_core::CheckResult;
 use towline_process::SupervisorProgram;
@@ -33,7 +33,8 @@ pub async fn setup(
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
     let place = Place::new(dir, supervisor, environment);
-    match resume_all(commands, log_dir, &place, &mut Stop::new(stop)).await? {
+    let commands = Commands { lines: commands, log_dir, place: &place };
+    match commands.resume_all(&mut Stop::new(stop)).await? {
         Setup::Ready => Ok(()),
         Setup::Failed { command, problem, evidence, .. } => {
             Err(CheckError::Setup { command, problem, evidence })
@@ -68,64 +69,79 @@ impl Setup {
     }
 }
 
-/// Runs the commands that an earlier call has not run.
-async fn resume_all<F: Future<Output = ()>>(
-    commands: &[String],
-    log_dir: &Path,
-    place: &Place<'_>,
-    stop: &mut Stop<F>,
-) -> Result<Setup, CheckError> {
-    let left = leftovers::earlier_runs(log_dir).await?.into_iter().find_map(|dir| {
-        let is_it = |(line, number): &(&String, usize)| {
-            name_of(&dir) == Some(log_name(*number).as_str()) && place.runs_here(line, &dir)
+/// The setup commands, and where they run.
+#[derive(Clone, Copy)]
+pub(crate) struct Commands<'a> {
+    pub(crate) lines: &'a [String],
+    /// Where their logs go.
+    pub(crate) log_dir: &'a Path,
+    pub(crate) place: &'a Place<'a>,
+}
+
+impl Commands<'_> {
+    /// Runs the commands that an earlier call has not run.
+    async fn resume_all<F: Future<Output = ()>>(self, stop: &mut Stop<F>) -> Result<Setup, CheckError> {
+        let left = leftovers::earlier_runs(self.log_dir).await?.into_iter().find_map(|dir| {
+            let is_it = |(line, number): &(&String, usize)| {
+                name_of(&dir) == Some(log_name(*number).as_str()) && self.place.runs_here(line, &dir)
+            };
+            let (_, number) = self.lines.iter().zip(1..).find(is_it)?;
+            let supervisor = towline_process::supervisor_process(&dir).ok().flatten()?;
+            Some((number, Running { run_dir: dir, supervisor }))
+        });
+        leftovers::clear_except(self.log_dir, left.as_ref().map(|(_, running)| &*running.run_dir)).await?;
+        if let Some((number, running)) = left {
+            if let Some((setup, _)) = self.adopt(number, running, None, stop, |_| ()).await? {
+                return Ok(setup);
+            }
+            leftovers::clear(self.log_dir).await?;
+        }
+        self.run_after(0, stop, |_| ()).await
+    }
+
+    /// Follows the command of this number to its end, and runs those after it. Gives how that went and how long it took. None if
+    /// the supervisor is gone, or goes before it has reported how the command ended.
+    pub(crate) async fn adopt<F: Future<Output = ()>>(
+        self,
+        number: usize,
+        running: Running,
+        started_at_ms: Option<u64>,
+        stop: &mut Stop<F>,
+        on_start: impl FnMut(Running),
+    ) -> Result<Option<(Setup, Duration)>, CheckError> {
+        let Some(ended) = self.place.adopt(running, SETUP_TIMEOUT, started_at_ms, stop).await? else {
+            return Ok(None);
         };
-        let (line, number) = commands.iter().zip(1..).find(is_it)?;
-        let supervisor = towline_process::supervisor_process(&dir).ok().flatten()?;
-        Some((line, number, Running { run_dir: dir, supervisor }))
-    });
-    leftovers::clear_except(log_dir, left.as_ref().map(|(.., running)| &*running.run_dir)).await?;
-    let Some((line, number, running)) = left else { return run_all(commands, log_dir, place, stop).await };
-    match place.adopt(running, SETUP_TIMEOUT, None, stop).await? {
-        Some(ended) if ended.succeeded() => run_from(number, commands, log_dir, place, stop).await,
-        Some(ended) => failed(line, &ended, place.environment).await,
-        None => {
-            leftovers::clear(log_dir).await?;
-            run_all(commands, log_dir, place, stop).await
+        let started = Instant::now();
+        let setup = match self.lines.get(number - 1) {
+            Some(line) if !ended.succeeded() => failed(line, &ended, self.place.environment).await?,
+            _ => self.run_after(number, stop, on_start).await?,
+        };
+        Ok(Some((setup, ended.took() + started.elapsed())))
+    }
+
+    /// Runs the commands after the first `done` until one fails, and reports each that was started.
+    pub(crate) async fn run_after<F: Future<Output = ()>>(
+        self,
+        done: usize,
+        stop: &mut Stop<F>,
+        mut on_start: impl FnMut(Running),
+    ) -> Result<Setup, CheckError> {
+        for (line, number) in self.lines.iter().zip(1..).skip(done) {
+            let logs = RunLogs::new(self.log_dir, log_name(number));
+            let command = Command::shell(line, logs, SETUP_TIMEOUT);
+            let ended = self.place.run(command, stop, &mut on_start).await?;
+            if !ended.succeeded() {
+                return failed(line, &ended, self.place.environment).await;
+            }
         }
+        Ok(Setup::Ready)
     }
 }
 
-/// What the directory of a command is called.
-fn log_name(number: usize) -> String {
-    format!("setup-{number}")
-}
-
-/// Runs the commands until one fails.
-pub(crate) async fn run_all<F: Future<Output = ()>>(
-    commands: &[String],
-    log_dir: &Path,
-    place: &Place<'_>,
-    stop: &mut Stop<F>,
-) -> Result<Setup, CheckError> {
-    run_from(0, commands, log_dir, place, stop).await
-}
-
-/// The same without the first ones.
-async fn run_from<F: Future<Output = ()>>(
-    done: usize,
-    commands: &[String],
-    log_dir: &Path,
-    place: &Place<'_>,
-    stop: &mut Stop<F>,
-) -> Result<Setup, CheckError> {
-    for (line, number) in commands.iter().zip(1..).skip(done) {
-        let logs = RunLogs::new(log_dir, log_name(number));
-        let ended = place.run(Command::shell(line, logs, SETUP_TIMEOUT), stop, |_| ()).await?;
-        if !ended.succeeded() {
-            return failed(line, &ended, place.environment).await;
-        }
-    }
-    Ok(Setup::Ready)
+/// What the directories of a command's runs begin with.
+pub(crate) fn log_name(number: usize) -> String {
+    format!("{SETUP}-{number}")
 }
 
 async fn failed(line: &str, ended: &Ended, environment: &Environment) -> Result<Setup, CheckError> {

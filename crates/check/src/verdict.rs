@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::integrity::{self, Integrity, Scope};
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
-use crate::setup::{self, SETUP};
+use crate::setup::{Commands, SETUP};
 use crate::stop::Stop;
 use crate::validate::validate;
 use crate::{CheckError, leftovers, sections};
@@ -57,7 +57,7 @@ pub struct CheckRun<'a> {
 /// What happens on the way to a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// A check begins. The setup is reported as a check named `setup`.
+    /// A check begins. Each setup command is reported as a check named `setup`, and all together have one result.
     Started {
         name: String,
         /// Where it can be found again; only of one that can be adopted.
@@ -111,9 +111,9 @@ pub(crate) enum Pass {
 
 /// What was found in one checkout.
 pub(crate) struct Judged {
-    checks: Vec<CheckResult>,
-    notes: Vec<String>,
-    checkout: Checkout,
+    pub(crate) checks: Vec<CheckResult>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) checkout: Checkout,
 }
 
 /// A checkout whose checks are being run.
@@ -257,7 +257,7 @@ impl CheckRun<'_> {
     ) -> Result<Judged, CheckError> {
         let kind = kind_of(pass, checkout.is_warm());
         let mut integrity = self.integrity(checkout).await?;
-        if let Some(failed) = self.set_up(&self.place(checkout), stop, on_progress).await? {
+        if let Some(failed) = self.set_up(&self.place(checkout), kind, stop, on_progress).await? {
             return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });
         }
         if !self.goal.workspace.setup.is_empty() {
@@ -331,19 +331,29 @@ impl CheckRun<'_> {
     async fn set_up<F: Future<Output = ()>>(
         &self,
         place: &Place<'_>,
+        kind: Checkout,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<CheckResult>, CheckError> {
-        let commands = &self.goal.workspace.setup;
-        if commands.is_empty() {
+        let commands = self.setup_commands(place);
+        if commands.lines.is_empty() {
             return Ok(None);
         }
-        on_progress(Progress::Started { name: SETUP.to_owned(), process: None });
         let started = Instant::now();
-        let setup = setup::run_all(commands, self.log_dir, place, stop).await?;
+        let setup =
+            commands.run_after(0, stop, |running| on_progress(self.setting_up(&running, kind))).await?;
         let result = setup.into_result(started.elapsed());
         on_progress(Progress::Finished { result: result.clone() });
         Ok((!result.met).then_some(result))
+    }
+
+    pub(crate) fn setup_commands<'b>(&'b self, place: &'b Place<'b>) -> Commands<'b> {
+        Commands { lines: &self.goal.workspace.setup, log_dir: self.log_dir, place }
+    }
+
+    /// What is reported of each setup command that was started.
+    pub(crate) fn setting_up(&self, running: &Running, kind: Checkout) -> Progress {
+        Progress::Started { name: SETUP.to_owned(), process: self.process(running, kind) }
     }
 }
 

@@ -14,12 +14,26 @@ use towline_core::{Checkout, Reuse, Verdict};
 use towline_process::ProcessId;
 use towline_testkit::scratch::clean_command;
 
-/// Checks that count how often they run. The second waits for `go`, after it has run `first` in its checkout.
-fn counted(bench: Bench, first: &str) -> Bench {
+/// Three commands that count how often they run. The second waits for `go`, after it has run `first` in its checkout.
+fn commands(bench: &Bench, first: &str) -> [String; 3] {
     let [one, two, three, go] =
         ["one", "two", "three", "go"].map(|name| bench.flag(name).display().to_string());
     let waits = format!("{first}; echo run >> {two}; until test -e {go}; do sleep 0.02; done; echo waited");
-    bench.with_checks(&[&format!("echo run >> {one}; echo first"), &waits, &format!("echo run >> {three}")])
+    [format!("echo run >> {one}; echo first"), waits, format!("echo run >> {three}")]
+}
+
+/// These as checks.
+fn counted(bench: Bench, first: &str) -> Bench {
+    let commands = commands(&bench, first);
+    bench.with_checks(&commands.each_ref().map(String::as_str))
+}
+
+/// These as setup commands, for one check.
+fn counted_setup(bench: Bench, first: &str, check: &str) -> Bench {
+    let commands = commands(&bench, first);
+    let mut bench = bench.with_checks(&[check]);
+    bench.goal.workspace.setup = commands.to_vec();
+    bench
 }
 
 fn runs(bench: &Bench) -> [usize; 3] {
@@ -27,7 +41,7 @@ fn runs(bench: &Bench) -> [usize; 3] {
         .map(|name| std::fs::read_to_string(bench.flag(name)).map_or(0, |text| text.lines().count()))
 }
 
-/// Begins the verdict and leaves it while the second check runs, as a process does that is killed. Gives what it had reported.
+/// Begins the verdict and leaves it while the second command runs, as a process does that is killed. Gives what it had reported.
 async fn begin(bench: &Bench) -> Interrupted {
     let mut reported = Vec::new();
     let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
@@ -63,7 +77,7 @@ fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap()
 }
 
-/// Resumes the verdict, and lets the second check end once it is waited for or has begun again.
+/// Resumes the verdict, and lets the second command end once it is waited for or has begun again.
 async fn go_on(bench: &Bench) -> (Result<Verdict, CheckError>, Vec<String>) {
     let mut adopted = Vec::new();
     let was = runs(bench)[1];
@@ -103,6 +117,71 @@ async fn a_check_that_still_runs_is_adopted_and_nothing_is_run_twice() {
     assert_eq!(evidence, ["first\n", "waited\n", ""]);
     assert!(verdict.checks[1].took >= Duration::from_millis(300), "{verdict:?}");
     bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_setup_command_that_still_runs_is_adopted_and_nothing_is_run_twice() {
+    let bench = Bench::new(&[("tests/one.txt", "1\n")]);
+    let mut bench = counted_setup(bench, "echo two > built", "cat built .env tests/one.txt");
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.protect = bench.goal.protect.clone();
+    bench.project.write(".env", "KEY=1\n");
+    bench.goal.workspace.copy = vec![".env".into()];
+    bench.work("file", "work\n");
+    bench.interrupted = Some(begin(&bench).await);
+    let (verdict, adopted) = go_on(&bench).await;
+    let verdict = verdict.unwrap();
+    assert!(verdict.met(), "{verdict:?}");
+    assert_eq!((runs(&bench), adopted), ([1, 1, 1], vec!["setup".to_owned()]));
+    assert_eq!(verdict.checks.len(), 1);
+    assert_eq!(verdict.checks[0].evidence, "two\nKEY=1\n1\n");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn an_adopted_setup_command_that_fails_is_the_verdict() {
+    let mut bench = counted_setup(Bench::new(&[]), "true", "true");
+    bench.goal.workspace.setup[1].push_str("; echo broken; exit 3");
+    bench.interrupted = Some(begin(&bench).await);
+    let verdict = go_on(&bench).await.0.unwrap();
+    let [failed] = &verdict.checks[..] else { panic!("{verdict:?}") };
+    assert_eq!((failed.name.as_str(), failed.met, failed.exit_code), ("setup", false, Some(3)));
+    assert_eq!(failed.evidence, "waited\nbroken\n");
+    assert_eq!(runs(&bench), [1, 1, 0]);
+}
+
+#[tokio::test]
+async fn an_adopted_setup_that_changes_what_is_judged_makes_the_verdict_run_again_and_red() {
+    for weaken in ["echo weaker > tests/one.txt", "rm tests/one.txt", "echo weaker > .env"] {
+        let mut bench = counted_setup(Bench::new(&[("tests/one.txt", "1\n")]), weaken, "true");
+        bench.goal.protect = vec!["tests/**".into()];
+        bench.protect = bench.goal.protect.clone();
+        bench.project.write(".env", "KEY=1\n");
+        bench.goal.workspace.copy = vec![".env".into()];
+        bench.interrupted = Some(begin(&bench).await);
+        let verdict = go_on(&bench).await.0.unwrap();
+        let failed = verdict.checks.iter().find(|check| !check.met).unwrap();
+        assert_eq!(failed.name, "integrity", "{weaken}: {verdict:?}");
+        assert_eq!(runs(&bench), [2, 2, 2], "{weaken}");
+    }
+}
+
+#[tokio::test]
+async fn a_setup_command_whose_supervisor_is_killed_or_was_not_recorded_makes_the_verdict_run_again() {
+    for is_killed in [false, true] {
+        let mut bench = counted_setup(Bench::new(&[]), "true", "true");
+        let mut interrupted = begin(&bench).await;
+        if is_killed {
+            let pid = interrupted.process.pid.to_string();
+            assert!(clean_command("kill").args(["-KILL", &pid]).status().unwrap().success());
+        } else {
+            interrupted.process.start_time += 1;
+        }
+        bench.interrupted = Some(interrupted);
+        let (verdict, adopted) = go_on(&bench).await;
+        assert!(verdict.unwrap().met());
+        assert_eq!((runs(&bench), adopted), ([2, 2, 1], vec![]), "killed: {is_killed}");
+    }
 }
 
 #[tokio::test]

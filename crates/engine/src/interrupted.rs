@@ -8,21 +8,24 @@ use crate::engine::Shared;
 /// How many events are read. A verdict that has more of them runs again from its start.
 const MOST_EVENTS: u64 = 256;
 
-/// The check that may still run, with the results before it. None when no check was running, and when the log cannot be read: the
-/// verdict then runs from its start.
+/// The check or setup command that may still run, with the results before it. None when nothing was running, and when the log
+/// cannot be read: the verdict then runs from its start.
 pub(crate) async fn find(shared: &Shared, goal: &Goal, last: Seq) -> Option<Interrupted> {
     let after = Seq(last.0.saturating_sub(MOST_EVENTS));
     let events = shared.store.events(goal.id, after, usize::try_from(MOST_EVENTS).ok()?).await.ok()?;
     interrupted(&events, &goal.checks)
 }
 
-/// Reads the end of a log backwards: first the check that has begun and not ended, then the results of those before it.
+/// Reads the end of a log backwards: first what has begun and not ended, then the results of the checks before it. The directory
+/// of a check's run begins with its number, that of a setup command with a word.
 pub(crate) fn interrupted(events: &[Envelope], checks: &[Check]) -> Option<Interrupted> {
     let mut newest_first = events.iter().rev().filter(|envelope| is_of_verdict(&envelope.event));
     let begun = newest_first.next()?;
     let Event::CheckStarted { process: Some(process), .. } = &begun.event else { return None };
-    let number: usize = process.directory.split_once('-')?.0.parse().ok()?;
-    let before = checks.get(..number.checked_sub(1)?)?;
+    let before = match process.directory.split_once('-')?.0 {
+        "setup" => &[],
+        number => checks.get(..number.parse::<usize>().ok()?.checked_sub(1)?)?,
+    };
     let mut finished = newest_first.filter(|envelope| !matches!(envelope.event, Event::CheckStarted { .. }));
     let mut results = Vec::with_capacity(before.len());
     for check in before.iter().rev() {

@@ -68,6 +68,11 @@ fn a_check_that_has_begun_and_not_ended_is_found_with_the_results_before_it() {
     };
     let first = || [setup().to_vec(), vec![started("build", 1)]].concat();
     assert_eq!(found(first()), Some(("1".into(), vec![], 3)));
+    let mut installing = process(1);
+    installing.directory = "setup-2-0123456789abcdef0123456789abcdef".into();
+    let setting_up = Event::CheckStarted { name: "setup".into(), process: Some(installing) };
+    let again = [first(), vec![finished("build", true), claimed(), setup()[0].clone(), setting_up]].concat();
+    assert_eq!(found(again), Some(("setup".into(), vec![], 7)), "results of another checkout do not count");
     let second = || [first(), vec![finished("build", false), started("tests", 2)]].concat();
     let before = results(&[("build", false)]);
     assert_eq!(found(second()), Some(("2".into(), before.clone(), 5)));
