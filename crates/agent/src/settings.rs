@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use towline_core::{ClockLimits, Price, SessionLimits};
+use towline_core::{Price, SessionLimits, Timeouts};
 
 use crate::api_settings::ApiSettings;
 use crate::kinds::Kind;
@@ -57,7 +57,8 @@ pub struct AgentSettings {
     /// How long its conversations are gone on with.
     pub sessions: SessionLimits,
     /// How long things may take.
-    pub clocks: ClockLimits,
+    #[serde(rename = "clocks")]
+    pub timeouts: Timeouts,
     /// Between asking it to end and ending it.
     pub stop_grace: Duration,
     /// What is only set for agents of the kind [`Kind::Command`].

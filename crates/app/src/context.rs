@@ -151,9 +151,9 @@ impl Context {
     fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Error> {
         let State { home, store } = state;
         let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
-        let shim = SupervisorProgram::running(&self.program, args);
+        let supervisor = SupervisorProgram::running(&self.program, args);
         let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
-        Ok(Engine::open(EngineSettings { home, store, clock, shim, resolver, slots: 1 })?)
+        Ok(Engine::open(EngineSettings { home, store, clock, supervisor, resolver, slots: 1 })?)
     }
 
     fn open(&self, home: Home) -> Result<State, Error> {

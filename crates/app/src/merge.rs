@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use towline_api::{MergeReport, PushReport, VerdictReport};
 use towline_core::{Commit, Event, GoalId, Phase, Verdict};
-use towline_engine::{Custody, Home, Recheck, must_be_alone, workspace_of};
+use towline_engine::{Home, LeaseGuard, Recheck, must_be_alone, workspace_of};
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{
     MergeError, MergePlan, MergeRequest, MergeStyle, MergeWay, MergedFiles, Protect, Repository, Stop,
@@ -85,9 +85,9 @@ pub async fn merge(
     let place = Place { home: found.state.home.clone(), store: Arc::clone(&found.state.store) };
     let engine = context.engine(found.state)?;
     let merged = match engine.hold(goal).await {
-        Ok(mut custody) => {
-            let merged = merge_held(context, request, &place, &mut custody, stop, show).await;
-            custody.give_back().await;
+        Ok(mut guard) => {
+            let merged = merge_held(context, request, &place, &mut guard, stop, show).await;
+            guard.give_back().await;
             merged
         }
         Err(error) => Err(error.into()),
@@ -101,11 +101,11 @@ async fn merge_held(
     context: &Context,
     request: &Merge,
     place: &Place,
-    custody: &mut Custody,
+    guard: &mut LeaseGuard,
     stop: impl Future<Output = ()>,
     mut show: impl FnMut(RecheckStep),
 ) -> Result<Option<Merged>, Error> {
-    let record = custody.record.clone();
+    let record = guard.record.clone();
     refuse_unfinished(&record, request.unproven)?;
     let work = &Work::of(&place.home, &record)?;
     let mut plan = work.plan(&record, request)?;
@@ -120,8 +120,8 @@ async fn merge_held(
         show(RecheckStep::MovedOn { into: plan.into.clone() });
         let candidate = work.own.as_candidate(&commit)?;
         let what = Recheck { repository: &work.own, candidate: &candidate, base: &plan.before };
-        let Some(found) = recheck(context, custody, what, stop, show).await? else { return Ok(None) };
-        custody.note(Event::Verified { verdict: found.clone() }).await?;
+        let Some(found) = recheck(context, guard, what, stop, show).await? else { return Ok(None) };
+        guard.note(Event::Verified { verdict: found.clone() }).await?;
         if !found.met() {
             return Err(checks_fail(&record, &plan, &found));
         }
@@ -133,7 +133,7 @@ async fn merge_held(
     plan.carry_out().map_err(|error| explained(error, &record, work))?;
     if is_news(&record, &plan) {
         let into = plan.into.clone();
-        custody.note(Event::Merged { into, commit, candidate: work.candidate.clone() }).await?;
+        guard.note(Event::Merged { into, commit, candidate: work.candidate.clone() }).await?;
     }
     let mut merged = outcome(request, &record, work, &plan, verdict.as_ref());
     if plan.way != MergeWay::AlreadyThere && !hooks.is_empty() {

@@ -3,7 +3,7 @@
 use towline_api::{VerdictReport, VerifyReport};
 use towline_check::{CheckError, Progress};
 use towline_core::{Commit, Event, GoalId, Verdict};
-use towline_engine::{Custody, Home, Recheck};
+use towline_engine::{Home, LeaseGuard, Recheck};
 use towline_store::GoalRecord;
 
 use crate::context::Context;
@@ -66,9 +66,9 @@ pub async fn verify(
     let (goal, home) = (found.record.goal.id, found.state.home.clone());
     let engine = context.engine(found.state)?;
     let verified = match engine.hold(goal).await {
-        Ok(mut custody) => {
-            let verified = verify_held(context, &home, &mut custody, stop, show).await;
-            custody.give_back().await;
+        Ok(mut guard) => {
+            let verified = verify_held(context, &home, &mut guard, stop, show).await;
+            guard.give_back().await;
             verified
         }
         Err(error) => Err(error.into()),
@@ -80,18 +80,18 @@ pub async fn verify(
 async fn verify_held(
     context: &Context,
     home: &Home,
-    custody: &mut Custody,
+    guard: &mut LeaseGuard,
     stop: impl Future<Output = ()>,
     mut show: impl FnMut(RecheckStep),
 ) -> Result<Option<Verified>, Error> {
-    let record = custody.record.clone();
+    let record = guard.record.clone();
     let (goal, then) = (record.goal.id, recorded(&record)?.clone());
     let repository = find::repository(home, &record)?;
     let candidate = repository.candidate_again(&then.candidate, then.head.as_ref(), &then.restored)?;
     show(RecheckStep::Checking { goal, commit: then.candidate.clone() });
     let what = Recheck { repository: &repository, candidate: &candidate, base: &record.goal.workspace.base };
-    let Some(now) = recheck(context, custody, what, stop, show).await? else { return Ok(None) };
-    custody.note(Event::Verified { verdict: now.clone() }).await?;
+    let Some(now) = recheck(context, guard, what, stop, show).await? else { return Ok(None) };
+    guard.note(Event::Verified { verdict: now.clone() }).await?;
     let agrees = outcomes(&then) == outcomes(&now);
     Ok(Some(Verified { goal, then, now, agrees }))
 }
@@ -99,13 +99,13 @@ async fn verify_held(
 /// Runs the checks; no verdict when `stop` came to its end first.
 pub(crate) async fn recheck(
     context: &Context,
-    custody: &Custody,
+    guard: &LeaseGuard,
     what: Recheck<'_>,
     stop: impl Future<Output = ()>,
     mut show: impl FnMut(RecheckStep),
 ) -> Result<Option<Verdict>, Error> {
-    let goal = custody.record.goal.id;
-    match custody.check(what, stop, |progress| show(RecheckStep::Check(progress, goal))).await? {
+    let goal = guard.record.goal.id;
+    match guard.check(what, stop, |progress| show(RecheckStep::Check(progress, goal))).await? {
         Ok(mut verdict) => {
             // It is stored by an engine that knows no agents, nor what is secret for them.
             let mask = context.secrets.mask();

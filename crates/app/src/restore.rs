@@ -46,18 +46,18 @@ pub async fn restore(context: &Context, id: &str, paths: Vec<String>) -> Result<
     }
     let home = home.clone();
     let engine = context.engine(found.state)?;
-    let mut custody = engine.hold_place(goal).await?;
+    let mut guard = engine.hold_place(goal).await?;
     let restored =
-        if custody.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, paths).await };
+        if guard.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, paths).await };
     if let Ok(restored) = &restored
-        && custody.record.state.phase.is_settled()
+        && guard.record.state.phase.is_settled()
     {
         let text =
             format!("the files were put back; what was there is kept as {}", restored.replaced.short());
         // The files are back all the same when nobody can write that down.
-        let _ = custody.note(Event::Notice { text }).await;
+        let _ = guard.note(Event::Notice { text }).await;
     }
-    custody.give_back().await;
+    guard.give_back().await;
     engine.close().await;
     restored
 }

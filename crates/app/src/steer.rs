@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use towline_core::{Event, GoalId, Illegal, Phase};
-use towline_engine::{EngineError, Reply, Request, Wish, ask, follow};
+use towline_engine::{EngineError, GoalCommand, Reply, Request, ask, follow};
 
 use crate::context::{Context, State};
 use crate::error::Error;
@@ -24,30 +24,30 @@ pub enum Taken {
 }
 
 /// Passes the request on, or records it.
-pub async fn steer(context: &Context, found: Found, wish: Wish) -> Result<Taken, Error> {
+pub async fn steer(context: &Context, found: Found, command: GoalCommand) -> Result<Taken, Error> {
     let goal = found.record.goal.id;
     let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
     let mut record = found.record;
     for _ in 1..TRIES {
         let state = State { home: home.clone(), store: Arc::clone(&store) };
-        match steer_once(context, Found { state, record }, wish.clone()).await? {
+        match steer_once(context, Found { state, record }, command.clone()).await? {
             Some(taken) => return Ok(taken),
             None => tokio::time::sleep(PAUSE).await,
         }
         record = store.load(goal).await?;
     }
     let found = Found { state: State { home, store }, record };
-    steer_once(context, found, wish).await?.ok_or_else(|| EngineError::Busy { goal }.into())
+    steer_once(context, found, command).await?.ok_or_else(|| EngineError::Busy { goal }.into())
 }
 
 /// Passes the request on, or records it; neither where an engine has just begun to run the goal and does not listen yet.
-async fn steer_once(context: &Context, found: Found, wish: Wish) -> Result<Option<Taken>, Error> {
+async fn steer_once(context: &Context, found: Found, command: GoalCommand) -> Result<Option<Taken>, Error> {
     let goal = found.record.goal.id;
-    if pass_on(&found, wish.clone()).await? {
+    if pass_on(&found, command.clone()).await? {
         return Ok(Some(Taken::ByDriver));
     }
     let engine = context.engine(found.state)?;
-    let recorded = engine.leave_word(goal, wish.into()).await;
+    let recorded = engine.record_request(goal, command.into()).await;
     engine.close().await;
     match recorded {
         Ok(()) => Ok(Some(Taken::Recorded)),
@@ -57,9 +57,9 @@ async fn steer_once(context: &Context, found: Found, wish: Wish) -> Result<Optio
 }
 
 /// Whether an engine runs the goal and has done what was requested.
-pub async fn pass_on(found: &Found, wish: Wish) -> Result<bool, Error> {
+pub async fn pass_on(found: &Found, command: GoalCommand) -> Result<bool, Error> {
     let goal = found.record.goal.id;
-    let asked = ask(&found.state.home, &found.record, &Request::Wish { goal, wish }).await;
+    let asked = ask(&found.state.home, &found.record, &Request::Command { goal, command }).await;
     match asked.map_err(unreachable)? {
         Some(Reply::Accepted) => Ok(true),
         Some(Reply::Refused { why }) => Err(Error::usage(format!("goal {}: {why}", goal.short()))),
@@ -78,14 +78,14 @@ pub fn unreachable(error: std::io::Error) -> Error {
 pub async fn halt(
     context: &Context,
     id: &str,
-    wish: Wish,
+    command: GoalCommand,
     is_done: impl Fn(&Phase) -> bool,
 ) -> Result<GoalId, Error> {
     let found = find::goal(context, id).await?;
     let goal = found.record.goal.id;
-    let event = Event::from(wish.clone());
+    let event = Event::from(command.clone());
     let name = event.request();
-    let phase = if pass_on(&found, wish).await? {
+    let phase = if pass_on(&found, command).await? {
         wait_for_its_end(&found).await?
     } else {
         end_it_ourselves(context, found, event).await?
@@ -108,7 +108,7 @@ async fn wait_for_its_end(found: &Found) -> Result<Phase, Error> {
 
 async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Result<Phase, Error> {
     let engine = context.engine(found.state)?;
-    let handle = engine.take_up(found.record.goal.id, Some(event)).await?;
+    let handle = engine.resume(found.record.goal.id, Some(event)).await?;
     let record = handle.result().await;
     engine.close().await;
     Ok(record?.state.phase)

@@ -94,10 +94,10 @@ fn play(moments: &[Duration]) -> Story {
     let desk = Desk::with_claude(&model);
     let mut goal = None;
     for moment in moments {
-        kill_after(take_up(&desk, goal.as_deref()), *moment);
+        kill_after(resume(&desk, goal.as_deref()), *moment);
         goal = goal_of(&desk);
     }
-    let ran = finish(take_up(&desk, goal.as_deref()));
+    let ran = finish(resume(&desk, goal.as_deref()));
     let goal = goal_of(&desk).expect("a goal");
     let report = desk.show(&goal);
     assert_eq!(report["phase"], "done", "{ran:?}\n{report:#}");
@@ -108,7 +108,7 @@ fn play(moments: &[Duration]) -> Story {
     Story { asked: model.turns().len(), told: told(&desk, &goal) }
 }
 
-fn take_up(desk: &Desk, goal: Option<&str>) -> Child {
+fn resume(desk: &Desk, goal: Option<&str>) -> Child {
     match goal {
         Some(goal) => desk.start(["run", "--goal", goal, "--json"]),
         None => start(desk),
@@ -209,7 +209,7 @@ fn kill_when_there_is(folder: &str, below: &str) {
     towline.kill().expect("killed");
     towline.wait().expect("reaped");
 
-    let ran = finish(take_up(&desk, Some(&goal)));
+    let ran = finish(resume(&desk, Some(&goal)));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
     assert_nothing_is_missing(&ran.json());
@@ -251,7 +251,7 @@ fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
     towline.kill().expect("killed");
     towline.wait().expect("reaped");
 
-    let taken_up = take_up(&desk, Some(&goal));
+    let taken_up = resume(&desk, Some(&goal));
     let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
     wait_for(LIMIT, "the check to be adopted", is_adopted);
     std::fs::write(two.with_extension("go"), "").expect("written");
@@ -286,7 +286,7 @@ fn a_check_that_hides_its_supervisor_does_not_run_beside_the_next_verdict() {
             run.display()
         );
         let goal = killed_in_a_check(&desk, &check);
-        let ran = finish(take_up(&desk, Some(&goal)));
+        let ran = finish(resume(&desk, Some(&goal)));
         assert_eq!(ran.code, Some(0), "{hide}: {ran:?}");
         wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
     }
@@ -313,7 +313,7 @@ fn an_adopted_check_that_kills_its_supervisor_leaves_nothing_beside_the_next_ver
                  setsid sh -c 'echo $$ > $HOME/left.new; mv $HOME/left.new $HOME/left; touch $HOME/up; sleep 600' & \
                  until test -e $HOME/kill; do sleep 0.02; done; kill -9 $PPID; sleep 600";
     let goal = killed_in_a_check(&desk, check);
-    let resumed = take_up(&desk, Some(&goal));
+    let resumed = resume(&desk, Some(&goal));
     let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
     wait_for(LIMIT, "the check to be adopted", is_adopted);
     std::fs::write(desk.home.path().join("kill"), "").expect("written");

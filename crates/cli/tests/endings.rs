@@ -71,7 +71,7 @@ fn assert_idle_clock_ends(fate: Reply) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
     assert_done_in_the_same_session(&desk, &model, &report, "timed_out");
-    assert_eq!(report["attempts"][0]["detail"], "idle clock");
+    assert_eq!(report["attempts"][0]["detail"], "idle timeout");
     // The first tree was gone before the second was started.
     let record = |n: usize| -> Value {
         let dir = std::path::Path::new(report["attempts"][n]["dir"].as_str().expect("a directory"));

@@ -144,7 +144,7 @@ fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
         home: home.clone(),
         store: Arc::clone(store),
         clock: Arc::new(SystemClock),
-        shim: SupervisorProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
+        supervisor: SupervisorProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
         resolver: Arc::new(NoProject),
         slots: 1,
     };

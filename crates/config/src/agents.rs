@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use towline_agent::{AgentSettings, Kind, McpServer, Permission, agent};
-use towline_core::{AgentName, ClockLimits, SessionLimits};
+use towline_core::{AgentName, SessionLimits, Timeouts};
 
 use crate::builtin_agents;
 use crate::command_agents;
@@ -150,7 +150,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             age: time("session_age_limit"),
             outlives_process: true,
         },
-        clocks: ClockLimits {
+        timeouts: Timeouts {
             startup: time("startup_timeout"),
             idle: time("idle_timeout"),
             turn: time("turn_timeout"),

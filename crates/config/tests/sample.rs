@@ -11,7 +11,7 @@ use towline_agent::{
 };
 use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
 use towline_core::{
-    AgentName, BaselineMode, Budget, Check, CheckKind, ClockLimits, Confirm, MicroUsd, Price, SessionLimits,
+    AgentName, BaselineMode, Budget, Check, CheckKind, Confirm, MicroUsd, Price, SessionLimits, Timeouts,
     Tokens, WorkspaceMode,
 };
 
@@ -39,7 +39,7 @@ fn sample_agent() -> AgentSettings {
         env: BTreeMap::from([("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned())]),
         pass_env: strings(&["MY_PROXY_TOKEN"]),
         sessions: SessionLimits { context_threshold: 0.7, idle: DAY, age: DAY * 30, outlives_process: true },
-        clocks: ClockLimits {
+        timeouts: Timeouts {
             startup: Duration::from_secs(60),
             idle: Duration::from_secs(600),
             turn: Duration::from_secs(3_600),
@@ -230,7 +230,7 @@ fn every_key_changes_what_it_is_for() {
             age: Duration::from_secs(15),
             outlives_process: true,
         },
-        clocks: ClockLimits {
+        timeouts: Timeouts {
             startup: Duration::from_secs(9),
             idle: Duration::from_secs(10),
             turn: Duration::from_secs(11),

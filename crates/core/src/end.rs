@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Clock, show_duration};
+use crate::{Timeout, show_duration};
 
 /// The classified end of an attempt. An end that is not understood is [`End::Crashed`], never a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +53,11 @@ pub enum End {
         /// The rule that denied it, or that would allow it.
         rule: String,
     },
-    /// A clock of ours ran out and the tree was ended.
-    TimedOut { clock: Clock },
+    /// A timeout was reached and the tree was ended.
+    TimedOut {
+        #[serde(rename = "clock")]
+        timeout: Timeout,
+    },
     /// A signal or an exit before any terminal frame, or a terminal frame with an error of no known kind.
     Crashed {
         /// What is known: exit code, signal, the error's text, the end of stderr.
@@ -108,7 +111,7 @@ impl End {
             Self::ResumeRefused { why } => Some(why.to_string()),
             Self::Slept { duration, reason } => Some(format!("{}: {reason}", show_duration(*duration))),
             Self::PermissionDenied { tool, rule } => Some(format!("{tool} by {rule}")),
-            Self::TimedOut { clock } => Some(format!("{clock} clock")),
+            Self::TimedOut { timeout } => Some(format!("{timeout} timeout")),
             Self::SpawnFailed { problem } => Some(problem.to_string()),
             _ => None,
         }

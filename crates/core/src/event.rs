@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{name_of, value_named};
 use crate::{
-    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Clock,
-    Commit, End, Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq,
+    AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Commit, End,
+    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Timeout,
     Verdict, WorkspaceBinding,
 };
 
@@ -168,8 +168,12 @@ pub enum Event {
         /// How the last attempt of the first one ended.
         why: String,
     },
-    /// One of our clocks ran out.
-    ClockRanOut { clock: Clock },
+    /// A timeout of the attempt or the goal was reached.
+    #[serde(rename = "clock_ran_out")]
+    TimeoutReached {
+        #[serde(rename = "clock")]
+        timeout: Timeout,
+    },
     /// A check begins.
     CheckStarted {
         name: String,

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use crate::{
     AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check,
-    CheckKind, CheckResult, Clock, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming,
-    Launch, MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo,
-    Reply, SessionId, SessionStarted, Source, Stamp, StepOutcome, Tokens, TurnEnd, TurnStop, Usage, Verdict,
-    Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
+    CheckKind, CheckResult, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
+    MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply,
+    SessionId, SessionStarted, Source, Stamp, StepOutcome, Timeout, Tokens, TurnEnd, TurnStop, Usage,
+    Verdict, Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -277,9 +277,9 @@ pub(crate) fn refused() -> End {
     End::Refused { status: Some(400), message: "messages.3: no such tool call".into() }
 }
 
-/// A clock ran out.
-pub(crate) fn ran_out(clock: Clock) -> Event {
-    Event::ClockRanOut { clock }
+/// A timeout was reached.
+pub(crate) fn timed_out(timeout: Timeout) -> Event {
+    Event::TimeoutReached { timeout }
 }
 
 /// The operator pauses the goal.
@@ -421,7 +421,7 @@ impl Story {
 
     /// Time goes by.
     pub(crate) fn wait(&mut self, seconds: u64) {
-        self.now = crate::clock::later(self.now, Duration::from_secs(seconds));
+        self.now = crate::deadlines::later(self.now, Duration::from_secs(seconds));
     }
 
     /// Sleeps or waits for the quota as long as it takes, and gets a slot. Gives back the launch that follows.
@@ -472,7 +472,7 @@ impl Story {
             Event::AttemptStarted
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }
-            | Event::ClockRanOut { .. }
+            | Event::TimeoutReached { .. }
             | Event::AnswerDelivered { .. }
             | Event::CheckStarted { .. }
             | Event::CheckFinished { .. }

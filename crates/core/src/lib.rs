@@ -7,8 +7,8 @@ mod account;
 mod agent_event;
 mod baseline;
 mod budget;
-mod clock;
 mod commit_message;
+mod deadlines;
 mod duration;
 mod effect;
 mod end;
@@ -38,7 +38,7 @@ pub use agent_event::{
 };
 pub use baseline::{Baseline, BaselineCheck, BaselineMode, MissingProgram, ReplacedChecks};
 pub use budget::{Amount, Axis, Budget, BudgetChange, BudgetError};
-pub use clock::{Clock, ClockLimits, Clocks};
+pub use deadlines::{Deadlines, Timeout, Timeouts};
 pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};
 pub use end::{End, LaunchProblem, Refusal};

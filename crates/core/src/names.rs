@@ -78,7 +78,7 @@ impl Error for Variants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AgentEvent, Axis, Clock, EndKind, Event, MicroUsd, Phase, Source, Usage};
+    use crate::{AgentEvent, Axis, EndKind, Event, MicroUsd, Phase, Source, Timeout, Usage};
 
     #[test]
     fn a_name_is_the_tag_or_the_text() {
@@ -103,7 +103,7 @@ mod tests {
             names::<Phase>(Some("phase")),
             names::<EndKind>(None),
             names::<Axis>(None),
-            names::<Clock>(None),
+            names::<Timeout>(None),
             names::<Source>(None),
         ];
         for names in all {

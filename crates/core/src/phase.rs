@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::names::name_of;
-use crate::{AttemptNo, Axis, Clock, EndKind, MissingProgram, Policy, QuestionNo};
+use crate::{AttemptNo, Axis, EndKind, MissingProgram, Policy, QuestionNo, Timeout};
 
 /// The phase of a goal. A cache of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,8 +107,12 @@ pub enum StopWhy {
     Budget { axis: Axis },
     /// It waits for an answer that may take long: the session goes on when there is one.
     Asked,
-    /// A clock ran out.
-    Clock { clock: Clock },
+    /// A timeout was reached.
+    #[serde(rename = "clock")]
+    Timeout {
+        #[serde(rename = "clock")]
+        timeout: Timeout,
+    },
 }
 
 /// Why a person is needed.
@@ -336,7 +340,7 @@ impl Phase {
             Self::Checking { .. } => false,
             Self::Stopping(stopping) => matches!(
                 stopping.why,
-                StopWhy::Auth { .. } | StopWhy::Asked | StopWhy::Clock { .. } | StopWhy::Resume
+                StopWhy::Auth { .. } | StopWhy::Asked | StopWhy::Timeout { .. } | StopWhy::Resume
             ),
             phase => !phase.is_settled(),
         }

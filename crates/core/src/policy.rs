@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::{SessionLimits, Tokens};
 
 /// The numbers behind the decisions.

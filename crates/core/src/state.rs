@@ -251,7 +251,7 @@ impl GoalState {
 
     /// When the goal's wall time is up.
     pub fn wall_ends(&self) -> Option<Timestamp> {
-        Some(crate::clock::later(self.first_started_at?, self.budget.wall?))
+        Some(crate::deadlines::later(self.first_started_at?, self.budget.wall?))
     }
 
     /// When the goal goes on by itself: a little after the time that is shown, so that goals which wait for the same

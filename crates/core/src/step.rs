@@ -21,11 +21,11 @@ mod tests;
 use jiff::{SignedDuration, Timestamp};
 
 use self::stopping::{Runs, why_of};
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
-    AttemptNo, Axis, Baseline, BudgetChange, Clock, Effect, End, EscalationReason, Event, FailureReason,
-    Goal, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy,
+    AttemptNo, Axis, Baseline, BudgetChange, Effect, End, EscalationReason, Event, FailureReason, Goal,
+    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
 };
 
 /// The state after a step, and what came of it.
@@ -130,7 +130,7 @@ fn is_attempt_news(event: &Event) -> bool {
         Event::AttemptStarted
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }
-            | Event::ClockRanOut { .. }
+            | Event::TimeoutReached { .. }
             | Event::AnswerDelivered { .. }
     )
 }
@@ -218,12 +218,12 @@ impl Stepper<'_> {
                 self.escalate(EscalationReason::Configuration { error: error.clone() });
                 Ok(())
             }
-            (Phase::Preparing, Event::ClockRanOut { clock: clock @ Clock::Wall }) => {
-                self.stop(Runs::Setup { round: self.state.preparations }, why_of(*clock));
+            (Phase::Preparing, Event::TimeoutReached { timeout: timeout @ Timeout::Wall }) => {
+                self.stop(Runs::Setup { round: self.state.preparations }, why_of(*timeout));
                 Ok(())
             }
-            (Phase::Checking { attempt }, Event::ClockRanOut { clock: clock @ Clock::Wall }) => {
-                self.stop(self.checks_of(attempt), why_of(*clock));
+            (Phase::Checking { attempt }, Event::TimeoutReached { timeout: timeout @ Timeout::Wall }) => {
+                self.stop(self.checks_of(attempt), why_of(*timeout));
                 Ok(())
             }
             (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
@@ -283,7 +283,7 @@ impl Stepper<'_> {
                 self.wait_or_run(attempt);
                 self.stop_if_needed(attempt);
             }
-            Event::ClockRanOut { clock } => self.stop(Runs::Agent(attempt), why_of(*clock)),
+            Event::TimeoutReached { timeout } => self.stop(Runs::Agent(attempt), why_of(*timeout)),
             Event::AttemptEnded { end: found, exit, work, changes } => {
                 self.settle(launch_key(attempt));
                 let end = self.name_end(found, *work);

@@ -46,7 +46,7 @@ impl Event {
             | Self::Claimed { .. }
             | Self::Dispatched
             | Self::AttemptStarted
-            | Self::ClockRanOut { .. }
+            | Self::TimeoutReached { .. }
             | Self::Stopped
             | Self::Woken
             | Self::CancelRequested

@@ -1,4 +1,4 @@
-//! Runs one attempt: starts the agent under its shim, or takes up the one that runs already, and turns its raw
+//! Runs one attempt: starts the agent under its supervisor, or takes up the one that runs already, and turns its raw
 //! bytes into news until its tree is gone.
 //!
 //! There is one way through: the log is read from its beginning through the protocol. What was recorded before is
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::{Action, Steer, UnknownPrice, agent};
 use towline_core::{
-    AgentEvent, Clocks, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
+    AgentEvent, Deadlines, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     Outcome, RawRef, Source, Usage, Work, WorkspaceBinding,
 };
 use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
@@ -31,13 +31,13 @@ use crate::checks::{changes, left_work};
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::executors::ExecutorControl;
-use crate::link::{self, GOAL_VARIABLE, Link, Trail};
-use crate::news::{DriverGone, Newsline, StopLevel, own};
+use crate::news::{DriverGone, EventSender, StopLevel, own};
 use crate::opening::Opening;
 use crate::prepare::refresh;
 use crate::question_file::{self, QUESTION_VARIABLE};
 use crate::reading::{Output, Reading};
 use crate::resolver::Resolved;
+use crate::runs::{self, GOAL_VARIABLE, RunState, Trail};
 use crate::sent::Sent;
 
 /// How long an agent may take to end its turn when it is asked to by its own protocol.
@@ -72,17 +72,17 @@ pub(crate) struct Job {
 }
 
 /// Runs the attempt to its classified end and reports that.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: ExecutorControl) {
-    if job.started && !Link::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
+pub(crate) async fn run(shared: Arc<Shared>, job: Job, sender: EventSender, control: ExecutorControl) {
+    if job.started && !RunState::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
         // A driver that is gone needs no news.
-        let _ = give_up(&shared, job, &line, control.stop).await;
+        let _ = give_up(&shared, job, &sender, control.stop).await;
         return;
     }
     // A driver that is gone has left the attempt to whoever takes the goal up next.
-    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &line, control).await {
+    let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &sender, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
-            refuse(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail, &line, problem).await;
+            refuse(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail, &sender, problem).await;
             Ok(())
         }
     };
@@ -93,29 +93,29 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, control: 
 async fn give_up(
     shared: &Shared,
     job: Job,
-    line: &Newsline,
+    sender: &EventSender,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<(), DriverGone> {
     // What is left after that is found before the next start for the goal.
-    let _ = link::sweep(job.trail).await;
+    let _ = runs::sweep(job.trail).await;
     let work = match job.workspace {
         Some(workspace) => left_work(&shared.home, job.goal, workspace, job.checked, stop).await,
         None => Work::Nothing,
     };
     let (end, exit, changes) = (End::Lost, Exit::default(), String::new());
-    line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await
+    sender.send_own(Event::AttemptEnded { end, exit, work, changes }).await
 }
 
 /// A conversation with an agent, from its first byte to its exit.
 struct Conversation<'a> {
     shared: &'a Shared,
-    line: &'a Newsline,
+    sender: &'a EventSender,
     trail: Trail,
     dir: PathBuf,
     reading: Reading,
-    clocks: Clocks,
+    deadlines: Deadlines,
     time: AttemptTime,
-    link: Link,
+    run: RunState,
     control: ExecutorControl,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
@@ -148,7 +148,7 @@ enum Stopping {
     Overdue,
     /// It was asked to end its turn; at this moment it gets signals.
     Asked(Instant),
-    /// The shim is ending the tree; at this moment it is ended itself.
+    /// The supervisor is ending the tree; at this moment it is ended itself.
     Signalled(Instant),
 }
 
@@ -156,7 +156,7 @@ impl<'a> Conversation<'a> {
     async fn open(
         shared: &'a Shared,
         job: &Job,
-        line: &'a Newsline,
+        sender: &'a EventSender,
         control: ExecutorControl,
     ) -> Result<Self, LaunchProblem> {
         let (name, resolved) = (&job.launch.agent, &job.resolved);
@@ -180,12 +180,12 @@ impl<'a> Conversation<'a> {
         let context = opening.context(&resolved.environment, &towline);
         let lifetime = lifetime(*control.lease_ends.borrow());
         let past = Past::of(&dir, job.answered.clone());
-        let (link, time) = match Link::find(&dir, job.trail).await {
-            Some(link) => (link, AttemptTime::adopted(shared.clock.now())),
+        let (run, time) = match RunState::find(&dir, job.trail).await {
+            Some(run) => (run, AttemptTime::adopted(shared.clock.now())),
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
                 let (swept, refreshed) = tokio::join!(
-                    link::sweep(job.trail),
+                    runs::sweep(job.trail),
                     refresh(&shared.home, &job.goal, control.stop.clone())
                 );
                 swept.map_err(left)?;
@@ -197,14 +197,14 @@ impl<'a> Conversation<'a> {
         let sent = Sent::read(&dir);
         Ok(Self {
             shared,
-            line,
+            sender,
             trail: job.trail,
             reading: Reading::new(&dir, opening.protocol(&context, &sent)),
-            clocks: Clocks::start(opening.settings.clocks.clone(), job.started_at),
+            deadlines: Deadlines::start(opening.settings.timeouts.clone(), job.started_at),
             stop_grace: opening.settings.stop_grace,
             time,
             exit_patience: agent(opening.settings.kind).exit_patience(&opening.settings),
-            link,
+            run,
             control,
             recorded_to: job.read_to,
             past,
@@ -223,11 +223,11 @@ impl<'a> Conversation<'a> {
         let record = loop {
             // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
             let output = self.read_chunk().await?;
-            match (&self.link, output) {
-                (Link::Alive(_), output) => self.wait(output).await?,
+            match (&self.run, output) {
+                (RunState::Alive(_), output) => self.wait(output).await?,
                 (_, Output::More) => {}
-                (Link::Ended(record), Output::Drained) => break Some(record.clone()),
-                (Link::Lost, Output::Drained) => break None,
+                (RunState::Ended(record), Output::Drained) => break Some(record.clone()),
+                (RunState::Lost, Output::Drained) => break None,
             }
         };
         if let Some((raw, actions)) = self.reading.rest() {
@@ -254,18 +254,18 @@ impl<'a> Conversation<'a> {
             _ => String::new(),
         };
         let ended = question.into_iter().chain([Event::AttemptEnded { end, exit, work, changes }]);
-        let ended = ended.map(|event| own(self.line.stamp(), event));
+        let ended = ended.map(|event| own(self.sender.stamp(), event));
         // Together: no question is lost, and last words, which have no place in the output to be known by, are recorded once.
-        self.line.tell(last_words.into_iter().chain(ended).collect()).await
+        self.sender.send(last_words.into_iter().chain(ended).collect()).await
     }
 
     /// Records the start of the agent together with what follows from that alone, and then acts on it.
     async fn begin(&mut self, job: &Job) -> Result<(), DriverGone> {
         let (said, wanted) = apart(self.reading.start());
         if !job.started {
-            let started = own(self.line.stamp(), Event::AttemptStarted);
+            let started = own(self.sender.stamp(), Event::AttemptStarted);
             let news = std::iter::once(started).chain(self.news(said, None));
-            self.line.tell_and_wait(news.collect()).await?;
+            self.sender.send_and_wait(news.collect()).await?;
         }
         self.act(wanted, None).await
     }
@@ -280,10 +280,10 @@ impl<'a> Conversation<'a> {
     /// Waits for the next thing that concerns the process; where there is more to read, only looks.
     async fn wait(&mut self, output: Output) -> Result<(), DriverGone> {
         let lingers = self.lingers(output);
-        let Link::Alive(shim) = &mut self.link else { return Ok(()) };
-        self.time.hear(shim.run_time_ms());
+        let RunState::Alive(supervisor) = &mut self.run else { return Ok(()) };
+        self.time.hear(supervisor.run_time_ms());
         let now = self.time.now();
-        let (due, clock) = self.clocks.next();
+        let (due, timeout) = self.deadlines.next();
         let overdue = Instant::now() + until(now, due);
         let lingers_until = Instant::now() + self.exit_patience;
         let (signal_at, give_up_at) = match self.stopping {
@@ -303,7 +303,7 @@ impl<'a> Conversation<'a> {
             () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No && self.time.is_known() => {
                 if self.time.now() >= due {
                     self.stopping = Stopping::Overdue;
-                    self.line.tell_own(Event::ClockRanOut { clock }).await?;
+                    self.sender.send_own(Event::TimeoutReached { timeout }).await?;
                 }
             }
             Some(delivery) = self.control.deliveries.recv(), if output == Output::Drained => {
@@ -311,23 +311,23 @@ impl<'a> Conversation<'a> {
             }
             Ok(()) = self.control.lease_ends.changed() => {
                 let lifetime = lifetime(*self.control.lease_ends.borrow_and_update());
-                // A shim that does not answer is about to say why.
-                let _ = shim.extend(lifetime).await;
+                // A supervisor that does not answer is about to say why.
+                let _ = supervisor.extend(lifetime).await;
             }
-            notice = shim.next() => match notice {
+            notice = supervisor.next() => match notice {
                 Ok(Notice::Grown { .. }) => {}
-                Ok(Notice::Exited(record)) => self.link = Link::Ended(record),
+                Ok(Notice::Exited(record)) => self.run = RunState::Ended(record),
                 Err(error) => {
-                    self.link = Link::reach(&self.dir, self.trail).await;
-                    if let (ProcessError::NotEnded { .. }, Link::Lost) = (&error, &self.link) {
+                    self.run = RunState::reach(&self.dir, self.trail).await;
+                    if let (ProcessError::NotEnded { .. }, RunState::Lost) = (&error, &self.run) {
                         // Report it however the goal ends.
-                        self.line.tell_own(Event::Notice { text: error.to_string() }).await?;
+                        self.sender.send_own(Event::Notice { text: error.to_string() }).await?;
                     }
                 }
             },
             () = tokio::time::sleep_until(give_up_at), if matches!(self.stopping, Stopping::Signalled(_)) => {
                 // Whether that worked shows at the next look.
-                let _ = shim.end().await;
+                let _ = supervisor.end().await;
                 self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
             }
             () = std::future::ready(()), if output == Output::More => {}
@@ -353,9 +353,9 @@ impl<'a> Conversation<'a> {
             (StopLevel::Stop, _) => {}
             (StopLevel::Kill, _) => {
                 self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
-                if let Link::Alive(shim) = &self.link {
-                    // A shim that does not answer is about to say why.
-                    let _ = shim.kill().await;
+                if let RunState::Alive(supervisor) = &self.run {
+                    // A supervisor that does not answer is about to say why.
+                    let _ = supervisor.kill().await;
                 }
             }
         }
@@ -365,9 +365,9 @@ impl<'a> Conversation<'a> {
     async fn signal(&mut self) {
         self.stopping =
             Stopping::Signalled(Instant::now() + SIGNAL_PATIENCE + self.stop_grace + END_PATIENCE);
-        if let Link::Alive(shim) = &self.link {
+        if let RunState::Alive(supervisor) = &self.run {
             // As above.
-            let _ = shim.stop().await;
+            let _ = supervisor.stop().await;
         }
     }
 
@@ -377,18 +377,18 @@ impl<'a> Conversation<'a> {
             return Ok(Output::Drained);
         }
         let heard_at = self.past.time_of(self.reading.offset()).unwrap_or_else(|| self.time.now());
-        self.clocks.heard(heard_at);
+        self.deadlines.heard(heard_at);
         let mut batch = Vec::new();
         while let Some((raw, actions)) = self.reading.next_line() {
             if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
                 batch.extend(self.news(actions, Some(raw)));
             } else {
                 // Everything up to here is recorded before the agent hears an answer.
-                self.line.tell_and_wait(std::mem::take(&mut batch)).await?;
+                self.sender.send_and_wait(std::mem::take(&mut batch)).await?;
                 self.act(actions, Some(raw)).await?;
             }
         }
-        self.line.tell(batch).await?;
+        self.sender.send(batch).await?;
         Ok(Output::More)
     }
 
@@ -398,16 +398,16 @@ impl<'a> Conversation<'a> {
         let (said, wanted) = apart(actions);
         let news = self.news(said, raw);
         if wanted.is_empty() {
-            return self.line.tell(news).await;
+            return self.sender.send(news).await;
         }
-        self.line.tell_and_wait(news).await?;
+        self.sender.send_and_wait(news).await?;
         for action in wanted {
-            match (action, &self.link) {
+            match (action, &self.run) {
                 (Action::Write(bytes), _) => self.write(&bytes).await,
                 // A process that is gone has its input closed.
-                (Action::CloseStdin, Link::Alive(shim)) => {
-                    // A shim that does not answer is about to say why.
-                    let _ = shim.close_stdin().await;
+                (Action::CloseStdin, RunState::Alive(supervisor)) => {
+                    // A supervisor that does not answer is about to say why.
+                    let _ = supervisor.close_stdin().await;
                     self.input = Input::Closed;
                 }
                 (Action::CloseStdin | Action::Emit { .. }, _) => {}
@@ -434,14 +434,14 @@ impl<'a> Conversation<'a> {
             }
             if !recorded {
                 let event = Event::Agent { event };
-                news.push(Incoming { source: Source::Agent, parent, raw, ..own(self.line.stamp(), event) });
+                news.push(Incoming { source: Source::Agent, parent, raw, ..own(self.sender.stamp(), event) });
             }
         }
         news
     }
 
     fn take_note(&mut self, event: &AgentEvent, now: Timestamp) {
-        self.clocks.saw(event, now);
+        self.deadlines.saw(event, now);
         match event {
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => self.was_denied = true,
             AgentEvent::TurnStarted => self.turn_is_over = false,
@@ -449,7 +449,7 @@ impl<'a> Conversation<'a> {
             AgentEvent::Asked(ask) => {
                 let answered = ask.request.as_ref().and_then(|request| self.past.answered.remove(request));
                 if let Some(answered_at) = answered {
-                    self.clocks.answered(answered_at);
+                    self.deadlines.answered(answered_at);
                 }
             }
             _ => {}
@@ -470,9 +470,9 @@ impl<'a> Conversation<'a> {
         match answers {
             // An adopted agent that does not wait any more was answered by whoever looked after it before.
             Some(question) if is_heard || self.past.output_to > 0 => {
-                self.clocks.answered(self.time.now());
-                self.line
-                    .tell_own(Event::AnswerDelivered { question, words: self.reading.refusal_words() })
+                self.deadlines.answered(self.time.now());
+                self.sender
+                    .send_own(Event::AnswerDelivered { question, words: self.reading.refusal_words() })
                     .await
             }
             _ => Ok(()),
@@ -483,10 +483,10 @@ impl<'a> Conversation<'a> {
     async fn write(&mut self, bytes: &[u8]) {
         let lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let rest: Vec<u8> = lines.flat_map(|line| self.sent.rest_of(line).into_owned()).collect();
-        if let (Link::Alive(shim), false) = (&self.link, rest.is_empty()) {
+        if let (RunState::Alive(supervisor), false) = (&self.run, rest.is_empty()) {
             // A process that does not read any more is about to end, and its end is what counts.
-            let _ = shim.write(&rest).await;
-            self.clocks.heard(self.time.now());
+            let _ = supervisor.write(&rest).await;
+            self.deadlines.heard(self.time.now());
         }
     }
 }

@@ -21,7 +21,7 @@ use towline_workspace::{WorkspaceError, digest_of_copies};
 
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::news::{Newsline, StopLevel};
+use crate::news::{EventSender, StopLevel};
 use crate::place::repository_of;
 use crate::prepare::{stoppable, stopped};
 use crate::resolver::Resolved;
@@ -43,7 +43,12 @@ pub(crate) struct Job {
 }
 
 /// Reports what the checks say about the base, or why that is not known; nothing when it was stopped.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    job: Job,
+    sender: EventSender,
+    stop: watch::Receiver<StopLevel>,
+) {
     let round = job.round;
     let event = match reach(&shared, &job, stop).await {
         Ok(reached) => Event::BaselineReached {
@@ -56,7 +61,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
         Err(error) => Event::BaselineUnknown { round, reason: error.to_string() },
     };
     // A driver that is gone needs no news.
-    let _ = line.tell_own(event).await;
+    let _ = sender.send_own(event).await;
 }
 
 #[derive(Default)]

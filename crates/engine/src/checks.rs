@@ -12,11 +12,11 @@ use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, WorkspaceE
 
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::link::{self, Trail};
-use crate::news::{Newsline, StopLevel};
+use crate::news::{EventSender, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped, stopped_for_a_while};
 use crate::resolver::Resolved;
+use crate::runs::{self, Trail};
 use crate::{baseline, interrupted, supervisors};
 
 /// What is reported between the checks in a warm checkout and those in a clean one.
@@ -43,21 +43,26 @@ pub(crate) struct Job {
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    job: Job,
+    sender: EventSender,
+    stop: watch::Receiver<StopLevel>,
+) {
     let Job { goal, resolved, workspace, attempt, summary, reuse, last_seq, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let interrupted = interrupted::find(&shared, &goal, last_seq).await;
         // Nothing of the agent may be alive while its work is judged, nor of the checks on the base.
         baseline::clear(&shared.home, goal.id).await?;
-        link::sweep(trail).await?;
+        runs::sweep(trail).await?;
         let setup_changes = workspace.setup_changes.clone();
         let commit = CandidateCommit { n: attempt.get(), message: goal.commit_message(&summary) };
         let (repository, candidate) =
             candidate(&shared.home, goal.clone(), workspace, commit, stopped(stop.clone())).await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no news.
-            let _ = line.tell_own(Event::Notice { text: warning.clone() }).await;
+            let _ = sender.send_own(Event::Notice { text: warning.clone() }).await;
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
         let judged = Judged {
@@ -68,11 +73,11 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
             reuse,
             interrupted: interrupted.as_ref().map(|interrupted| (interrupted, trail)),
         };
-        judge(&shared, &goal, judged, &logs, &line, stop).await
+        judge(&shared, &goal, judged, &logs, &sender, stop).await
     };
     let mut judged = judged.await;
     if judged.is_err()
-        && let Err(error) = supervisors::end_all(&shared.shim, trail).await
+        && let Err(error) = supervisors::end_all(&shared.supervisor, trail).await
     {
         judged = Err(error.into());
     }
@@ -82,7 +87,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
         Err(error) => Event::ChecksFailed { error: error.to_string() },
     };
     // A driver that is gone needs no news.
-    let _ = line.tell_own(event).await;
+    let _ = sender.send_own(event).await;
 }
 
 /// What is judged.
@@ -108,7 +113,7 @@ pub(crate) async fn judge(
     goal: &Goal,
     judged: Judged<'_>,
     logs: &Path,
-    line: &Newsline,
+    sender: &EventSender,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Verdict, CheckError> {
     // Cannot grow: two entries for each check of the goal and each of two checkouts.
@@ -136,7 +141,7 @@ pub(crate) async fn judge(
                 Ok(Some(verdict)) => return Ok(verdict),
                 Err(CheckError::Stopped) => return Err(CheckError::Stopped),
                 // Whatever is left of it must not disturb the verdict from the start.
-                Ok(None) | Err(_) => supervisors::end_all(&shared.shim, trail).await?,
+                Ok(None) | Err(_) => supervisors::end_all(&shared.supervisor, trail).await?,
             }
         }
         towline_check::run(run, stopped(stop), report).await
@@ -152,7 +157,7 @@ pub(crate) async fn judge(
                 Progress::Confirming => Event::Notice { text: CONFIRMING.to_owned() },
             };
             // A driver that is gone needs no news; whoever reports the verdict finds out as well.
-            let _ = line.tell_own(event).await;
+            let _ = sender.send_own(event).await;
         }
     };
     let (verdict, ()) = tokio::join!(verdict, relay);

@@ -30,12 +30,12 @@ use crate::authority;
 use crate::driver::Order;
 use crate::engine::{Driven, Shared};
 use crate::feed::{Appends, FeedSource};
+use crate::goal_command::GoalCommand;
 use crate::handle::Steerer;
 use crate::home::Home;
 use crate::live::LiveMessage;
 use crate::presence::{is_dead, socket_name};
 use crate::reading::without_escapes_in;
-use crate::wish::Wish;
 
 /// The longest line, in either direction.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
@@ -55,11 +55,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
     /// Have something happen to a goal that an operator may wish for.
-    Wish {
+    #[serde(rename = "wish")]
+    Command {
         /// Which one.
         goal: GoalId,
         /// What.
-        wish: Wish,
+        #[serde(rename = "wish")]
+        command: GoalCommand,
     },
     /// Take in what the agent of a living attempt says.
     Word {
@@ -219,12 +221,12 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
         return;
     };
     match (request, refusal) {
-        (Request::Wish { .. }, Some(why)) => {
+        (Request::Command { .. }, Some(why)) => {
             let _ = send(&mut writing, &Reply::Refused { why }).await;
         }
-        (Request::Wish { goal, wish }, None) => {
+        (Request::Command { goal, command }, None) => {
             let granted = match shared.driven(goal) {
-                Some(driven) => Steerer::new(driven.orders).wish(wish.into()).await,
+                Some(driven) => Steerer::new(driven.orders).send(command.into()).await,
                 None => None,
             };
             let reply = match granted {

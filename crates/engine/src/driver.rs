@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, AgentName, Clock, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq,
-    Source, Stamp, StepOutcome, step,
+    AgentEvent, AgentName, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq, Source,
+    Stamp, StepOutcome, Timeout, step,
 };
 use towline_mask::{Mask, Secrets};
 use towline_store::{GoalRecord, Lease};
@@ -80,7 +80,7 @@ pub(crate) struct Driver {
     /// What is to be recorded about an outage that is over.
     notice: Option<String>,
     news: mpsc::Receiver<Batch>,
-    newsline: mpsc::Sender<Batch>,
+    sender: mpsc::Sender<Batch>,
     work: JoinSet<()>,
     /// The checks on the base, as long as they run and until the next ones do.
     baseline: Option<RunningBaseline>,
@@ -108,7 +108,7 @@ impl Driver {
         orders: mpsc::Receiver<Box<Order>>,
         feed: Feed,
     ) -> Self {
-        let (newsline, news) = mpsc::channel(NEWS_WAITING);
+        let (sender, news) = mpsc::channel(NEWS_WAITING);
         let lease_ends = watch::Sender::new(Instant::now() + LEASE);
         let clock = ClockWatch::new(shared.clock.now());
         let known = match shared.resolver.resolve(&record.goal) {
@@ -134,7 +134,7 @@ impl Driver {
             outage: None,
             notice: None,
             news,
-            newsline,
+            sender,
             work: JoinSet::new(),
             baseline: None,
             deliveries: mpsc::unbounded_channel().0,
@@ -151,10 +151,10 @@ impl Driver {
         driver
     }
 
-    /// Records that the goal is ours now, together with the operator's wishes, and goes on with what was under way. A
+    /// Records that the goal is ours now, together with the operator's requests, and goes on with what was under way. A
     /// goal that cannot be begun is given back.
-    pub(crate) async fn begin(mut self, wishes: Vec<Event>) -> Result<Self, EngineError> {
-        match self.try_to_begin(wishes).await {
+    pub(crate) async fn begin(mut self, requests: Vec<Event>) -> Result<Self, EngineError> {
+        match self.try_to_begin(requests).await {
             Ok(()) => Ok(self),
             Err(error) => {
                 self.leave().await;
@@ -163,24 +163,24 @@ impl Driver {
         }
     }
 
-    /// Records the operator's wish and gives the goal back without doing anything about it: whoever takes it up next
+    /// Records the operator's request and gives the goal back without doing anything about it: whoever takes it up next
     /// does.
-    pub(crate) async fn leave_word(mut self, wish: Event) -> Result<(), EngineError> {
-        let recorded = self.record_claim([wish]).await;
+    pub(crate) async fn record_request(mut self, request: Event) -> Result<(), EngineError> {
+        let recorded = self.record_claim([request]).await;
         self.leave().await;
         recorded
     }
 
-    /// Records that the goal is ours, and what the operator wishes: all of it, or nothing.
+    /// Records that the goal is ours, and what the operator requests: all of it, or nothing.
     pub(crate) async fn record_claim(
         &mut self,
-        wishes: impl IntoIterator<Item = Event>,
+        requests: impl IntoIterator<Item = Event>,
     ) -> Result<(), EngineError> {
         let claimed =
             self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models.clone() });
         let mut transition = Transition::from(self.state.clone());
-        let wishes: Vec<Incoming> = wishes.into_iter().map(|event| self.operator(event)).collect();
-        for incoming in std::iter::once(claimed).chain(wishes) {
+        let requests: Vec<Incoming> = requests.into_iter().map(|event| self.operator(event)).collect();
+        for incoming in std::iter::once(claimed).chain(requests) {
             let (next, refused) = self.apply(transition, incoming);
             if let Some(illegal) = refused {
                 return Err(EngineError::Illegal { goal: self.goal.id.short(), illegal });
@@ -191,8 +191,8 @@ impl Driver {
         Ok(())
     }
 
-    async fn try_to_begin(&mut self, wishes: Vec<Event>) -> Result<(), EngineError> {
-        self.record_claim(wishes).await?;
+    async fn try_to_begin(&mut self, requests: Vec<Event>) -> Result<(), EngineError> {
+        self.record_claim(requests).await?;
         self.end_unexpected().await?;
         self.clear_left_baseline().await;
         if holds_slot(&self.state.phase) {
@@ -258,10 +258,10 @@ impl Driver {
                 Beat::Order(order) => self.follow(*order).await?,
                 Beat::Timer if self.is_due() => self.take_in(vec![self.own(Event::Woken)]).await?,
                 Beat::WallOver if self.is_wall_over() => {
-                    let clock = Clock::Wall;
+                    let timeout = Timeout::Wall;
                     let attempt = self.state.phase.living_attempt();
                     let stamp = Stamp { generation: self.lease.generation, attempt };
-                    self.take_in(vec![own(stamp, Event::ClockRanOut { clock })]).await?;
+                    self.take_in(vec![own(stamp, Event::TimeoutReached { timeout })]).await?;
                 }
                 Beat::Timer | Beat::WallOver | Beat::ExecutorDone => {}
                 Beat::Look => self.look_again()?,
@@ -283,7 +283,7 @@ impl Driver {
     /// Does what somebody wants of the goal.
     async fn follow(&mut self, order: Order) -> Result<(), EngineError> {
         match order {
-            Order::Wish { event, done } => {
+            Order::Event { event, done } => {
                 let outcome = self.grant(event).await?;
                 // Whoever wished may be gone by now.
                 let _ = done.send(outcome);
@@ -333,7 +333,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Does what the operator wishes, or says why not; nothing has happened then.
+    /// Does what the operator requests, or says why not; nothing has happened then.
     pub(crate) async fn grant(&mut self, event: Event) -> Result<Result<(), Illegal>, EngineError> {
         let (transition, refused) = self.apply(Transition::from(self.state.clone()), self.operator(event));
         if let Some(illegal) = refused {

@@ -24,7 +24,7 @@ use crate::feed::{Feed, FeedSource};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::own;
-use crate::place::{Turn, must_be_alone};
+use crate::place::{DirectoryLock, must_be_alone};
 use crate::pool::{NOTICES_WAITING, Notice, Orders, Pool};
 use crate::presence::{Presence, is_dead, new_name};
 use crate::resolver::Resolver;
@@ -59,7 +59,7 @@ pub struct EngineSettings {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// How a supervisor process is started.
-    pub shim: SupervisorProgram,
+    pub supervisor: SupervisorProgram,
     /// Reads the configuration of a goal's project when something starts for the goal.
     pub resolver: Arc<dyn Resolver>,
     /// Goals that may hold a slot at the same time.
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) shim: SupervisorProgram,
+    pub(crate) supervisor: SupervisorProgram,
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) secret: Secret,
     pub(crate) slots: Arc<Slots>,
@@ -95,7 +95,7 @@ pub(crate) struct Driven {
 impl Shared {
     /// The program that supervises what runs for a goal.
     pub(crate) fn supervisor_of(&self, goal: GoalId) -> SupervisorProgram {
-        supervisors::of_goal(&self.shim, goal)
+        supervisors::of_goal(&self.supervisor, goal)
     }
 
     /// The driver of this goal, if this engine has one.
@@ -149,7 +149,7 @@ impl Engine {
             home: settings.home,
             store: settings.store,
             clock: settings.clock,
-            shim: settings.shim,
+            supervisor: settings.supervisor,
             resolver: settings.resolver,
             secret,
             slots: Slots::new(settings.slots),
@@ -169,25 +169,25 @@ impl Engine {
 
     /// Records a new goal and begins to drive it.
     pub async fn start(&self, goal: Goal) -> Result<Handle, EngineError> {
-        let turn = self.take_turn(&goal).await?;
+        let lock = self.lock_directory(&goal).await?;
         let created = Envelope::new(goal.id, self.shared.clock.now(), Source::Operator, Event::Created);
         let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
-        self.drive(record, Vec::new(), turn).await
+        self.drive(record, Vec::new(), lock).await
     }
 
     /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
-    /// operator's wish is the first thing that happens to it.
-    pub async fn take_up(
+    /// operator's request is the first thing that happens to it.
+    pub async fn resume(
         &self,
         goal: GoalId,
-        wishes: impl IntoIterator<Item = Event>,
+        requests: impl IntoIterator<Item = Event>,
     ) -> Result<Handle, EngineError> {
-        let wishes: Vec<Event> = wishes.into_iter().collect();
+        let requests: Vec<Event> = requests.into_iter().collect();
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
-            let turn = self.take_turn(&record.goal).await?;
-            match self.drive(record, wishes.clone(), turn).await {
+            let lock = self.lock_directory(&record.goal).await?;
+            match self.drive(record, requests.clone(), lock).await {
                 // Whoever only leaves a word has it for a moment.
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
@@ -198,14 +198,14 @@ impl Engine {
         }
     }
 
-    /// Records what the operator wishes for a goal that nobody drives now, and leaves it at that: it counts when the
+    /// Records what the operator requests for a goal that nobody drives now, and leaves it at that: it counts when the
     /// goal is taken up.
-    pub async fn leave_word(&self, goal: GoalId, wish: Event) -> Result<(), EngineError> {
-        let lease = self.claim_in_time(goal, Some(wish.clone())).await?;
+    pub async fn record_request(&self, goal: GoalId, request: Event) -> Result<(), EngineError> {
+        let lease = self.claim_in_time(goal, Some(request.clone())).await?;
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
-        Driver::new(Arc::clone(&self.shared), record, lease, inbox, Feed::new()).leave_word(wish).await
+        Driver::new(Arc::clone(&self.shared), record, lease, inbox, Feed::new()).record_request(request).await
     }
 
     /// Whether the store fails for now. The log cannot report it then.
@@ -222,30 +222,30 @@ impl Engine {
     }
 
     /// Where a goal works in place, waits until it can begin there, and fails when somebody else is there.
-    pub(crate) async fn take_turn(&self, goal: &Goal) -> Result<Option<Turn>, EngineError> {
+    pub(crate) async fn lock_directory(&self, goal: &Goal) -> Result<Option<DirectoryLock>, EngineError> {
         if !goal.workspace.mode.is_in_place() {
             return Ok(None);
         }
-        let turn = Turn::take(&self.shared.home).await?;
+        let lock = DirectoryLock::take(&self.shared.home).await?;
         let folder = Path::new(&goal.workspace.repository);
         must_be_alone(&self.shared.home, self.shared.store.as_ref(), goal.id, folder).await?;
-        Ok(Some(turn))
+        Ok(Some(lock))
     }
 
     /// Drives a goal as it was when it was looked up.
     pub(crate) async fn drive(
         &self,
         record: GoalRecord,
-        wishes: Vec<Event>,
-        turn: Option<Turn>,
+        requests: Vec<Event>,
+        lock: Option<DirectoryLock>,
     ) -> Result<Handle, EngineError> {
-        refuse(&record, &wishes, self.shared.clock.now())?;
+        refuse(&record, &requests, self.shared.clock.now())?;
         let lease = self.claim(record.goal.id).await?;
         // From here on the lease says that somebody is there.
-        drop(turn);
+        drop(lock);
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
-        if let Err(refused) = refuse(&record, &wishes, self.shared.clock.now()) {
+        if let Err(refused) = refuse(&record, &requests, self.shared.clock.now()) {
             // A lease that cannot be released expires by itself.
             let _ = self.shared.store.release(&lease).await;
             return Err(refused);
@@ -258,7 +258,7 @@ impl Engine {
         // Known before its first event, so that whoever sees the goal can reach its driver.
         self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), feed: source.clone() }));
         let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, feed);
-        let driver = match driver.begin(wishes).await {
+        let driver = match driver.begin(requests).await {
             Ok(driver) => driver,
             Err(error) => {
                 self.shared.set_driven(goal, None);
@@ -277,13 +277,13 @@ impl Engine {
     pub(crate) async fn claim_in_time(
         &self,
         goal: GoalId,
-        wish: Option<Event>,
+        request: Option<Event>,
     ) -> Result<Lease, EngineError> {
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
-            if wish.is_some() {
-                refuse(&record, wish.as_slice(), self.shared.clock.now())?;
+            if request.is_some() {
+                refuse(&record, request.as_slice(), self.shared.clock.now())?;
             }
             match self.claim(goal).await {
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
@@ -356,17 +356,17 @@ impl Engine {
 }
 
 /// Refuses, before anything is touched, what makes no sense where the goal stands.
-fn refuse(record: &GoalRecord, wishes: &[Event], now: Timestamp) -> Result<(), EngineError> {
+fn refuse(record: &GoalRecord, requests: &[Event], now: Timestamp) -> Result<(), EngineError> {
     let goal = record.goal.id.short();
     let phase = &record.state.phase;
-    if wishes.is_empty() && phase.is_settled() {
+    if requests.is_empty() && phase.is_settled() {
         let illegal = Illegal::WrongPhase { phase: phase.name(), event: "run" };
         return Err(EngineError::Illegal { goal, illegal });
     }
     let stamp = Stamp { generation: record.state.generation, attempt: None };
     let mut state = record.state.clone();
-    for wish in wishes {
-        let incoming = Incoming { source: Source::Operator, ..own(stamp, wish.clone()) };
+    for request in requests {
+        let incoming = Incoming { source: Source::Operator, ..own(stamp, request.clone()) };
         let after = step(&record.goal, state, &incoming, now);
         if let StepOutcome::Illegal(illegal) = after.outcome {
             return Err(EngineError::Illegal { goal, illegal });

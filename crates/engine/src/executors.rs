@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use towline_core::{AttemptNo, Delivery, Goal, GoalState};
 
 use crate::engine::Shared;
-use crate::news::{Newsline, StopLevel};
+use crate::news::{EventSender, StopLevel};
 use crate::{attempt, baseline, checks, prepare, publish};
 
 /// Work for an executor.
@@ -60,14 +60,14 @@ pub(crate) struct ExecutorControl {
     pub(crate) deliveries: mpsc::UnboundedReceiver<Delivery>,
 }
 
-/// Carries out jobs. An executor reports everything that happens on its line and returns when the job is over.
+/// Carries out jobs. An executor reports everything that happens through its sender and returns when the job is over.
 pub(crate) trait Executors: Send + Sync {
     /// Carries out one job.
     fn run(
         &self,
         shared: Arc<Shared>,
         job: Job,
-        line: Newsline,
+        sender: EventSender,
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()>;
 }
@@ -80,17 +80,17 @@ impl Executors for Real {
         &self,
         shared: Arc<Shared>,
         job: Job,
-        line: Newsline,
+        sender: EventSender,
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()> {
         match job {
-            Job::Prepare(job) => prepare::run(shared, *job, line, control.stop).boxed(),
-            Job::Attempt(job) => attempt::run(shared, *job, line, control).boxed(),
-            Job::Baseline(job) => baseline::run(shared, *job, line, control.stop).boxed(),
-            Job::Check(job) => checks::run(shared, *job, line, control.stop).boxed(),
+            Job::Prepare(job) => prepare::run(shared, *job, sender, control.stop).boxed(),
+            Job::Attempt(job) => attempt::run(shared, *job, sender, control).boxed(),
+            Job::Baseline(job) => baseline::run(shared, *job, sender, control.stop).boxed(),
+            Job::Check(job) => checks::run(shared, *job, sender, control.stop).boxed(),
             Job::Publish(ended) => {
                 let (goal, state) = *ended;
-                publish::run(shared.home.clone(), goal, state, line, control.stop).boxed()
+                publish::run(shared.home.clone(), goal, state, sender, control.stop).boxed()
             }
         }
     }

@@ -410,15 +410,15 @@ impl Engine {
         kind: WasteKind,
         ended_before: Timestamp,
     ) -> Result<(), String> {
-        let custody = match self.hold(goal).await {
-            Ok(custody) => custody,
+        let guard = match self.hold(goal).await {
+            Ok(guard) => guard,
             Err(EngineError::Busy { .. }) => return Err("somebody works on the goal".to_owned()),
             Err(EngineError::Store(StoreError::NotFound(_))) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let (home, record) = (custody.home().clone(), custody.record.clone());
+        let (home, record) = (guard.home().clone(), guard.record.clone());
         let cleared = spawn_blocking(move || clear(&home, &record, kind, ended_before)).await;
-        custody.give_back().await;
+        guard.give_back().await;
         cleared.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 }

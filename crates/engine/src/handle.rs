@@ -59,7 +59,7 @@ impl Handle {
     /// meanwhile, or is ending, needs neither.
     async fn ask_for(&self, event: Event) {
         let (done, _) = oneshot::channel();
-        let _ = self.orders.send(Order::Wish { event, done }).await;
+        let _ = self.orders.send(Order::Event { event, done }).await;
     }
 
     /// A way to steer the goal that outlives this handle.
@@ -106,9 +106,9 @@ impl Steerer {
 
     /// Has this happen to the goal; none when nobody drives it any more. What makes no sense where it stands is
     /// refused, and nothing has happened then.
-    pub async fn wish(&self, event: Event) -> Option<Result<(), Illegal>> {
+    pub async fn send(&self, event: Event) -> Option<Result<(), Illegal>> {
         let (done, outcome) = oneshot::channel();
-        self.orders.send(Order::Wish { event, done }).await.ok()?;
+        self.orders.send(Order::Event { event, done }).await.ok()?;
         outcome.await.ok()
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Batch {
 
 /// An executor's way to the driver. Bounded: an executor that reads faster than the store writes waits.
 #[derive(Debug, Clone)]
-pub(crate) struct Newsline {
+pub(crate) struct EventSender {
     sender: mpsc::Sender<Batch>,
     stamp: Stamp,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Newsline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DriverGone;
 
-impl Newsline {
+impl EventSender {
     /// A line for the executor of one effect.
     pub(crate) const fn new(
         sender: mpsc::Sender<Batch>,
@@ -39,7 +39,7 @@ impl Newsline {
     }
 
     /// Tells the driver.
-    pub(crate) async fn tell(&self, incoming: Vec<Incoming>) -> Result<(), DriverGone> {
+    pub(crate) async fn send(&self, incoming: Vec<Incoming>) -> Result<(), DriverGone> {
         if incoming.is_empty() {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl Newsline {
     }
 
     /// Tells the driver and waits until it is recorded.
-    pub(crate) async fn tell_and_wait(&self, incoming: Vec<Incoming>) -> Result<(), DriverGone> {
+    pub(crate) async fn send_and_wait(&self, incoming: Vec<Incoming>) -> Result<(), DriverGone> {
         if incoming.is_empty() {
             return Ok(());
         }
@@ -57,8 +57,8 @@ impl Newsline {
     }
 
     /// Tells the driver one thing that Towline did.
-    pub(crate) async fn tell_own(&self, event: Event) -> Result<(), DriverGone> {
-        self.tell(vec![own(self.stamp, event)]).await
+    pub(crate) async fn send_own(&self, event: Event) -> Result<(), DriverGone> {
+        self.send(vec![own(self.stamp, event)]).await
     }
 }
 

@@ -18,8 +18,8 @@ use crate::error::EngineError;
 use crate::home::Home;
 
 /// How often, and with what pause, a turn is asked for that somebody else has. Nobody needs it for longer than a moment.
-const TURN_TRIES: u32 = 200;
-const TURN_PAUSE: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Towline's own repository of a goal, which holds its base and candidates. Made where it is missing.
 pub fn repository_of(home: &Home, goal: &Goal) -> Result<Repository, WorkspaceError> {
@@ -79,20 +79,20 @@ pub fn workspace_of(
 /// The right to begin work in place, for a moment: whoever has it looks whether somebody else is there and takes the lease
 /// of a goal of their own, and nobody does the same meanwhile.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct DirectoryLock {
     _lock: File,
 }
 
-impl Turn {
+impl DirectoryLock {
     /// Waits for it, for a bounded time. The system gives it back when its holder dies.
     pub(crate) async fn take(home: &Home) -> Result<Self, EngineError> {
         let path = home.in_place_lock();
         let failed = |source: io::Error| EngineError::Home { action: "lock", path: path.clone(), source };
         let file = towline_files::append(&path).map_err(failed)?;
-        for _ in 0..TURN_TRIES {
+        for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _lock: file }),
-                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(TURN_PAUSE).await,
+                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
                 Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
             }
         }

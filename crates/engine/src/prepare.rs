@@ -12,7 +12,7 @@ use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, Wo
 
 use crate::engine::Shared;
 use crate::home::Home;
-use crate::news::{Newsline, StopLevel};
+use crate::news::{EventSender, StopLevel};
 use crate::place::{repository_of, settings_of};
 use crate::resolver::Resolved;
 
@@ -27,7 +27,12 @@ pub(crate) struct Job {
 
 /// Makes the workspace; made before, it is found again. Reports that it is ready, that it failed, or that it was
 /// stopped.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: watch::Receiver<StopLevel>) {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    job: Job,
+    sender: EventSender,
+    stop: watch::Receiver<StopLevel>,
+) {
     let event = match prepare(&shared, &job, stop).await {
         Ok(prepared) => prepared,
         Err(Problem::Stopped) => Event::Stopped,
@@ -35,7 +40,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, line: Newsline, stop: wat
         Err(Problem::Failed(error)) => Event::PrepareFailed { error },
     };
     // A driver that is gone needs no news.
-    let _ = line.tell_own(event).await;
+    let _ = sender.send_own(event).await;
 }
 
 enum Problem {

@@ -6,7 +6,7 @@ use towline_workspace::{Protect, Stop, WorkspaceError};
 
 use crate::checkouts;
 use crate::home::Home;
-use crate::news::{Newsline, StopLevel, own};
+use crate::news::{EventSender, StopLevel, own};
 use crate::place::{repository_of, workspace_of};
 use crate::prepare::{stoppable, stopped};
 
@@ -15,13 +15,13 @@ pub(crate) async fn run(
     home: Home,
     goal: Goal,
     state: GoalState,
-    line: Newsline,
+    sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
     let (id, of) = (goal.id, home.clone());
     if let Some(event) = publish(home, goal, state, stop).await {
         // Waits until it is recorded: the driver ends when this does. A driver that has ended needs no report.
-        let _ = line.tell_and_wait(vec![own(line.stamp(), event)]).await;
+        let _ = sender.send_and_wait(vec![own(sender.stamp(), event)]).await;
     }
     // What cannot be removed now is found by the next sweep.
     let _ = tokio::task::spawn_blocking(move || checkouts::remove(&of, id)).await;

@@ -16,10 +16,10 @@ use towline_store::GoalRecord;
 use towline_workspace::{LeftBehind, PreservedWork, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
 use crate::checkouts;
-use crate::custody::Custody;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::home::Home;
+use crate::lease_guard::LeaseGuard;
 use crate::place::repository_of;
 use crate::prepare::branch_name;
 use crate::sweep::is_directory;
@@ -107,7 +107,7 @@ impl Engine {
     }
 }
 
-impl Custody {
+impl LeaseGuard {
     /// Removes the goal for good. What runs for it, and work that is not merged, keep it from being removed.
     pub async fn remove(self, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
         let (record, home) = (self.record.clone(), self.home().clone());
@@ -242,7 +242,7 @@ fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
     if !is_directory(dir) {
         return None;
     }
-    if supervisor_process(dir).ok().flatten().is_some_and(|shim| shim.is_running()) {
+    if supervisor_process(dir).ok().flatten().is_some_and(|supervisor| supervisor.is_running()) {
         return Some(dir.to_path_buf());
     }
     if depth == 0 {

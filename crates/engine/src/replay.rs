@@ -117,17 +117,17 @@ impl Replay {
         })
     }
 
-    /// Reads on until there is something to tell.
+    /// Reads on until there is something to report.
     fn read_on(&mut self) {
         while self.ready.is_empty() {
             match self.stage {
                 Stage::Start => {
                     let first = self.reading.start();
-                    self.tell(first, None);
+                    self.record(first, None);
                     self.stage = Stage::Output;
                 }
                 Stage::Output => match self.reading.next_line() {
-                    Some((raw, actions)) => self.tell(actions, Some(raw)),
+                    Some((raw, actions)) => self.record(actions, Some(raw)),
                     None if self.reading.take_in() == Output::More => {}
                     None => self.come_to_the_end(),
                 },
@@ -138,10 +138,10 @@ impl Replay {
 
     fn come_to_the_end(&mut self) {
         if let Some((raw, actions)) = self.reading.rest() {
-            self.tell(actions, Some(raw));
+            self.record(actions, Some(raw));
         }
         let (last, end, exit) = self.reading.end(self.record.as_ref());
-        self.tell(last, None);
+        self.record(last, None);
         let question = question_file::read_now(&self.dir).map(|event| Event::Agent { event });
         let ended = Event::AttemptEnded { end, exit, work: Work::Nothing, changes: String::new() };
         let own = |event| Replayed { at: None, source: Source::Towline, parent: None, raw: None, event };
@@ -150,7 +150,7 @@ impl Replay {
     }
 
     /// What is said, as events. What the protocol wants written was written then.
-    fn tell(&mut self, actions: Vec<Action>, raw: Option<RawRef>) {
+    fn record(&mut self, actions: Vec<Action>, raw: Option<RawRef>) {
         let at = raw.and_then(|raw| self.time_of(raw.offset + raw.length));
         for action in actions {
             match action {

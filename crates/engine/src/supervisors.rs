@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 use towline_core::GoalId;
 use towline_process::{ProcessError, ProcessId, SupervisorProgram, end_supervisor, supervisors};
 
-use crate::link::{self, Trail};
+use crate::runs::{self, Trail};
 
 /// How long the end of one may take.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(crate) fn all(program: &SupervisorProgram) -> io::Result<Vec<(GoalId, Proces
 /// and nothing judged.
 pub(crate) async fn end_all(program: &SupervisorProgram, trail: Trail) -> Result<(), ProcessError> {
     end_others(program, trail.goal(), None).await?;
-    link::sweep(trail).await
+    runs::sweep(trail).await
 }
 
 /// Ends the supervisors of a goal with everything below them, but for one that is `expected`.

@@ -24,7 +24,7 @@ use crate::{baseline, checkouts, control, supervisors};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
-/// How long the end of one agent may take, through its shim and then without it.
+/// How long the end of one agent may take, through its supervisor and then without it.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sweeps the state directory once. What cannot be cleared away stays: nothing else depends on it.
@@ -38,17 +38,17 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     .await;
 }
 
-/// A run whose shim is alive.
+/// A run whose supervisor is alive.
 struct Living {
     goal: GoalId,
     attempt: AttemptNo,
     dir: PathBuf,
-    shim: ProcessId,
+    supervisor: ProcessId,
 }
 
 async fn end_strays(shared: &Shared) {
     let home = shared.home.clone();
-    // The goals are looked up after the shims: whatever started a shim was recorded before.
+    // The goals are looked up after the supervisors: whatever started a supervisor was recorded before.
     for living in spawn_blocking(move || living_shims(&home)).await.unwrap_or_default() {
         let is_stray = match shared.store.load(living.goal).await {
             Err(StoreError::NotFound(_)) => true,
@@ -63,7 +63,7 @@ async fn end_strays(shared: &Shared) {
 
 /// Ends supervisors of goals for which nothing can be adopted: their checks and setup commands outlived an engine.
 async fn end_left_checks(shared: &Shared) {
-    let program = shared.shim.clone();
+    let program = shared.supervisor.clone();
     let living = spawn_blocking(move || supervisors::all(&program).unwrap_or_default()).await;
     for (goal, supervisor) in living.unwrap_or_default() {
         let is_stray = match shared.store.load(goal).await {
@@ -117,8 +117,8 @@ fn living_shims(home: &Home) -> Vec<Living> {
     for (goal, attempts) in directories::<GoalId>(&home.attempts()) {
         for (number, dir) in directories::<u32>(&attempts) {
             let Some(attempt) = AttemptNo::new(number) else { continue };
-            let shim = supervisor_process(&dir).ok().flatten();
-            found.extend(shim.map(|shim| Living { goal, attempt, dir, shim }));
+            let supervisor = supervisor_process(&dir).ok().flatten();
+            found.extend(supervisor.map(|supervisor| Living { goal, attempt, dir, supervisor }));
         }
     }
     found
@@ -156,19 +156,19 @@ fn may_be_taken_up(state: &GoalState, attempt: AttemptNo) -> bool {
     !state.phase.is_settled() && newest.is_some_and(|newest| newest.ended_at.is_none())
 }
 
-/// Ends a run and waits until nothing of it is left. A shim that does not do it goes with its tree.
+/// Ends a run and waits until nothing of it is left. A supervisor that does not do it goes with its tree.
 async fn end(living: &Living) {
     if !matches!(timeout(END_PATIENCE, end_through_shim(&living.dir)).await, Ok(Ok(()))) {
-        let shim = living.shim;
+        let supervisor = living.supervisor;
         // What cannot be ended within its time is found again by the next sweep.
-        let _ = spawn_blocking(move || end_supervisor(shim, END_PATIENCE)).await;
+        let _ = spawn_blocking(move || end_supervisor(supervisor, END_PATIENCE)).await;
     }
 }
 
 async fn end_through_shim(dir: &Path) -> Result<(), ProcessError> {
-    let mut shim = connect(dir).await?;
-    shim.kill().await?;
-    while let Notice::Grown { .. } = shim.next().await? {}
+    let mut supervisor = connect(dir).await?;
+    supervisor.kill().await?;
+    while let Notice::Grown { .. } = supervisor.next().await? {}
     Ok(())
 }
 

@@ -13,8 +13,8 @@ use towline_agent::{
     Protocol, Steer, agent,
 };
 use towline_core::{
-    AgentEvent, AttemptId, AttemptNo, ClockLimits, End, GoalId, MessageNo, Reply, SessionId, SessionLimits,
-    SessionPlan,
+    AgentEvent, AttemptId, AttemptNo, End, GoalId, MessageNo, Reply, SessionId, SessionLimits, SessionPlan,
+    Timeouts,
 };
 
 /// How many bytes in front of the agent's output set the conversation up.
@@ -171,7 +171,7 @@ fn settings(kind: Kind, permission: Permission) -> AgentSettings {
         pass_env: vec![],
         account: None,
         sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
+        timeouts: Timeouts { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
         cli,
         api: ApiSettings::default(),

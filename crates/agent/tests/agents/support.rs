@@ -8,7 +8,7 @@ use towline_agent::{
     Action, AgentSettings, ApiSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd,
     Protocol,
 };
-use towline_core::{AgentEvent, AttemptId, ClockLimits, End, SessionId, SessionLimits, SessionPlan, Usage};
+use towline_core::{AgentEvent, AttemptId, End, SessionId, SessionLimits, SessionPlan, Timeouts, Usage};
 
 /// An agent with nothing special about it.
 pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
@@ -29,7 +29,7 @@ pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
         pass_env: vec![],
         account: None,
         sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: minute, idle: minute, turn: minute },
+        timeouts: Timeouts { startup: minute, idle: minute, turn: minute },
         stop_grace: minute,
         cli: CliSettings::default(),
         api: ApiSettings::default(),

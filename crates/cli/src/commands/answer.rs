@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::{Taken, steer};
 use towline_core::{EscalationReason, GoalState, Phase, Question, QuestionNo};
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::Answer;
 use crate::context::Context;
@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Answer) -> Result<ExitCode, Fai
     let phase = &found.record.state.phase;
     let reopens = matches!(phase, Phase::Escalated { reason: EscalationReason::Unanswered { .. } });
     let needs_retry = phase.is_settled() && !reopens;
-    let taken = steer(context, found, Wish::Answer { question: n, reply }).await?;
+    let taken = steer(context, found, GoalCommand::Answer { question: n, reply }).await?;
     output::tell(format_args!("answered question {n}: {}", output::brief(&title)));
     output::tell(format_args!("  {}", output::brief(&words)));
     if taken == Taken::Recorded {

@@ -9,7 +9,7 @@ use towline_engine::{Home, follow, is_driven};
 use towline_store::Store;
 
 use crate::args::{Attach, RunFormat};
-use crate::commands::foreground::{Interrupts, Wish, conclude};
+use crate::commands::foreground::{Interrupt, Interrupts, conclude};
 use crate::commands::screen::Screen;
 use crate::commands::typing::Steering;
 use crate::commands::watching::Watching;
@@ -66,9 +66,9 @@ pub(super) async fn attach(
                 None => break,
             },
             () = watching.tick() => watching.look().await,
-            wish = interrupts.next() => match wish {
-                Wish::Suspend => watching.suspend(),
-                Wish::Stop | Wish::Pause | Wish::Kill => {
+            interrupt = interrupts.next() => match interrupt {
+                Interrupt::Suspend => watching.suspend(),
+                Interrupt::Stop | Interrupt::Pause | Interrupt::Kill => {
                     watching.finish();
                     return leave(&home, &store, goal).await;
                 }

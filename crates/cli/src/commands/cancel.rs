@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::halt;
 use towline_core::Phase;
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::Cancel;
 use crate::context::Context;
@@ -13,7 +13,7 @@ use crate::output;
 
 /// Ends the goal and waits until nothing of it is left.
 pub(crate) async fn run(context: &Context, args: Cancel) -> Result<ExitCode, Failure> {
-    let goal = halt(context, &args.id, Wish::Cancel, |phase| *phase == Phase::Cancelled).await?;
+    let goal = halt(context, &args.id, GoalCommand::Cancel, |phase| *phase == Phase::Cancelled).await?;
     output::tell(format_args!("goal {} is cancelled", goal.short()));
     Ok(ExitCode::SUCCESS)
 }

@@ -41,7 +41,7 @@ pub(crate) enum Beginning {
     Existing {
         record: Box<GoalRecord>,
         /// What the operator wants of it, in this order: all of it comes true, or nothing.
-        wishes: Vec<Event>,
+        requests: Vec<Event>,
     },
 }
 
@@ -80,9 +80,9 @@ impl Foreground<'_> {
                 let handle = start(&engine, &home, &store, *goal).await?;
                 (engine, handle, None)
             }
-            Beginning::Existing { record, wishes } => {
+            Beginning::Existing { record, requests } => {
                 let engine = self.context.engine(self.state)?;
-                let handle = engine.take_up(record.goal.id, wishes).await?;
+                let handle = engine.resume(record.goal.id, requests).await?;
                 (engine, handle, Some(record))
             }
         };
@@ -156,20 +156,20 @@ async fn follow(
                 kill_at = None;
                 handle.kill().await;
             },
-            wish = interrupts.next() => match wish {
-                Wish::Stop => {
+            interrupt = interrupts.next() => match interrupt {
+                Interrupt::Stop => {
                     watching.screen.print(&format!(
                         "stopping; press Ctrl-C again to end everything at once (another time, to pause: towline pause {})",
                         handle.id.short()
                     ));
                     handle.cancel().await;
                 }
-                Wish::Pause => {
+                Interrupt::Pause => {
                     kill_at.get_or_insert(Instant::now() + SHUTDOWN_PATIENCE);
                     handle.pause(PauseReason::Shutdown).await;
                 }
-                Wish::Kill => handle.kill().await,
-                Wish::Suspend => watching.suspend(),
+                Interrupt::Kill => handle.kill().await,
+                Interrupt::Suspend => watching.suspend(),
             },
         }
     }
@@ -183,9 +183,9 @@ async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecor
     loop {
         tokio::select! {
             record = &mut result => return record,
-            wish = interrupts.next() => match wish {
-                Wish::Stop | Wish::Pause | Wish::Kill => stop.kill().await,
-                Wish::Suspend => suspend(),
+            interrupt = interrupts.next() => match interrupt {
+                Interrupt::Stop | Interrupt::Pause | Interrupt::Kill => stop.kill().await,
+                Interrupt::Suspend => suspend(),
             },
         }
     }
@@ -215,7 +215,7 @@ pub(super) fn conclude(
 
 /// What a person wants of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Interrupt {
     /// That it ends.
     Stop,
     /// That it is interrupted: the machine may be about to shut down.
@@ -265,24 +265,24 @@ impl Interrupts {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) -> Wish {
-        let wish = loop {
+    pub(super) async fn next(&mut self) -> Interrupt {
+        let interrupt = loop {
             tokio::select! {
-                _ = self.interrupt.recv() => break Wish::Stop,
-                _ = self.terminate.recv() => break Wish::Pause,
-                _ = self.suspend.recv() => return Wish::Suspend,
+                _ = self.interrupt.recv() => break Interrupt::Stop,
+                _ = self.terminate.recv() => break Interrupt::Pause,
+                _ = self.suspend.recv() => return Interrupt::Suspend,
                 _ = self.hangup.recv() => {}
                 _ = self.background.recv() => {}
             }
         };
-        if std::mem::replace(&mut self.asked, true) { Wish::Kill } else { wish }
+        if std::mem::replace(&mut self.asked, true) { Interrupt::Kill } else { interrupt }
     }
 
     /// Waits for the next signal to stop; only for a moment if there was one before.
     async fn end_of_patience(&mut self) {
         let was_asked = self.asked;
         let insisted = async {
-            while self.next().await == Wish::Suspend {
+            while self.next().await == Interrupt::Suspend {
                 suspend();
             }
         };

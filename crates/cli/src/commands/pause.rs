@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::halt;
 use towline_core::Phase;
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::Pause;
 use crate::context::Context;
@@ -13,7 +13,8 @@ use crate::output;
 
 /// Pauses the goal and waits until nothing of it is left.
 pub(crate) async fn run(context: &Context, args: Pause) -> Result<ExitCode, Failure> {
-    let goal = halt(context, &args.id, Wish::Pause, |phase| matches!(phase, Phase::Paused { .. })).await?;
+    let goal =
+        halt(context, &args.id, GoalCommand::Pause, |phase| matches!(phase, Phase::Paused { .. })).await?;
     let id = goal.short();
     output::tell(format_args!("goal {id} is paused; resume it with: towline resume {id}"));
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use towline_app::RecheckStep;
 use towline_check::Progress;
 
-use crate::commands::foreground::{Interrupts, Wish, suspend};
+use crate::commands::foreground::{Interrupt, Interrupts, suspend};
 use crate::context::Context;
 use crate::output;
 use crate::view::{Paint, Story, Telling};
@@ -11,7 +11,7 @@ use crate::view::{Paint, Story, Telling};
 /// Ends when a person wants the checks to stop. Signals are caught from the first poll on: before, Ctrl-C ends the program.
 pub(super) async fn stopped() {
     let Ok(mut interrupts) = Interrupts::listen() else { return std::future::pending().await };
-    while interrupts.next().await == Wish::Suspend {
+    while interrupts.next().await == Interrupt::Suspend {
         suspend();
     }
     output::say(format_args!("stopping the checks"));

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::Resume;
-use crate::commands::retry::take_up;
+use crate::commands::retry::resume_goal;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::find;
@@ -17,5 +17,5 @@ pub(crate) async fn run(context: &Context, args: Resume) -> Result<ExitCode, Fai
         None => find::only_paused(context).await?.to_string(),
     };
     let found = find::goal(context, &id).await?;
-    take_up(context, found, Wish::Resume, Vec::new(), args.format).await
+    resume_goal(context, found, GoalCommand::Resume, Vec::new(), args.format).await
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::pass_on;
 use towline_core::{BudgetChange, Check, Event, NextSession, Phase};
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::RunFormat;
 use crate::commands::foreground::{Beginning, Foreground};
@@ -46,32 +46,33 @@ pub(crate) struct Retry {
 pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     let session = if args.fresh { NextSession::Fresh } else { NextSession::Resumed };
-    let wish = Wish::Retry { budget: args.budget, session, model: args.model };
-    take_up(context, found, wish, commands_as_checks(&args.check)?, args.format).await
+    let command = GoalCommand::Retry { budget: args.budget, session, model: args.model };
+    resume_goal(context, found, command, commands_as_checks(&args.check)?, args.format).await
 }
 
-/// Has the wish come true and drives the goal in the foreground. A goal that only waits in another process continues there.
-pub(crate) async fn take_up(
+/// Has the command come true and drives the goal in the foreground. A goal that only waits in another process continues there.
+pub(crate) async fn resume_goal(
     context: &Context,
     found: Found,
-    wish: Wish,
+    command: GoalCommand,
     checks: Vec<Check>,
     format: RunFormat,
 ) -> Result<ExitCode, Failure> {
     let waits = matches!(found.record.state.phase, Phase::Sleeping { .. } | Phase::Limited { .. });
-    if waits && checks.is_empty() && pass_on(&found, wish.clone()).await? {
+    if waits && checks.is_empty() && pass_on(&found, command.clone()).await? {
         let id = found.record.goal.id.short();
         output::tell(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
         return Ok(ExitCode::SUCCESS);
     }
     let agents = agents_of(context, &found.record.goal)?;
     let foreground = Foreground { context, state: found.state, agents, format };
-    let wishes = replaced(checks).into_iter().chain([wish.into()]).collect();
-    let (_, code) = foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await?;
+    let requests = replaced(checks).into_iter().chain([command.into()]).collect();
+    let (_, code) =
+        foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?;
     Ok(code)
 }
 
-/// The wish for other checks, where there are any.
+/// The command for other checks, where there are any.
 pub(crate) fn replaced(checks: Vec<Check>) -> Option<Event> {
     (!checks.is_empty()).then_some(Event::ChecksReplaced { checks })
 }

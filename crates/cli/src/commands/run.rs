@@ -47,7 +47,7 @@ async fn go_on(context: &Context, id: &str, args: &Run) -> Result<ExitCode, Fail
     let agents = agents_of(context, &found.record.goal)?;
     let checks = commands_as_checks(&args.check)?;
     // New checks for a goal that has ended are a request to judge it again.
-    let wish = match &found.record.state.phase {
+    let request = match &found.record.state.phase {
         Phase::Paused { .. } if !checks.is_empty() => Some(Event::ResumeRequested),
         phase if phase.is_settled() && !checks.is_empty() => {
             Some(Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None })
@@ -55,7 +55,8 @@ async fn go_on(context: &Context, id: &str, args: &Run) -> Result<ExitCode, Fail
         _ => None,
     };
     let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    let wishes = replaced(checks).into_iter().chain(wish).collect();
-    let (_, code) = foreground.drive(Beginning::Existing { record: Box::new(found.record), wishes }).await?;
+    let requests = replaced(checks).into_iter().chain(request).collect();
+    let (_, code) =
+        foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?;
     Ok(code)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::{Taken, steer};
 use towline_core::Phase;
-use towline_engine::Wish;
+use towline_engine::GoalCommand;
 
 use crate::args::Tell;
 use crate::context::Context;
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failu
         Phase::Checking { .. } => "if it goes on",
         _ => "when it goes on",
     };
-    match steer(context, found, Wish::Tell { text }).await? {
+    match steer(context, found, GoalCommand::Tell { text }).await? {
         Taken::ByDriver => output::tell(format_args!("told: the agent hears it {when}")),
         Taken::Recorded => {
             output::tell(format_args!(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use towline_core::{Ask, GoalId, Phase, QuestionNo};
-use towline_engine::{Home, Reply, Request, Steerer, Wish, ask};
+use towline_engine::{GoalCommand, Home, Reply, Request, Steerer, ask};
 use towline_process::is_in_foreground;
 use towline_store::Store;
 
@@ -140,17 +140,17 @@ impl Typing {
     pub(crate) async fn send(&self, typed: &Typed) -> Result<(), String> {
         let text = typed.text.trim();
         let message = text.strip_prefix(TELL).or(Some(text).filter(|_| typed.answers.is_none()));
-        let wish = match (message, &self.asked) {
+        let command = match (message, &self.asked) {
             _ if text.is_empty() => return Ok(()),
-            (Some(text), _) => Wish::Tell { text: text.to_owned() },
+            (Some(text), _) => GoalCommand::Tell { text: text.to_owned() },
             (None, Some((question, ask))) if typed.answers == Some(*question) => {
                 let reply = ask.read_answer(text).map_err(|bad| bad.to_string())?;
-                Wish::Answer { question: *question, reply }
+                GoalCommand::Answer { question: *question, reply }
             }
             // Somebody else was faster.
             (None, _) => return Ok(()),
         };
-        self.steering.send(self.goal, wish).await
+        self.steering.send(self.goal, command).await
     }
 }
 
@@ -169,15 +169,15 @@ pub(crate) enum Steering {
 
 impl Steering {
     /// Sends a request; gives back why it was refused. A goal that has ended meanwhile needs none.
-    async fn send(&self, goal: GoalId, wish: Wish) -> Result<(), String> {
+    async fn send(&self, goal: GoalId, command: GoalCommand) -> Result<(), String> {
         match self {
-            Self::Own(steerer) => match steerer.wish(wish.into()).await {
+            Self::Own(steerer) => match steerer.send(command.into()).await {
                 Some(Err(illegal)) => Err(illegal.to_string()),
                 Some(Ok(())) | None => Ok(()),
             },
             Self::Other { home, store } => {
                 let record = store.load(goal).await.map_err(|error| error.to_string())?;
-                let asked = ask(home, &record, &Request::Wish { goal, wish }).await;
+                let asked = ask(home, &record, &Request::Command { goal, command }).await;
                 match asked.map_err(|error| error.to_string())? {
                     Some(Reply::Refused { why }) => Err(why),
                     _ => Ok(()),

@@ -128,7 +128,7 @@ impl Story {
                 let why = EndKind::named(why).map_or_else(|| brief(why), |kind| kind.to_string());
                 vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
             }
-            Event::ClockRanOut { clock } => vec![paint.warn(&format!("  the {clock} clock ran out"))],
+            Event::TimeoutReached { timeout } => vec![paint.warn(&format!("  {timeout} timeout reached"))],
             Event::BaselineReached { checks, reused, .. } => {
                 self.baseline(checks, reused.is_some(), envelope.goal)
             }

@@ -23,7 +23,7 @@ fn assert_turn_clock_ends(answer: Reply) -> Stage {
     let ran = stage.desk.towline(["run", PROMPT, "--check", "true", "--budget", "errors=1", "--json"]);
     let report = ran.json();
     assert_eq!(of_attempts(&report, "end"), ["timed_out"], "{report}");
-    assert_eq!(of_attempts(&report, "detail"), ["turn clock"], "{report}");
+    assert_eq!(of_attempts(&report, "detail"), ["turn timeout"], "{report}");
     assert!(stage.model.turns().len() > 1, "it did not ask again");
     wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
     stage

@@ -2,11 +2,11 @@
 
 use super::Stepper;
 use super::handover::Choice;
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Clock, Effect, End, EscalationReason, FailureReason, Launch,
-    LaunchProblem, PauseReason, Phase, Policy, Prompt, SessionPlan, Verdict, Work,
+    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, LaunchProblem,
+    PauseReason, Phase, Policy, Prompt, SessionPlan, Timeout, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -200,7 +200,7 @@ impl Stepper<'_> {
                 self.after_failed_start(&message, end);
             }
             End::ServerError { .. } if !was_answered => self.wait_for_provider(end),
-            End::TimedOut { clock: Clock::Idle } if !was_answered => self.wait_for_provider(end),
+            End::TimedOut { timeout: Timeout::Idle } if !was_answered => self.wait_for_provider(end),
             // Silence is often over when it is spoken to again.
             End::TimedOut { .. } if self.state.errors_in_row == 0 => {
                 self.state.errors_in_row = 1;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{Illegal, Stepper};
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::effect::baseline_key;
 use crate::{
     Baseline, BaselineCheck, BaselineMode, Check, CheckResult, Effect, EscalationReason, Event,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Stepper;
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::{AgentName, End, EscalationReason, Event, Phase, Policy, Unavailable};
 
 /// Who is to make the next attempt.

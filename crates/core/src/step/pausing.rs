@@ -2,7 +2,7 @@
 
 use super::stopping::Runs;
 use super::{Illegal, Stepper};
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::{End, Event, PauseReason, Phase, StopWhy};
 
 impl Stepper<'_> {

@@ -2,7 +2,7 @@
 //! conversation, the agent lost it, or the model is another one.
 
 use super::Stepper;
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::{
     AgentName, Attempt, ContextState, End, EndKind, EscalationReason, Event, NextSession, Phase, Policy, Work,
 };

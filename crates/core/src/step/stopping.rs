@@ -2,7 +2,7 @@
 
 use super::{Illegal, Stepper, attempt_lives, with_end};
 use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
-use crate::{AttemptNo, Axis, Clock, Effect, End, Event, Incoming, Phase, StopWhy, Stopping};
+use crate::{AttemptNo, Axis, Effect, End, Event, Incoming, Phase, StopWhy, Stopping, Timeout};
 
 /// What runs for a goal: at most one thing at a time.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ impl Stepper<'_> {
                 return self.answer_delivered(*question, *words);
             }
             (Runs::Agent(_), Event::AttemptStarted) => self.with_attempt(|attempt| attempt.started = true),
-            (Runs::Agent(_), Event::ClockRanOut { .. }) => {}
+            (Runs::Agent(_), Event::TimeoutReached { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
@@ -132,12 +132,12 @@ impl Stepper<'_> {
             StopWhy::Pause { .. } | StopWhy::Resume => End::Interrupted,
             StopWhy::Budget { .. } => End::OverBudget,
             // An agent that reported a used-up quota was not silent: it waits for the quota.
-            StopWhy::Clock { clock: Clock::Idle }
+            StopWhy::Timeout { timeout: Timeout::Idle }
                 if self.state.last_attempt().is_some_and(|last| last.waits_for_quota) =>
             {
                 End::RateLimited { until: None }
             }
-            StopWhy::Clock { clock } => End::TimedOut { clock: *clock },
+            StopWhy::Timeout { timeout } => End::TimedOut { timeout: *timeout },
         }
     }
 
@@ -158,7 +158,7 @@ impl Stepper<'_> {
                 Runs::Agent(attempt) => self.after_spent_turn(attempt, *axis),
                 Runs::Setup { .. } | Runs::Checks { .. } => self.end_spent(*axis),
             },
-            StopWhy::Clock { .. } | StopWhy::Asked => {
+            StopWhy::Timeout { .. } | StopWhy::Asked => {
                 let last = self.state.last_attempt().map(|attempt| (attempt.n, attempt.end.clone()));
                 if let Some((attempt, Some(end))) = last {
                     self.after_end(attempt, &end);
@@ -168,11 +168,11 @@ impl Stepper<'_> {
     }
 }
 
-/// Why a tree is ended when this clock runs out.
-pub(super) fn why_of(clock: Clock) -> StopWhy {
-    match clock {
-        Clock::Wall => StopWhy::Budget { axis: Axis::Wall },
-        Clock::Answer => StopWhy::Asked,
-        clock => StopWhy::Clock { clock },
+/// Why a tree is ended when this timeout is reached.
+pub(super) fn why_of(timeout: Timeout) -> StopWhy {
+    match timeout {
+        Timeout::Wall => StopWhy::Budget { axis: Axis::Wall },
+        Timeout::Answer => StopWhy::Asked,
+        timeout => StopWhy::Timeout { timeout },
     }
 }

@@ -2,7 +2,7 @@
 
 use super::stopping::Runs;
 use super::{Illegal, Stepper};
-use crate::clock::later;
+use crate::deadlines::later;
 use crate::effect::{answer_key, message_key};
 use crate::{
     About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, DeliveryState, Effect, End,

@@ -9,9 +9,9 @@ use towline_core::{End, Event, Exit, GoalId, LaunchProblem, PriceList, Work};
 use towline_process::{Priority, spawn};
 
 use crate::engine::Shared;
-use crate::link::{Link, Trail};
-use crate::news::Newsline;
+use crate::news::EventSender;
 use crate::opening::Opening;
+use crate::runs::{RunState, Trail};
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
 const WITHOUT_ENGINE: Duration = Duration::from_secs(15 * 60);
@@ -46,7 +46,7 @@ pub(super) async fn start(
     context: &LaunchContext<'_>,
     dir: &Path,
     lifetime: Duration,
-) -> Result<Link, LaunchProblem> {
+) -> Result<RunState, LaunchProblem> {
     let other = |message: String| LaunchProblem::Other { message };
     let settings = &opening.settings;
     shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
@@ -67,19 +67,19 @@ pub(super) async fn start(
         priority: Priority::Normal,
     };
     match spawn(&shared.supervisor_of(goal), dir, &launch, &plan.env).await {
-        Ok(shim) => Ok(Link::Alive(Box::new(shim))),
+        Ok(supervisor) => Ok(RunState::Alive(Box::new(supervisor))),
         Err(error) => Err(other(error.to_string())),
     }
 }
 
 /// Reports that the agent of an attempt cannot be started. What was started before, under other settings, must not live
 /// on unseen.
-pub(crate) async fn refuse(dir: &Path, trail: Trail, line: &Newsline, problem: LaunchProblem) {
-    Link::end(dir, trail).await;
+pub(crate) async fn refuse(dir: &Path, trail: Trail, sender: &EventSender, problem: LaunchProblem) {
+    RunState::end(dir, trail).await;
     let end = End::SpawnFailed { problem };
     let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
     // A driver that is gone needs no report.
-    let _ = line.tell_own(Event::AttemptEnded { end, exit, work, changes }).await;
+    let _ = sender.send_own(Event::AttemptEnded { end, exit, work, changes }).await;
 }
 
 fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {

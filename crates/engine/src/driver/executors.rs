@@ -14,9 +14,9 @@ use crate::copied::copied_secrets;
 use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
-use crate::link::{Link, Trail};
-use crate::news::{Newsline, StopLevel};
+use crate::news::{EventSender, StopLevel};
 use crate::resolver::Resolved;
+use crate::runs::{RunState, Trail};
 use crate::secrecy::add_token;
 use crate::{attempt, baseline, checks, interrupted, prepare, supervisors};
 
@@ -68,23 +68,23 @@ impl Driver {
     /// Reports that an effect cannot be carried out, because the configuration of the goal's project cannot be used.
     fn refuse_work(&mut self, effect: Effect, error: String) {
         self.trace("configuration", &error);
-        let line = |attempt| Newsline::new(self.newsline.clone(), self.lease.generation, attempt);
-        let (line, event) = match effect {
+        let sender = |attempt| EventSender::new(self.sender.clone(), self.lease.generation, attempt);
+        let (sender, event) = match effect {
             Effect::Stop { .. } | Effect::Deliver(_) => return,
-            Effect::RunBaseline { round } => (line(None), Event::BaselineUnknown { round, reason: error }),
-            Effect::Prepare { .. } => (line(None), Event::Unconfigured { error }),
-            Effect::RunChecks { attempt, .. } => (line(Some(attempt)), Event::Unconfigured { error }),
+            Effect::RunBaseline { round } => (sender(None), Event::BaselineUnknown { round, reason: error }),
+            Effect::Prepare { .. } => (sender(None), Event::Unconfigured { error }),
+            Effect::RunChecks { attempt, .. } => (sender(Some(attempt)), Event::Unconfigured { error }),
             Effect::Launch(Launch { attempt, .. }) => {
-                let (line, trail) = (line(Some(attempt)), self.trail());
+                let (sender, trail) = (sender(Some(attempt)), self.trail());
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
                 let problem = LaunchProblem::Configuration { message: error };
-                self.work.spawn(async move { attempt::refuse(&dir, trail, &line, problem).await });
+                self.work.spawn(async move { attempt::refuse(&dir, trail, &sender, problem).await });
                 return;
             }
         };
         self.work.spawn(async move {
             // A driver that is gone needs no report.
-            let _ = line.tell_own(event).await;
+            let _ = sender.send_own(event).await;
         });
     }
 
@@ -121,7 +121,7 @@ impl Driver {
         self.stop = watch::Sender::new(StopLevel::Run);
         let (sender, deliveries) = mpsc::unbounded_channel();
         self.deliveries = sender;
-        let line = Newsline::new(self.newsline.clone(), self.lease.generation, job.attempt());
+        let sender = EventSender::new(self.sender.clone(), self.lease.generation, job.attempt());
         let (stop, lease_ends) = (self.stop.subscribe(), self.lease_ends.subscribe());
         let control = ExecutorControl { stop, lease_ends, deliveries };
         let base = self.baseline.as_ref().filter(|_| matches!(job, Job::Check(_)));
@@ -135,7 +135,7 @@ impl Driver {
                 // the sender is dropped.
                 let _ = gone.changed().await;
             }
-            shared.executors.run(Arc::clone(&shared), job, line, control).await;
+            shared.executors.run(Arc::clone(&shared), job, sender, control).await;
             tracing::debug!(target: TRACES, goal, lease, "executor ends: {name}");
         });
     }
@@ -150,13 +150,13 @@ impl Driver {
             setup_changes: setup_changes.unwrap_or_default(),
         };
         let job = Job::Baseline(Box::new(job));
-        let line = Newsline::new(self.newsline.clone(), self.lease.generation, None);
+        let sender = EventSender::new(self.sender.clone(), self.lease.generation, None);
         let (stop, stopped) = watch::channel(StopLevel::Run);
         let (running, gone) = watch::channel(());
         // Nothing is ever delivered to checks.
         let deliveries = mpsc::unbounded_channel().1;
         let control = ExecutorControl { stop: stopped, lease_ends: self.lease_ends.subscribe(), deliveries };
-        let work = self.shared.executors.run(Arc::clone(&self.shared), job, line, control);
+        let work = self.shared.executors.run(Arc::clone(&self.shared), job, sender, control);
         self.work.spawn(async move {
             work.await;
             drop(running);
@@ -200,7 +200,7 @@ impl Driver {
             }
             (_, Some(attempt)) => {
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
-                if Link::is_left(&dir) {
+                if RunState::is_left(&dir) {
                     // One that is just starting has not announced itself yet.
                     let _ = towline_process::connect(&dir).await;
                 }
@@ -208,7 +208,7 @@ impl Driver {
             }
             _ => None,
         };
-        let ended = supervisors::end_others(&self.shared.shim, self.goal.id, expected);
+        let ended = supervisors::end_others(&self.shared.supervisor, self.goal.id, expected);
         ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 

@@ -9,7 +9,7 @@ use crate::slots::Slot;
 #[derive(Debug)]
 pub(crate) enum Order {
     /// This is to happen to it.
-    Wish {
+    Event {
         /// What.
         event: Event,
         /// Told once it is recorded, or refused.

@@ -18,7 +18,7 @@ async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
     engine.crash(handle).await;
 
     let mut engine = world.engine();
-    let handle = engine.take_up(goal(1).id).await;
+    let handle = engine.resume(goal(1).id).await;
     let adopted = engine.next().await;
     let job = attempt_of(&adopted);
     assert_eq!(Some(job.launch.attempt), AttemptNo::new(1));
@@ -44,14 +44,14 @@ async fn a_preparation_and_checks_without_an_outcome_are_repeated() {
     engine.crash(handle).await;
 
     let mut engine = world.engine();
-    let handle = engine.take_up(goal(1).id).await;
+    let handle = engine.resume(goal(1).id).await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let checks = engine.checks().await;
     checks.report(Event::CheckStarted { name: "tests".into(), process: None }).await;
     engine.crash(handle).await;
 
     let mut engine = world.engine();
-    let handle = engine.take_up(goal(1).id).await;
+    let handle = engine.resume(goal(1).id).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     engine.publish().await;
     let record = handle.result().await.expect("a result");
@@ -68,7 +68,7 @@ async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
     engine.crash(handle).await;
 
     let mut engine = world.engine();
-    let handle = engine.take_up(goal(1).id).await;
+    let handle = engine.resume(goal(1).id).await;
     let mut adopted = engine.next().await;
     adopted.stopped().await;
     adopted.finish(ended(End::Completed)).await;
@@ -88,7 +88,7 @@ async fn an_attempt_whose_directory_is_gone_is_lost_and_not_started_again() {
     std::fs::remove_dir_all(dir).expect("removed");
 
     let engine = world.engine_that_reads(BTreeMap::new());
-    let mut log = engine.take_up(goal(1).id).await.events(Seq(0));
+    let mut log = engine.resume(goal(1).id).await.events(Seq(0));
     let end = loop {
         let envelope = log.next().await.expect("the log").expect("the goal goes on");
         if let Event::AttemptEnded { end, .. } = envelope.event {

@@ -147,7 +147,7 @@ async fn an_engine_that_takes_a_goal_up_runs_the_checks_on_its_base_again() {
     drop((base, attempt));
 
     let mut engine = world.engine();
-    let handle = engine.take_up(goal(1).id).await;
+    let handle = engine.resume(goal(1).id).await;
     let base = baseline(&mut engine).await;
     assert_eq!(job_of(&base).round, 1);
     let attempt = engine.next().await;
@@ -177,10 +177,10 @@ async fn replaced_checks_are_those_of_the_next_verdict_and_of_the_base() {
     checks[0].name = "lint".into();
     let replaced = Event::ChecksReplaced { checks: checks.clone() };
     let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let refused = engine.engine.take_up(goal(1).id, [replaced.clone(), Event::ResumeRequested]).await.err();
+    let refused = engine.engine.resume(goal(1).id, [replaced.clone(), Event::ResumeRequested]).await.err();
     assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
     assert_eq!(world.record(goal(1).id).await.state.replaced_checks, None, "all of it or nothing");
-    let handle = engine.engine.take_up(goal(1).id, [replaced, retry]).await.expect("it goes on");
+    let handle = engine.engine.resume(goal(1).id, [replaced, retry]).await.expect("it goes on");
     let base = baseline(&mut engine).await;
     assert_eq!((job_of(&base).round, &job_of(&base).goal.checks), (2, &checks));
     base.finish(reached(2, false)).await;

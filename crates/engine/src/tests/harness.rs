@@ -25,7 +25,7 @@ use crate::engine::{Engine, EngineSettings, Shared};
 use crate::executors::{ExecutorControl, Executors, Job, Real};
 use crate::handle::Handle;
 use crate::home::Home;
-use crate::news::{DriverGone, Newsline, StopLevel, own};
+use crate::news::{DriverGone, EventSender, StopLevel, own};
 use crate::opening::Opening;
 use crate::resolver::{Resolved, Resolver, Unresolved};
 
@@ -134,7 +134,7 @@ impl World {
             home: self.home.clone(),
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            shim: SupervisorProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
+            supervisor: SupervisorProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
             resolver: Arc::new(OneProject(Resolved::default())),
             slots,
         }
@@ -167,8 +167,8 @@ impl PlayedEngine {
     }
 
     /// Resumes a goal that no engine drives.
-    pub(super) async fn take_up(&self, goal: GoalId) -> Handle {
-        self.engine.take_up(goal, None).await.expect("the goal goes on")
+    pub(super) async fn resume(&self, goal: GoalId) -> Handle {
+        self.engine.resume(goal, None).await.expect("the goal goes on")
     }
 
     /// Ends the engine as the death of its process would.
@@ -231,7 +231,7 @@ impl PlayedEngine {
 
 /// Cancels the goal; it is recorded when this returns.
 pub(super) async fn cancel(handle: &Handle) {
-    handle.steerer().wish(Event::CancelRequested).await.expect("a driver").expect("it can be cancelled");
+    handle.steerer().send(Event::CancelRequested).await.expect("a driver").expect("it can be cancelled");
 }
 
 /// What an attempt is to do.
@@ -244,7 +244,7 @@ pub(super) fn attempt_of(work: &Work) -> &attempt::Job {
 pub(super) struct Work {
     pub(super) job: Job,
     pub(super) control: ExecutorControl,
-    line: Newsline,
+    sender: EventSender,
     /// The executor returns when this is dropped.
     _over: oneshot::Sender<()>,
 }
@@ -256,27 +256,27 @@ impl Work {
     }
 
     pub(super) async fn try_to_report(&self, event: Event) -> Result<(), DriverGone> {
-        self.line.tell_and_wait(vec![own(self.line.stamp(), event)]).await
+        self.sender.send_and_wait(vec![own(self.sender.stamp(), event)]).await
     }
 
     /// Reports what the agent says.
     pub(super) async fn say(&self, event: AgentEvent) {
-        self.line.tell_and_wait(vec![self.incoming(event, None)]).await.expect("a driver");
+        self.sender.send_and_wait(vec![self.incoming(event, None)]).await.expect("a driver");
     }
 
     /// Hands over what the agent says, without waiting until it is recorded.
     pub(super) async fn send(&self, event: AgentEvent) {
-        self.line.tell(vec![self.incoming(event, None)]).await.expect("a driver");
+        self.sender.send(vec![self.incoming(event, None)]).await.expect("a driver");
     }
 
     /// Reports what the agent says at this place of its output.
     pub(super) async fn say_at(&self, event: AgentEvent, raw: RawRef) {
-        self.line.tell_and_wait(vec![self.incoming(event, Some(raw))]).await.expect("a driver");
+        self.sender.send_and_wait(vec![self.incoming(event, Some(raw))]).await.expect("a driver");
     }
 
     fn incoming(&self, event: AgentEvent, raw: Option<RawRef>) -> Incoming {
         let event = Event::Agent { event };
-        Incoming { source: Source::Agent, raw, ..own(self.line.stamp(), event) }
+        Incoming { source: Source::Agent, raw, ..own(self.sender.stamp(), event) }
     }
 
     /// Reports the last thing and returns.
@@ -313,15 +313,15 @@ impl Executors for Played {
         &self,
         shared: Arc<Shared>,
         job: Job,
-        line: Newsline,
+        sender: EventSender,
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()> {
         if let (Job::Attempt(attempt), Attempts::Real) = (&job, &self.attempts) {
             keep_opening(&shared, attempt);
-            return Real.run(shared, job, line, control);
+            return Real.run(shared, job, sender, control);
         }
         let (over, is_over) = oneshot::channel();
-        let begun = self.begun.send(Work { job, control, line, _over: over });
+        let begun = self.begun.send(Work { job, control, sender, _over: over });
         async move {
             if begun.is_ok() {
                 // An error means that the test is done with it.

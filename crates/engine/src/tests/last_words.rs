@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use towline_agent::{AgentSettings, ApiSettings, CliSettings, Kind, Permission};
 use towline_core::{
-    AgentName, AttemptNo, ClockLimits, Envelope, Event, Generation, RawRef, SessionLimits, Source,
+    AgentName, AttemptNo, Envelope, Event, Generation, RawRef, SessionLimits, Source, Timeouts,
 };
 use towline_process::ExitRecord;
 use towline_store::StoreError;
@@ -35,7 +35,7 @@ pub(super) fn settings(kind: Kind) -> AgentSettings {
         pass_env: Vec::new(),
         account: None,
         sessions: SessionLimits::default(),
-        clocks: ClockLimits { startup: hour, idle: hour, turn: hour },
+        timeouts: Timeouts { startup: hour, idle: hour, turn: hour },
         stop_grace: Duration::from_secs(5),
         cli: CliSettings::default(),
         api: ApiSettings::default(),
@@ -130,7 +130,7 @@ async fn run(kind: Kind, dies_at: usize) -> (Vec<Envelope>, bool) {
     } else {
         drop(engine);
         let mut engine = world.engine_that_reads(agents);
-        let handle = engine.take_up(goal(1).id).await;
+        let handle = engine.resume(goal(1).id).await;
         let checks = engine.checks().await;
         finish(&mut engine, checks).await;
         handle.result().await.expect("a result");

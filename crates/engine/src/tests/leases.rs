@@ -25,7 +25,7 @@ async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
     assert!(*work.control.lease_ends.borrow() > Instant::now(), "the agent's supervisor learns of it");
 
     let other = world.engine();
-    let refused = other.engine.take_up(goal(1).id, None).await.err();
+    let refused = other.engine.resume(goal(1).id, None).await.err();
     assert!(matches!(refused, Some(EngineError::Busy { .. })), "{refused:?}");
 }
 
@@ -94,7 +94,7 @@ async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
         let work = engine.first_attempt().await;
         world.set_clock(SignedDuration::from_hours(hours));
         let other = world.engine();
-        let refused = other.engine.take_up(goal(1).id, None).await.err();
+        let refused = other.engine.resume(goal(1).id, None).await.err();
         assert!(matches!(refused, Some(EngineError::Busy { .. })), "{hours} h: {refused:?}");
         assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
         work.finish(ended(End::Completed)).await;
@@ -112,7 +112,7 @@ async fn the_lease_of_a_dead_engine_does_not_outlive_it_when_the_clock_was_set_b
     world.set_clock(SignedDuration::from_hours(-2));
     let mut other = world.engine();
     let began = Instant::now();
-    let _handle = other.take_up(goal(1).id).await;
+    let _handle = other.resume(goal(1).id).await;
     other.next().await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
@@ -126,7 +126,7 @@ async fn an_engine_that_lives_and_renews_nothing_loses_its_lease() {
     handle.crash().await;
     tokio::time::sleep(Duration::from_secs(70)).await;
     let mut other = world.engine();
-    let _handle = other.take_up(goal(1).id).await;
+    let _handle = other.resume(goal(1).id).await;
     other.next().await;
 }
 

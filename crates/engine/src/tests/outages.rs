@@ -53,7 +53,7 @@ async fn the_operator_ends_the_wait() {
         engine.attempt().await.finish(unreachable()).await;
     }
     let before = world.now();
-    handle.steerer().wish(Event::ResumeRequested).await.expect("a driver").expect("it waits");
+    handle.steerer().send(Event::ResumeRequested).await.expect("a driver").expect("it waits");
     let work = engine.attempt().await;
     assert!(world.now() < before + Duration::from_secs(1));
     assert_eq!(attempt_of(&work).launch.attempt.get(), 11);

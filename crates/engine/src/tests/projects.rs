@@ -104,7 +104,7 @@ async fn a_broken_configuration_holds_its_own_goal_until_it_is_fixed() {
 
     projects.set("/two", "");
     let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let fixed = engine.engine.take_up(goal(2).id, Some(retry)).await.expect("it can be retried");
+    let fixed = engine.engine.resume(goal(2).id, Some(retry)).await.expect("it can be retried");
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t2", true)).await;
     engine.publish().await;
@@ -131,7 +131,7 @@ async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() 
 
     projects.set("/one", "");
     let retry = || Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let handle = engine.engine.take_up(goal(1).id, Some(retry())).await.expect("it can be retried");
+    let handle = engine.engine.resume(goal(1).id, Some(retry())).await.expect("it can be retried");
     let work = engine.next().await;
     assert!(matches!(work.job, Job::Check(_)), "the work is checked first");
     projects.break_all();

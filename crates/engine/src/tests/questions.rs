@@ -24,7 +24,7 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
     assert!(matches!(phase, Phase::Blocked { question: QuestionNo(1), attempt: Some(_), .. }), "{phase:?}");
 
     let answered = Event::Answered { question: QuestionNo(1), reply: chosen("blue"), by: Answerer::Person };
-    handle.steerer().wish(answered).await.expect("a driver").expect("it is asked");
+    handle.steerer().send(answered).await.expect("a driver").expect("it is asked");
     let delivery = work.delivery().await;
     let Delivered::Answer { question, request, reply } = delivery.what else { panic!("{delivery:?}") };
     assert_eq!((question, request.as_str(), reply), (QuestionNo(1), "r1", chosen("blue")));
@@ -63,7 +63,7 @@ async fn an_answer_to_an_agent_that_has_ended_is_in_the_next_prompt() {
     work.say(AgentEvent::Asked(Ask { request: None, ..question() })).await;
     work.finish(ended(End::Completed)).await;
     let answered = Event::Answered { question: QuestionNo(1), reply: chosen("blue"), by: Answerer::Person };
-    handle.steerer().wish(answered).await.expect("a driver").expect("it is asked");
+    handle.steerer().send(answered).await.expect("a driver").expect("it is asked");
     let next = engine.attempt().await;
     let prompt = &super::harness::attempt_of(&next).launch.prompt;
     assert!(prompt.contains("Which colour?") && prompt.contains("blue"), "{prompt}");

@@ -111,7 +111,7 @@ async fn a_goal_keeps_its_place_when_its_engine_dies() {
     let work = engine.next().await;
     let mut waiting = Vec::new();
     for number in [1, 2] {
-        waiting.push(engine.take_up(goal(number).id).await);
+        waiting.push(engine.resume(goal(number).id).await);
     }
     // Until both are in the queue.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -138,7 +138,7 @@ async fn what_is_alive_is_adopted_without_a_slot_and_new_work_waits_until_there_
     let mut engine = world.engine_with_slots(1);
     let mut adopted = Vec::new();
     for number in [1, 2] {
-        let _handle = engine.take_up(goal(number).id).await;
+        let _handle = engine.resume(goal(number).id).await;
         adopted.push(engine.next().await);
     }
     let _new = engine.start(goal(3)).await;

@@ -58,7 +58,7 @@ async fn a_cancel_after_a_verdict_is_refused() {
     let handle = engine.start(goal(1)).await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    let refused = handle.steerer().wish(Event::CancelRequested).await;
+    let refused = handle.steerer().send(Event::CancelRequested).await;
     assert!(matches!(refused, Some(Err(_)) | None), "{refused:?}");
     engine.publish().await;
     assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Done);

@@ -129,7 +129,7 @@ async fn when_the_lease_has_expired_the_agent_is_left_to_the_next_engine() {
 
         world.store.heal();
         let mut next = world.engine();
-        let _handle = next.take_up(goal(1).id).await;
+        let _handle = next.resume(goal(1).id).await;
         assert_eq!(attempt_of(&next.next().await).launch, attempt_of(&work).launch);
     }
 }

@@ -54,7 +54,7 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
     assert_eq!(world.record(goal(1).id).await.lease.expect("the engine's").until, RESTING);
 
     let steerer = handle.steerer();
-    assert!(steerer.wish(Event::MessageSent { text: "use tabs".into() }).await.expect("an engine").is_ok());
+    assert!(steerer.send(Event::MessageSent { text: "use tabs".into() }).await.expect("an engine").is_ok());
     engine.attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     engine.publish().await;
@@ -65,7 +65,7 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
     let record = handle.result().await.expect("a result");
     assert_eq!((record.state.phase, record.lease), (Phase::Done, None));
     assert_eq!(last, Some(record.last_seq));
-    assert_eq!(steerer.wish(Event::CancelRequested).await, None, "nobody looks after it any more");
+    assert_eq!(steerer.send(Event::CancelRequested).await, None, "nobody looks after it any more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +79,7 @@ async fn a_request_that_makes_no_sense_is_refused_and_the_goal_waits_on() {
         reply: Reply::Chosen { answers: vec!["blue".into()] },
         by: Answerer::Person,
     };
-    assert!(handle.steerer().wish(answer).await.expect("an engine").is_err());
+    assert!(handle.steerer().send(answer).await.expect("an engine").is_err());
     let attempt = engine.attempt().await;
     assert!(matches!(attempt.job, Job::Attempt(_)));
 }
@@ -112,14 +112,14 @@ async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
     tokio::time::sleep(DAY).await;
     assert!(matches!(world.record(goal(1).id).await.state.phase, Phase::Blocked { .. }));
     let mut other = world.engine();
-    let refused = other.engine.take_up(goal(1).id, None).await.err();
+    let refused = other.engine.resume(goal(1).id, None).await.err();
     assert!(matches!(refused, Some(EngineError::Busy { .. })), "{refused:?}");
 
     drop(engine);
-    let handle = other.take_up(goal(1).id).await;
+    let handle = other.resume(goal(1).id).await;
     let reply = Reply::Chosen { answers: vec!["blue".into()] };
     let answer = Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person };
-    handle.steerer().wish(answer).await.expect("an engine").expect("it is asked");
+    handle.steerer().send(answer).await.expect("an engine").expect("it is asked");
     other.attempt().await;
 }
 

@@ -307,7 +307,7 @@ fn why_stopping(stopping: &Stopping) -> String {
         StopWhy::Auth { .. } => "the credentials are refused: ends the agent".to_owned(),
         StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends what runs"),
         StopWhy::Asked => "waits for an answer that may take long: ends the agent until then".to_owned(),
-        StopWhy::Clock { clock } => format!("the {clock} clock ran out: ends the agent"),
+        StopWhy::Timeout { timeout } => format!("{timeout} timeout reached: stopping the agent"),
     }
 }
 

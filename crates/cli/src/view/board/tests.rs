@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_core::{
-    AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, CheckResult, Clock, Commit,
+    AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, CheckResult, Commit,
     EscalationReason, FailureReason, MicroUsd, Origin, PlanEntry, Question, QuestionNo, SessionId,
-    SessionStarted, Source, StopWhy, Stopping, Tokens, ToolStatus, Usage, Verdict, WorkspaceBinding,
+    SessionStarted, Source, StopWhy, Stopping, Timeout, Tokens, ToolStatus, Usage, Verdict, WorkspaceBinding,
     WorkspaceSpec,
 };
 
@@ -258,7 +258,7 @@ fn scenes() -> Vec<(&'static str, Scene)> {
         ("blocked", Scene::of(asked).phase(120, blocked)),
         ("stopping, cancelled", running().phase(120, stopping(StopWhy::Cancel))),
         ("stopping, budget", running().phase(120, stopping(StopWhy::Budget { axis: Axis::Usd }))),
-        ("stopping, clock", running().phase(120, stopping(StopWhy::Clock { clock: Clock::Idle }))),
+        ("stopping, timeout", running().phase(120, stopping(StopWhy::Timeout { timeout: Timeout::Idle }))),
         ("escalated", running().phase(120, Phase::Escalated { reason: EscalationReason::NoAgent })),
         ("failed", running().phase(120, Phase::Failed { reason: FailureReason::Budget { axis: Axis::Usd } })),
         ("done", running().phase(120, Phase::Done)),

@@ -84,7 +84,7 @@ pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'s
     let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("tail -f /dev/null")]);
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
     let first = assert_goes_on(&stage, subject.facts().resumes());
-    assert_eq!((&first["end"], &first["detail"]), (&json!("timed_out"), &json!("idle clock")), "{first}");
+    assert_eq!((&first["end"], &first["detail"]), (&json!("timed_out"), &json!("idle timeout")), "{first}");
 }
 
 pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_gets_everything(subject: &'static dyn Subject) {

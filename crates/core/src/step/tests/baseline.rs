@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Baseline, BaselineCheck, BaselineMode, Budget, Clock, Effect, End, EscalationReason, Event,
-    FailureReason, Goal, Illegal, MissingProgram, Moved, Phase, Prompt, ReplacedChecks, Stale, StepOutcome,
-    StopWhy, Stopping,
+    Axis, Baseline, BaselineCheck, BaselineMode, Budget, Effect, End, EscalationReason, Event, FailureReason,
+    Goal, Illegal, MissingProgram, Moved, Phase, Prompt, ReplacedChecks, Stale, StepOutcome, StopWhy,
+    Stopping, Timeout,
 };
 
 /// A goal whose first attempt waits for the checks on the base since second 0.
@@ -157,10 +157,10 @@ fn a_stop_ends_the_checks_on_the_base_and_they_run_again_when_the_goal_goes_on()
 #[test]
 fn other_stops_of_the_agent_leave_the_checks_on_the_base_running() {
     let mut story = beside();
-    story.receive(ran_out(Clock::Idle));
+    story.receive(timed_out(Timeout::Idle));
     assert!(matches!(
         story.state.phase,
-        Phase::Stopping(Stopping { why: StopWhy::Clock { clock: Clock::Idle }, .. })
+        Phase::Stopping(Stopping { why: StopWhy::Timeout { timeout: Timeout::Idle }, .. })
     ));
     assert!(story.state.baseline.is_running());
     story.receive(ended(End::Lost));

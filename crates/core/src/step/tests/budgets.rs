@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Clock, Effect, End, Event, FailureReason, Goal, MicroUsd, Moved, Outcome, Phase, Stamp,
-    StepOutcome, StopWhy, Stopping, Tokens,
+    Axis, Budget, Effect, End, Event, FailureReason, Goal, MicroUsd, Moved, Outcome, Phase, Stamp,
+    StepOutcome, StopWhy, Stopping, Timeout, Tokens,
 };
 
 fn failed(axis: Axis) -> Phase {
@@ -78,11 +78,11 @@ fn usage_adds_up_over_attempts() {
 }
 
 #[test]
-fn the_wall_clock_stops_the_agent_and_fails_the_goal() {
+fn the_wall_timeout_stops_the_agent_and_fails_the_goal() {
     let mut story =
         Story::working(goal_with(Budget { wall: Some(Duration::from_secs(60)), ..Budget::default() }));
     story.now = story.state.wall_ends().expect("an end of time");
-    assert_eq!(story.receive(ran_out(Clock::Wall)), stopped_for(Axis::Wall));
+    assert_eq!(story.receive(timed_out(Timeout::Wall)), stopped_for(Axis::Wall));
     let moved = story.receive(ended(crashed()));
     assert_eq!(moved, moved_after_stop(failed(Axis::Wall), 1, End::OverBudget));
     assert_eq!(story.last().end, Some(End::OverBudget));
@@ -258,7 +258,7 @@ fn with_an_hour() -> Goal {
 fn time_is_up(story: &mut Story) -> Moved {
     story.now = story.state.wall_ends().expect("an end of time");
     let stamp = Stamp { attempt: None, ..story.stamp(&Event::Woken) };
-    match story.send(&incoming(stamp, ran_out(Clock::Wall))) {
+    match story.send(&incoming(stamp, timed_out(Timeout::Wall))) {
         StepOutcome::Moved(moved) => moved,
         other => panic!("{other:?}"),
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    Clock, Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal,
-    SessionId, SessionPlan,
+    Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal, SessionId,
+    SessionPlan, Timeout,
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
@@ -54,7 +54,7 @@ some_of_each! { ends: End, by End {
     End::MaxBudget => End::MaxBudget;
     End::Declined { .. } => End::Declined { message: "I will not".into() };
     End::PermissionDenied { .. } => End::PermissionDenied { tool: "Bash".into(), rule: "Bash(rm *)".into() };
-    End::TimedOut { .. } => End::TimedOut { clock: Clock::Startup };
+    End::TimedOut { .. } => End::TimedOut { timeout: Timeout::Startup };
     End::Crashed { .. } => crashed();
     End::Lost => End::Lost;
     End::SpawnFailed { .. } => End::SpawnFailed { problem: LaunchProblem::NotFound { program: "claude".into() } };

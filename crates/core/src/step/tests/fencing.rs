@@ -1,14 +1,14 @@
 //! News of what is over changes nothing.
 
 use crate::fixtures::*;
-use crate::{AgentEvent, AttemptNo, Clock, End, Event, Generation, Moved, Stale, Stamp, StepOutcome};
+use crate::{AgentEvent, AttemptNo, End, Event, Generation, Moved, Stale, Stamp, StepOutcome, Timeout};
 
 fn attempt_news() -> [Event; 5] {
     [
         Event::AttemptStarted,
         agent(AgentEvent::TurnStarted),
         usage(1),
-        ran_out(Clock::Idle),
+        timed_out(Timeout::Idle),
         ended(End::Completed),
     ]
 }

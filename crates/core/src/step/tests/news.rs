@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use crate::fixtures::*;
 use crate::{
     About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, BaselineMode, Budget, BudgetChange,
-    CheckResult, Clock, End, Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd,
-    MissingProgram, NextSession, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Tokens, ToolCall,
-    ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words,
+    CheckResult, End, Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, MissingProgram,
+    NextSession, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Timeout, Tokens, ToolCall, ToolKind,
+    ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words,
 };
 
 /// An event for the goal.
@@ -109,7 +109,7 @@ fn event() -> impl Strategy<Value = Event> {
         12 => agent_event().prop_map(agent),
         3 => end().prop_map(ended),
         2 => end().prop_map(ended_with_work),
-        1 => clock().prop_map(ran_out),
+        1 => timeout().prop_map(timed_out),
         1 => text().prop_map(|name| Event::CheckStarted { name, process: None }),
         1 => check_result().prop_map(|result| Event::CheckFinished { result }),
         4 => any_verdict().prop_map(|verdict| Event::VerdictReached { verdict }),
@@ -276,7 +276,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         1 => Just(End::MaxTurns),
         1 => Just(End::MaxBudget),
         1 => text().prop_map(|message| End::Declined { message }),
-        1 => clock().prop_map(|clock| End::TimedOut { clock }),
+        1 => timeout().prop_map(|timeout| End::TimedOut { timeout }),
         2 => text().prop_map(|message| End::Crashed { message }),
         1 => text().prop_map(|message| End::SpawnFailed { problem: LaunchProblem::Other { message } }),
         1 => Just(End::Cancelled),
@@ -306,8 +306,8 @@ fn budget_change() -> impl Strategy<Value = BudgetChange> {
         .prop_map(|(axis, amount)| BudgetChange { axis, amount })
 }
 
-fn clock() -> impl Strategy<Value = Clock> {
-    prop::sample::select(vec![Clock::Startup, Clock::Idle, Clock::Turn, Clock::Wall, Clock::Answer])
+fn timeout() -> impl Strategy<Value = Timeout> {
+    prop::sample::select(vec![Timeout::Startup, Timeout::Idle, Timeout::Turn, Timeout::Wall, Timeout::Answer])
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Budget, Clock, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, SessionId, SessionPlan,
-    StopWhy, Stopping,
+    Budget, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, SessionId, SessionPlan, StopWhy,
+    Stopping, Timeout,
 };
 
 const PAUSED: Phase = Phase::Paused { reason: PauseReason::Operator };
@@ -164,7 +164,7 @@ fn a_goal_that_is_resumed_before_its_pause_began_goes_on_when_its_tree_is_gone()
 #[test]
 fn a_pause_wins_over_every_reason_to_stop_but_cancelling() {
     let denied: Vec<Event> = vec![decided(Outcome::Deny); 5];
-    for reasons in [&[ran_out(Clock::Idle)][..], &[ran_out(Clock::Wall)], &denied] {
+    for reasons in [&[timed_out(Timeout::Idle)][..], &[timed_out(Timeout::Wall)], &denied] {
         let mut story = Story::working(goal()).after(reasons);
         assert_eq!(story.receive(pause()), moved_to(stopping(Some(1)), &[]));
         assert_eq!(story.receive(ended(crashed())), moved_after_stop(PAUSED, 1, End::Interrupted));

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, Axis, Budget, Clock, End, EscalationReason, Event, FailureReason, Goal, Launch,
-    ModelChoice, Moved, NextSession, Origin, Phase, Policy, SessionId, SessionPlan, Work,
+    AgentEvent, AgentName, Axis, Budget, End, EscalationReason, Event, FailureReason, Goal, Launch,
+    ModelChoice, Moved, NextSession, Origin, Phase, Policy, SessionId, SessionPlan, Timeout, Work,
 };
 
 fn server_error() -> Event {
@@ -124,7 +124,7 @@ fn an_outage_hands_over_to_the_next_agent_and_back_to_the_first() {
 
 #[test]
 fn silence_without_an_answer_waits_like_an_outage() {
-    let silence = || [ran_out(Clock::Idle), ended(crashed())];
+    let silence = || [timed_out(Timeout::Idle), ended(crashed())];
     let mut story = Story::working(goal());
     // At once the first time.
     story = story.after(&silence());
@@ -145,7 +145,7 @@ fn silence_after_an_answer_is_an_error() {
     let mut story = Story::working(goal());
     for errors in [1, 2] {
         story.receive(usage(1));
-        story = story.after(&[ran_out(Clock::Idle), ended(crashed())]);
+        story = story.after(&[timed_out(Timeout::Idle), ended(crashed())]);
         assert_eq!(story.state.errors_in_row, errors);
         if errors == 1 {
             story.work_in("s1", true);
@@ -156,15 +156,15 @@ fn silence_after_an_answer_is_an_error() {
 
 #[test]
 fn a_quota_that_the_agent_waits_for_is_a_limit_and_no_silence() {
-    let limited = Story::working(goal()).after(&[retrying(429), ran_out(Clock::Idle), ended(crashed())]);
+    let limited = Story::working(goal()).after(&[retrying(429), timed_out(Timeout::Idle), ended(crashed())]);
     assert_eq!(limited.last().end, Some(End::RateLimited { until: None }));
     assert_eq!(limited.state.phase, Phase::Limited { until: at(60), guessed: true });
     assert_eq!((limited.state.errors_in_row, limited.state.attempts_spent()), (0, 0));
     // What it announced is over as soon as the model answers or something else is in the way.
     for over in [usage(1), retrying(500)] {
         let silent =
-            Story::working(goal()).after(&[retrying(429), over, ran_out(Clock::Idle), ended(crashed())]);
-        assert_eq!(silent.state.attempts[0].end, Some(End::TimedOut { clock: Clock::Idle }));
+            Story::working(goal()).after(&[retrying(429), over, timed_out(Timeout::Idle), ended(crashed())]);
+        assert_eq!(silent.state.attempts[0].end, Some(End::TimedOut { timeout: Timeout::Idle }));
     }
 }
 

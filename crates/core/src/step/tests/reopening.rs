@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Clock, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase,
-    SessionId, SessionPlan, StepOutcome,
+    Axis, Budget, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase, SessionId,
+    SessionPlan, StepOutcome, Timeout,
 };
 
 const UNLIMITED: Budget =
@@ -22,7 +22,7 @@ fn spent(axis: Axis) -> Story {
         }
         Axis::Wall => {
             let wall = Some(Duration::from_secs(3_600));
-            (Budget { wall, ..UNLIMITED }, vec![ran_out(Clock::Wall), ended(crashed())])
+            (Budget { wall, ..UNLIMITED }, vec![timed_out(Timeout::Wall), ended(crashed())])
         }
         Axis::Tokens => {
             (Budget { tokens: Some(used(10).tokens()), ..UNLIMITED }, vec![usage(11), ended(crashed())])

@@ -1,9 +1,9 @@
-//! What is ended by us: clocks, refused logins, the operator.
+//! What is ended by us: timeouts, refused logins, the operator.
 
 use crate::fixtures::*;
 use crate::{
-    Attempt, Axis, Budget, Clock, Effect, End, EscalationReason, Event, FailureReason, GoalState, Moved,
-    Outcome, Phase, SessionId, SessionPlan, StopWhy, Stopping,
+    Attempt, Axis, Budget, Effect, End, EscalationReason, Event, FailureReason, GoalState, Moved, Outcome,
+    Phase, SessionId, SessionPlan, StopWhy, Stopping, Timeout,
 };
 
 fn stopping(why: StopWhy) -> Phase {
@@ -19,19 +19,19 @@ fn stop(phase: Phase, work: &str) -> Moved {
 }
 
 #[test]
-fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the_next_time() {
-    for clock in [Clock::Startup, Clock::Idle, Clock::Turn] {
+fn a_timeout_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the_next_time() {
+    for timeout in [Timeout::Startup, Timeout::Idle, Timeout::Turn] {
         // The model answered: silence without an answer is an outage.
         let mut story = Story::working(goal()).after(&[usage(1)]);
-        let moved = story.receive(ran_out(clock));
-        assert_eq!(moved, stop(stopping(StopWhy::Clock { clock }), "launch/1"));
+        let moved = story.receive(timed_out(timeout));
+        assert_eq!(moved, stop(stopping(StopWhy::Timeout { timeout }), "launch/1"));
         let before = story.state.clone();
 
         story.wait(5);
         let moved = story.receive(ended(crashed()));
-        let timed_out = End::TimedOut { clock };
+        let end = End::TimedOut { timeout };
         let running = Phase::Running { attempt: no(2) };
-        let expected = moved_after_stop(running.clone(), 1, timed_out.clone());
+        let expected = moved_after_stop(running.clone(), 1, end.clone());
         assert_eq!(Moved { effects: vec![], ..moved.clone() }, expected);
         let launch = launch_of(moved);
         assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
@@ -40,7 +40,7 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
         assert_eq!(launch.prompt, prompt);
         let first = Attempt {
             ended_at: Some(at(5)),
-            end: Some(timed_out),
+            end: Some(end),
             exit: Some(exit()),
             ..before.attempts[0].clone()
         };
@@ -49,7 +49,7 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
 
         story.work_in("s1", true);
         story.receive(usage(1));
-        story.receive(ran_out(clock));
+        story.receive(timed_out(timeout));
         story.receive(ended(crashed()));
         let reason = "the agent ended badly: timed out".to_owned();
         assert_eq!(story.state.phase, Phase::Sleeping { until: at(9), reason });
@@ -57,9 +57,9 @@ fn a_clock_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the
 }
 
 #[test]
-fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
+fn an_attempt_that_completed_while_it_timed_out_is_checked() {
     let mut story = Story::working(goal());
-    story.receive(ran_out(Clock::Turn));
+    story.receive(timed_out(Timeout::Turn));
     let moved = story.receive(ended(End::Completed));
     let expected = Moved {
         effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
@@ -73,16 +73,16 @@ fn an_attempt_that_completed_while_its_clock_ran_out_is_checked() {
 fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
     let mut story = Story::launched(goal());
     for _ in 0..2 {
-        story.receive(ran_out(Clock::Startup));
+        story.receive(timed_out(Timeout::Startup));
         story.receive(ended(crashed()));
         story.go_on();
     }
-    story.receive(ran_out(Clock::Startup));
+    story.receive(timed_out(Timeout::Startup));
     let moved = story.receive(ended(crashed()));
-    let reason = EscalationReason::NeverStarted { message: "start-up clock".into() };
+    let reason = EscalationReason::NeverStarted { message: "start-up timeout".into() };
     assert_eq!(
         moved,
-        moved_after_stop(Phase::Escalated { reason }, 3, End::TimedOut { clock: Clock::Startup })
+        moved_after_stop(Phase::Escalated { reason }, 3, End::TimedOut { timeout: Timeout::Startup })
     );
     assert_eq!(story.state.attempts_spent(), 0);
 }
@@ -104,14 +104,14 @@ fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
 #[test]
 fn what_a_dying_agent_uses_is_counted_and_stops_it_no_second_time() {
     let mut story = Story::working(goal_with(Budget { tokens: Some(used(1).tokens()), ..Budget::default() }));
-    story.receive(ran_out(Clock::Idle));
-    for news in [usage(1), retrying(401), retrying(401), decided(Outcome::Deny), ran_out(Clock::Turn)] {
+    story.receive(timed_out(Timeout::Idle));
+    for news in [usage(1), retrying(401), retrying(401), decided(Outcome::Deny), timed_out(Timeout::Turn)] {
         assert_eq!(story.receive(news), Moved::default());
     }
     assert_eq!(story.state.usage(), used(1));
     let axis = Axis::Tokens;
     let failed = Phase::Failed { reason: FailureReason::Budget { axis } };
-    let end = End::TimedOut { clock: Clock::Idle };
+    let end = End::TimedOut { timeout: Timeout::Idle };
     assert_eq!(story.receive(ended(crashed())), moved_after_stop(failed, 1, end));
 }
 
@@ -160,7 +160,7 @@ fn cancelling_stops_checks_and_waits_for_their_end_whatever_that_is() {
 fn cancelling_wins_over_every_other_reason_to_stop() {
     let refused = [retrying(401), retrying(401)];
     let denied: Vec<Event> = vec![decided(Outcome::Deny); 5];
-    for reasons in [&[ran_out(Clock::Idle)][..], &[ran_out(Clock::Wall)], &refused, &denied] {
+    for reasons in [&[timed_out(Timeout::Idle)][..], &[timed_out(Timeout::Wall)], &refused, &denied] {
         let mut story = Story::working(goal()).after(reasons);
         let cancelling = stopping(StopWhy::Cancel);
         assert_ne!(story.state.phase, cancelling);
@@ -175,7 +175,7 @@ fn cancelling_wins_over_every_other_reason_to_stop() {
 #[test]
 fn checks_of_an_attempt_that_was_once_stopped_can_be_stopped_too() {
     let mut story = Story::working(goal());
-    let agent = story.receive(ran_out(Clock::Turn)).effects.remove(0);
+    let agent = story.receive(timed_out(Timeout::Turn)).effects.remove(0);
     story.receive(ended(End::Completed));
     let checks = story.receive(Event::CancelRequested).effects.remove(0);
     assert_ne!(agent.key(), checks.key(), "the outbox takes each key once");

@@ -3,8 +3,8 @@
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, BaselineMode, Clock, End, Event, Illegal, Phase, QuestionNo, StepOutcome,
-    Stopping, Words,
+    AgentEvent, AgentName, BaselineMode, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping,
+    Timeout, Words,
 };
 
 /// Rows are events, columns are phases; `stopping` is there once for each thing that can be stopped.
@@ -75,7 +75,7 @@ some_of_each! { events: Event, by Event {
     Event::Agent { .. } => agent(AgentEvent::Thought { text: "hm".into() });
     Event::AttemptEnded { .. } => ended(End::Completed);
     Event::HandedOver { .. } => Event::HandedOver { from: AgentName::new("a"), to: AgentName::new("b"), why: "auth".into() };
-    Event::ClockRanOut { .. } => ran_out(Clock::Idle);
+    Event::TimeoutReached { .. } => timed_out(Timeout::Idle);
     Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into(), process: None };
     Event::CheckFinished { .. } => Event::CheckFinished { result: green("tests") };
     Event::VerdictReached { .. } => green_verdict("t1");

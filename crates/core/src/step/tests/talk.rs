@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, Answerer, Ask, Clock, Decision, Delivered, Delivery, DeliveryState, Effect, End,
+    About, AgentEvent, Answerer, Ask, Decision, Delivered, Delivery, DeliveryState, Effect, End,
     EscalationReason, Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId,
-    SessionPlan, StepOutcome, StopWhy, Stopping, ToolCall, Words,
+    SessionPlan, StepOutcome, StopWhy, Stopping, Timeout, ToolCall, Words,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
@@ -52,7 +52,7 @@ fn several_requests_at_once_are_answered_in_any_order() {
 #[test]
 fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_session() {
     let mut story = Story::waiting_alive();
-    story.receive(ran_out(Clock::Answer));
+    story.receive(timed_out(Timeout::Answer));
     assert_eq!(story.state.phase, Phase::Stopping(Stopping { attempt: Some(no(1)), why: StopWhy::Asked }));
     // Ended, the agent lets go of its request; the question stays.
     story.receive(agent(AgentEvent::Withdrawn { request: "r1".into() }));
@@ -452,10 +452,10 @@ fn a_question_that_could_not_be_read_is_sent_back_with_the_failures() {
 }
 
 #[test]
-fn a_request_to_sleep_is_heard_although_the_clock_ran_out_in_that_moment() {
+fn a_request_to_sleep_is_heard_although_the_timeout_was_reached_in_that_moment() {
     let mut story = Story::working(goal());
     story.receive(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
-    story.receive(ran_out(Clock::Turn));
+    story.receive(timed_out(Timeout::Turn));
     story.receive(ended(End::Completed));
     assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
 }

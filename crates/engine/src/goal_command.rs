@@ -7,7 +7,7 @@ use towline_core::{Answerer, BudgetChange, Event, NextSession, PauseReason, Ques
 /// What an operator may wish for a goal that is being driven.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
-pub enum Wish {
+pub enum GoalCommand {
     /// Its end.
     Cancel,
     /// Its interruption.
@@ -37,15 +37,17 @@ pub enum Wish {
     },
 }
 
-impl From<Wish> for Event {
-    fn from(wish: Wish) -> Self {
-        match wish {
-            Wish::Cancel => Self::CancelRequested,
-            Wish::Pause => Self::PauseRequested { reason: PauseReason::Operator },
-            Wish::Resume => Self::ResumeRequested,
-            Wish::Retry { budget, session, model } => Self::RetryRequested { budget, session, model },
-            Wish::Answer { question, reply } => Self::Answered { question, reply, by: Answerer::Person },
-            Wish::Tell { text } => Self::MessageSent { text },
+impl From<GoalCommand> for Event {
+    fn from(command: GoalCommand) -> Self {
+        match command {
+            GoalCommand::Cancel => Self::CancelRequested,
+            GoalCommand::Pause => Self::PauseRequested { reason: PauseReason::Operator },
+            GoalCommand::Resume => Self::ResumeRequested,
+            GoalCommand::Retry { budget, session, model } => Self::RetryRequested { budget, session, model },
+            GoalCommand::Answer { question, reply } => {
+                Self::Answered { question, reply, by: Answerer::Person }
+            }
+            GoalCommand::Tell { text } => Self::MessageSent { text },
         }
     }
 }

@@ -1,8 +1,7 @@
-//! The clocks that watch a living attempt.
+//! The deadlines of a running attempt.
 //!
-//! They decide when something is overdue; the engine waits for that moment and reports it as
-//! [`crate::Event::ClockRanOut`]. The result depends only on the times that were passed in, so an attempt that is
-//! read again from its log, with the times of then, has the clocks of the original run.
+//! The engine waits for the next one and reports it as [`crate::Event::TimeoutReached`]. The result depends only on the
+//! times that are passed in, so an attempt that is read again from its log has the deadlines of the original run.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -14,23 +13,23 @@ use serde::{Deserialize, Serialize};
 use crate::AgentEvent;
 use crate::policy::Policy;
 
-/// Which clock ran out.
+/// The timeout that an attempt or a goal has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Clock {
+pub enum Timeout {
     /// No session came up.
     Startup,
     /// Nothing was heard for too long.
     Idle,
     /// The turn took too long.
     Turn,
-    /// The goal's time is up. Not a clock of the attempt: the goal's driver has it.
+    /// The goal's time is up. The driver watches it, for all attempts together.
     Wall,
     /// Nobody answered the agent.
     Answer,
 }
 
-impl fmt::Display for Clock {
+impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Startup => "start-up",
@@ -42,9 +41,9 @@ impl fmt::Display for Clock {
     }
 }
 
-/// How long each may take.
+/// How long an attempt may take for each step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockLimits {
+pub struct Timeouts {
     /// From the start of the process to its session.
     pub startup: Duration,
     /// Between two signs of life.
@@ -52,10 +51,10 @@ pub struct ClockLimits {
     pub turn: Duration,
 }
 
-/// The clocks of one attempt.
+/// The deadlines of one attempt.
 #[derive(Debug, Clone)]
-pub struct Clocks {
-    limits: ClockLimits,
+pub struct Deadlines {
+    limits: Timeouts,
     started: Timestamp,
     in_session: bool,
     last_sign: Timestamp,
@@ -71,9 +70,9 @@ pub struct Clocks {
     waited: Duration,
 }
 
-impl Clocks {
-    /// Clocks for an attempt that started at this moment, now or before.
-    pub const fn start(limits: ClockLimits, started: Timestamp) -> Self {
+impl Deadlines {
+    /// Deadlines for an attempt that started at this moment, now or before.
+    pub const fn start(limits: Timeouts, started: Timestamp) -> Self {
         Self {
             limits,
             started,
@@ -101,7 +100,7 @@ impl Clocks {
         self.waiting_since.get_or_insert(now);
     }
 
-    /// Takes note that one request was answered or withdrawn: the oldest, as far as the clocks know. With none open,
+    /// Takes note that one request was answered or withdrawn: the oldest, as far as the deadlines know. With none open,
     /// nothing happens.
     pub fn answered(&mut self, now: Timestamp) {
         if self.unanswered.pop_front().is_some() {
@@ -145,22 +144,22 @@ impl Clocks {
     }
 
     /// The next moment at which something is overdue.
-    pub fn next(&self) -> (Timestamp, Clock) {
+    pub fn next(&self) -> (Timestamp, Timeout) {
         match self.unanswered.front() {
-            Some(oldest) => (later(*oldest, Policy::ANSWER_PATIENCE), Clock::Answer),
+            Some(oldest) => (later(*oldest, Policy::ANSWER_PATIENCE), Timeout::Answer),
             None => self.next_of_the_agent(),
         }
     }
 
     /// The next moment at which the agent is overdue, if it is the agent that everything waits for.
-    fn next_of_the_agent(&self) -> (Timestamp, Clock) {
+    fn next_of_the_agent(&self) -> (Timestamp, Timeout) {
         let begun = later(self.started, self.waited);
-        let turn = (later(begun, self.limits.turn), Clock::Turn);
+        let turn = (later(begun, self.limits.turn), Timeout::Turn);
         let quiet = if !self.in_session {
-            (later(begun, self.limits.startup), Clock::Startup)
+            (later(begun, self.limits.startup), Timeout::Startup)
         } else if self.tools.is_empty() {
             let from = self.announced_pause.map_or(self.last_sign, |pause| pause.max(self.last_sign));
-            (later(from, self.limits.idle), Clock::Idle)
+            (later(from, self.limits.idle), Timeout::Idle)
         } else {
             return turn;
         };
@@ -184,13 +183,13 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + second).expect("in range")
     }
 
-    fn clocks() -> Clocks {
-        let limits = ClockLimits {
+    fn deadlines() -> Deadlines {
+        let limits = Timeouts {
             startup: Duration::from_secs(60),
             idle: Duration::from_secs(600),
             turn: Duration::from_secs(3_600),
         };
-        Clocks::start(limits, at(0))
+        Deadlines::start(limits, at(0))
     }
 
     fn session() -> AgentEvent {
@@ -232,130 +231,130 @@ mod tests {
     }
 
     #[test]
-    fn the_startup_clock_runs_until_there_is_a_session() {
-        let mut clocks = clocks();
-        assert_eq!(clocks.next(), (at(60), Clock::Startup));
-        clocks.saw(&session(), at(5));
-        assert_eq!(clocks.next(), (at(605), Clock::Idle));
+    fn the_startup_timeout_runs_until_there_is_a_session() {
+        let mut deadlines = deadlines();
+        assert_eq!(deadlines.next(), (at(60), Timeout::Startup));
+        deadlines.saw(&session(), at(5));
+        assert_eq!(deadlines.next(), (at(605), Timeout::Idle));
     }
 
     #[test]
     fn an_agent_in_a_turn_has_started_even_if_it_never_names_its_session() {
-        let mut clocks = clocks();
-        clocks.saw(&AgentEvent::TurnStarted, at(1));
-        assert_eq!(clocks.next(), (at(601), Clock::Idle));
+        let mut deadlines = deadlines();
+        deadlines.saw(&AgentEvent::TurnStarted, at(1));
+        assert_eq!(deadlines.next(), (at(601), Timeout::Idle));
     }
 
     #[test]
-    fn a_running_tool_is_not_idleness_but_the_turn_clock_still_runs() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.saw(&tool(ToolStatus::Running), at(10));
-        assert_eq!(clocks.next(), (at(3_600), Clock::Turn));
-        clocks.saw(&tool(ToolStatus::Ok), at(2_000));
-        assert_eq!(clocks.next(), (at(2_600), Clock::Idle));
+    fn a_running_tool_is_not_idleness_but_the_turn_timeout_still_runs() {
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.saw(&tool(ToolStatus::Running), at(10));
+        assert_eq!(deadlines.next(), (at(3_600), Timeout::Turn));
+        deadlines.saw(&tool(ToolStatus::Ok), at(2_000));
+        assert_eq!(deadlines.next(), (at(2_600), Timeout::Idle));
     }
 
     #[test]
     fn output_without_a_meaning_is_a_sign_of_life() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.heard(at(100));
-        assert_eq!(clocks.next(), (at(700), Clock::Idle));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.heard(at(100));
+        assert_eq!(deadlines.next(), (at(700), Timeout::Idle));
     }
 
     #[test]
-    fn an_announced_retry_moves_the_idle_clock() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.saw(&retrying(), at(10));
-        assert_eq!(clocks.next(), (at(710), Clock::Idle));
+    fn an_announced_retry_moves_the_idle_timeout() {
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.saw(&retrying(), at(10));
+        assert_eq!(deadlines.next(), (at(710), Timeout::Idle));
     }
 
     #[test]
     fn a_pause_that_ended_early_counts_no_longer() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.saw(&retrying(), at(10));
-        clocks.saw(&AgentEvent::TurnStarted, at(20));
-        assert_eq!(clocks.next(), (at(620), Clock::Idle));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.saw(&retrying(), at(10));
+        deadlines.saw(&AgentEvent::TurnStarted, at(20));
+        assert_eq!(deadlines.next(), (at(620), Timeout::Idle));
     }
 
     #[test]
     fn a_tool_whose_end_was_never_reported_ends_with_its_turn() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.saw(&tool(ToolStatus::Running), at(10));
-        clocks.saw(&turn_ended(), at(20));
-        assert_eq!(clocks.next(), (at(620), Clock::Idle));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.saw(&tool(ToolStatus::Running), at(10));
+        deadlines.saw(&turn_ended(), at(20));
+        assert_eq!(deadlines.next(), (at(620), Timeout::Idle));
     }
 
     #[test]
-    fn while_the_agent_waits_for_an_answer_only_that_clock_runs() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.waiting(at(100));
-        assert_eq!(clocks.next(), (at(700), Clock::Answer));
-        clocks.waiting(at(3_500));
-        assert_eq!(clocks.next(), (at(700), Clock::Answer));
+    fn while_the_agent_waits_for_an_answer_only_that_timeout_runs() {
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.waiting(at(100));
+        assert_eq!(deadlines.next(), (at(700), Timeout::Answer));
+        deadlines.waiting(at(3_500));
+        assert_eq!(deadlines.next(), (at(700), Timeout::Answer));
     }
 
     #[test]
-    fn an_answer_starts_the_idle_clock_anew_and_gives_the_turn_its_time_back() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.waiting(at(100));
-        clocks.answered(at(600));
-        assert_eq!(clocks.next(), (at(1_200), Clock::Idle));
-        clocks.heard(at(4_000));
-        assert_eq!(clocks.next(), (at(4_100), Clock::Turn));
-        clocks.waiting(at(4_010));
-        clocks.answered(at(4_020));
-        assert_eq!(clocks.next(), (at(4_110), Clock::Turn));
+    fn an_answer_starts_the_idle_timeout_anew_and_gives_the_turn_its_time_back() {
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.waiting(at(100));
+        deadlines.answered(at(600));
+        assert_eq!(deadlines.next(), (at(1_200), Timeout::Idle));
+        deadlines.heard(at(4_000));
+        assert_eq!(deadlines.next(), (at(4_100), Timeout::Turn));
+        deadlines.waiting(at(4_010));
+        deadlines.answered(at(4_020));
+        assert_eq!(deadlines.next(), (at(4_110), Timeout::Turn));
     }
 
     #[test]
     fn a_wait_lasts_until_the_last_of_several_requests_is_answered_and_is_counted_once() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.waiting(at(100));
-        clocks.waiting(at(200));
-        clocks.answered(at(300));
-        assert_eq!(clocks.next(), (at(800), Clock::Answer));
-        clocks.answered(at(400));
-        assert_eq!(clocks.next(), (at(1_000), Clock::Idle));
-        clocks.heard(at(3_800));
-        assert_eq!(clocks.next(), (at(3_900), Clock::Turn));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.waiting(at(100));
+        deadlines.waiting(at(200));
+        deadlines.answered(at(300));
+        assert_eq!(deadlines.next(), (at(800), Timeout::Answer));
+        deadlines.answered(at(400));
+        assert_eq!(deadlines.next(), (at(1_000), Timeout::Idle));
+        deadlines.heard(at(3_800));
+        assert_eq!(deadlines.next(), (at(3_900), Timeout::Turn));
     }
 
     #[test]
     fn an_answer_to_nothing_changes_nothing() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.answered(at(100));
-        assert_eq!(clocks.next(), (at(605), Clock::Idle));
-        clocks.waiting(at(200));
-        assert_eq!(clocks.next(), (at(800), Clock::Answer));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.answered(at(100));
+        assert_eq!(deadlines.next(), (at(605), Timeout::Idle));
+        deadlines.waiting(at(200));
+        assert_eq!(deadlines.next(), (at(800), Timeout::Answer));
     }
 
     #[test]
-    fn a_request_before_the_session_holds_the_startup_clock_as_well() {
-        let mut clocks = clocks();
-        clocks.waiting(at(10));
-        assert_eq!(clocks.next(), (at(610), Clock::Answer));
-        clocks.answered(at(110));
-        assert_eq!(clocks.next(), (at(160), Clock::Startup));
+    fn a_request_before_the_session_holds_the_startup_timeout_as_well() {
+        let mut deadlines = deadlines();
+        deadlines.waiting(at(10));
+        assert_eq!(deadlines.next(), (at(610), Timeout::Answer));
+        deadlines.answered(at(110));
+        assert_eq!(deadlines.next(), (at(160), Timeout::Startup));
     }
 
     #[test]
     fn a_request_that_was_never_answered_ends_with_its_turn() {
-        let mut clocks = clocks();
-        clocks.saw(&session(), at(5));
-        clocks.waiting(at(100));
-        clocks.saw(&turn_ended(), at(150));
-        assert_eq!(clocks.next(), (at(750), Clock::Idle));
-        clocks.heard(at(3_600));
-        assert_eq!(clocks.next(), (at(3_650), Clock::Turn));
+        let mut deadlines = deadlines();
+        deadlines.saw(&session(), at(5));
+        deadlines.waiting(at(100));
+        deadlines.saw(&turn_ended(), at(150));
+        assert_eq!(deadlines.next(), (at(750), Timeout::Idle));
+        deadlines.heard(at(3_600));
+        assert_eq!(deadlines.next(), (at(3_650), Timeout::Turn));
     }
 
     /// What may happen to an attempt, each a second or more after the one before.
@@ -367,12 +366,12 @@ mod tests {
         Answer,
     }
 
-    fn apply(clocks: &mut Clocks, sign: &Sign, now: Timestamp) {
+    fn apply(deadlines: &mut Deadlines, sign: &Sign, now: Timestamp) {
         match sign {
-            Sign::Raw => clocks.heard(now),
-            Sign::Event(event) => clocks.saw(event, now),
-            Sign::Asks => clocks.waiting(now),
-            Sign::Answer => clocks.answered(now),
+            Sign::Raw => deadlines.heard(now),
+            Sign::Event(event) => deadlines.saw(event, now),
+            Sign::Asks => deadlines.waiting(now),
+            Sign::Answer => deadlines.answered(now),
         }
     }
 
@@ -391,13 +390,13 @@ mod tests {
         /// the time of its last byte, which may be in the middle of a line, then what its lines mean, each at its
         /// own time.
         #[test]
-        fn a_log_that_is_read_again_gives_the_same_clocks(
+        fn a_log_that_is_read_again_gives_the_same_deadlines(
             chunks in prop::collection::vec(
                 (prop::collection::vec((any_sign(), 1_i64..400), 1..6), 0_i64..400),
                 0..8,
             ),
         ) {
-            let (mut live, mut again) = (clocks(), clocks());
+            let (mut live, mut again) = (deadlines(), deadlines());
             let mut second = 0;
             for (chunk, half_a_line) in chunks {
                 let timed: Vec<(Sign, Timestamp)> = chunk

@@ -19,11 +19,11 @@ use crate::engine::{Engine, LEASE, Shared};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::home::Home;
-use crate::link::{self, Trail};
 use crate::removal::is_alive;
+use crate::runs::{self, Trail};
 
 /// A goal that is held. Give it back when all is done; a lease that is not given back runs out by itself.
-pub struct Custody {
+pub struct LeaseGuard {
     /// The goal as it was when it was taken.
     pub record: GoalRecord,
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ pub struct Recheck<'a> {
 impl Engine {
     /// Holds a goal that no engine is running. If its engine was killed after the goal had ended, the goal's work may have no
     /// branch yet, and gets it now.
-    pub async fn hold(&self, goal: GoalId) -> Result<Custody, EngineError> {
+    pub async fn hold(&self, goal: GoalId) -> Result<LeaseGuard, EngineError> {
         let shared = self.shared();
         // An engine that ends normally releases its lease.
         let was_left = shared.store.load(goal).await?.lease.is_some();
@@ -65,26 +65,27 @@ impl Engine {
         renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
         let (_, inbox) = mpsc::channel(1);
         let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, Feed::new());
-        let mut custody = Custody { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal };
-        if was_left && let Err(error) = custody.publish_left_work().await {
-            custody.give_back().await;
+        let mut guard =
+            LeaseGuard { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal };
+        if was_left && let Err(error) = guard.publish_left_work().await {
+            guard.give_back().await;
             return Err(error);
         }
-        Ok(custody)
+        Ok(guard)
     }
 
     /// Holds a goal that no engine is running, and with it the directory that it works in: no other goal begins there.
-    pub async fn hold_place(&self, goal: GoalId) -> Result<Custody, EngineError> {
+    pub async fn hold_place(&self, goal: GoalId) -> Result<LeaseGuard, EngineError> {
         let record = self.shared().store.load(goal).await?;
-        let turn = self.take_turn(&record.goal).await?;
-        let custody = self.hold(goal).await?;
+        let lock = self.lock_directory(&record.goal).await?;
+        let guard = self.hold(goal).await?;
         // From here on the lease says that somebody is there.
-        drop(turn);
-        Ok(custody)
+        drop(lock);
+        Ok(guard)
     }
 }
 
-impl Custody {
+impl LeaseGuard {
     /// Runs the goal's checks on a commit in a clean checkout, as after an attempt. When `stop` comes to its end they
     /// are ended, with all that they started. The same happens when the state directory is removed meanwhile.
     pub async fn check(
@@ -94,7 +95,7 @@ impl Custody {
         on_progress: impl FnMut(Progress),
     ) -> Result<Result<Verdict, CheckError>, EngineError> {
         let trail = Trail::of(self.record.goal.id, &self.record.state, self.shared.clock.now());
-        if let Err(error) = link::sweep(trail).await {
+        if let Err(error) = runs::sweep(trail).await {
             return Ok(Err(error.into()));
         }
         let mut goal: Goal = self.record.goal.clone();

@@ -1,4 +1,4 @@
-//! Finding what there is of an agent's process: its living shim, its exit record, or nothing but what it left.
+//! Finding what there is of an agent's process: its living supervisor, its exit record, or nothing but what it left.
 
 use std::io;
 use std::path::Path;
@@ -13,9 +13,9 @@ use towline_process::{
     remove_dead_socket, supervisor_process,
 };
 
-/// The variable that every process of a goal's agents carries, so that they can be found without their shim.
+/// The variable that every process of a goal's agents carries, so that they can be found without their supervisor.
 pub(crate) const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
-/// How long processes that lost their shim may take to be gone.
+/// How long processes that lost their supervisor may take to be gone.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whose processes are looked for.
@@ -39,16 +39,16 @@ impl Trail {
 }
 
 /// What there is of a process.
-pub(crate) enum Link {
+pub(crate) enum RunState {
     /// It runs.
     Alive(Box<SupervisorHandle>),
     /// It has ended, and everything below it.
     Ended(ExitRecord),
-    /// Its shim is gone and left no record, or something of it may be left.
+    /// Its supervisor is gone and left no record, or something of it may be left.
     Lost,
 }
 
-impl Link {
+impl RunState {
     /// What there is of a process that was started in `dir`; none when none was.
     pub(crate) async fn find(dir: &Path, trail: Trail) -> Option<Self> {
         if Self::is_left(dir) { Some(Self::reach(dir, trail).await) } else { None }
@@ -63,8 +63,8 @@ impl Link {
     /// has ended. A tree that lost its supervisor is ended before that is reported: nothing else may start beside it.
     pub(crate) async fn reach(dir: &Path, trail: Trail) -> Self {
         if let Ok(Some(supervisor)) = supervisor_process(dir) {
-            if let Ok(shim) = connect(dir).await {
-                return Self::Alive(Box::new(shim));
+            if let Ok(supervisor) = connect(dir).await {
+                return Self::Alive(Box::new(supervisor));
             }
             // One that cannot be reached is of no use to anybody. Whether something is left is looked for below.
             let _ = spawn_blocking(move || end_supervisor(supervisor, SWEEP_PATIENCE)).await;
@@ -79,14 +79,14 @@ impl Link {
     /// Ends whatever was started in `dir` and waits until it is gone. What is left after that is found before the next start
     /// for the goal.
     pub(crate) async fn end(dir: &Path, trail: Trail) {
-        let Some(Self::Alive(mut shim)) = Self::find(dir, trail).await else { return };
+        let Some(Self::Alive(mut supervisor)) = Self::find(dir, trail).await else { return };
         let ended = async {
-            shim.kill().await?;
-            while let Notice::Grown { .. } = shim.next().await? {}
+            supervisor.kill().await?;
+            while let Notice::Grown { .. } = supervisor.next().await? {}
             Ok::<(), ProcessError>(())
         };
         if !matches!(timeout(SWEEP_PATIENCE, ended).await, Ok(Ok(()))) {
-            let _ = shim.end().await;
+            let _ = supervisor.end().await;
             let _ = sweep(trail).await;
         }
     }
