@@ -251,11 +251,9 @@ fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
     towline.kill().expect("killed");
     towline.wait().expect("reaped");
 
-    let taken_up = resume(&desk, Some(&goal));
-    let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
-    wait_for(LIMIT, "the check to be adopted", is_adopted);
+    let resumed = adopted(&desk, &goal);
     std::fs::write(two.with_extension("go"), "").expect("written");
-    let ran = finish(taken_up);
+    let ran = finish(resumed);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for count in [one, two] {
         assert_eq!(std::fs::read_to_string(&count).expect("a count"), "run\n", "{}", count.display());
@@ -263,11 +261,37 @@ fn a_check_that_outlives_towline_is_waited_for_and_not_repeated() {
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
-/// Runs a goal with one check, kills towline while the check runs, and gives the goal.
+/// Resumes a goal and waits until what runs of its verdict is adopted.
+fn adopted(desk: &Desk, goal: &str) -> Child {
+    let resumed = resume(desk, Some(goal));
+    let is_adopted = || desk.towline(["logs", goal]).stdout.contains("still runs; waiting for its result");
+    wait_for(LIMIT, "it to be adopted", is_adopted);
+    resumed
+}
+
+#[test]
+fn a_setup_command_of_a_verdict_that_outlives_towline_is_waited_for_and_not_repeated() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo towline > motto.txt")).without_baseline();
+    // Before there is any work, it has nothing to do.
+    let setup =
+        "test ! -e motto.txt || { echo run >> $HOME/up; until test -e $HOME/go; do sleep 0.05; done; }";
+    desk.agent_settings(&format!("[workspace]\nsetup = [{setup:?}]"));
+    let goal = killed_in_a_check(&desk, "test -e motto.txt");
+    let resumed = adopted(&desk, &goal);
+    std::fs::write(desk.home.path().join("go"), "").expect("written");
+    let ran = finish(resumed);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(desk.home.path().join("up")).expect("a count"), "run\n");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+/// Runs a goal with one check, kills towline once there is a file `up` and what made it is recorded, and gives the goal.
 fn killed_in_a_check(desk: &Desk, check: &str) -> String {
     let mut towline = desk.start(["run", "a motto", "--check", check, "--json"]);
     wait_for(LIMIT, "the check", || desk.home.path().join("up").exists());
     let goal = desk.only_goal();
+    let is_recorded = || desk.towline(["logs", &goal, "--json"]).stdout.contains("\"start_time\":");
+    wait_for(LIMIT, "its supervisor to be recorded", is_recorded);
     towline.kill().expect("killed");
     towline.wait().expect("reaped");
     goal
@@ -313,9 +337,7 @@ fn an_adopted_check_that_kills_its_supervisor_leaves_nothing_beside_the_next_ver
                  setsid sh -c 'echo $$ > $HOME/left.new; mv $HOME/left.new $HOME/left; touch $HOME/up; sleep 600' & \
                  until test -e $HOME/kill; do sleep 0.02; done; kill -9 $PPID; sleep 600";
     let goal = killed_in_a_check(&desk, check);
-    let resumed = resume(&desk, Some(&goal));
-    let is_adopted = || desk.towline(["logs", &goal]).stdout.contains("still runs; waiting for its result");
-    wait_for(LIMIT, "the check to be adopted", is_adopted);
+    let resumed = adopted(&desk, &goal);
     std::fs::write(desk.home.path().join("kill"), "").expect("written");
     let ran = finish(resumed);
     assert_eq!(ran.code, Some(0), "{ran:?}");

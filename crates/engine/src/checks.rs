@@ -151,7 +151,7 @@ pub(crate) async fn judge(
             let event = match progress {
                 Progress::Started { name, process } => Event::CheckStarted { name, process },
                 Progress::Adopted { name } => {
-                    Event::Notice { text: format!("the check `{name}` still runs; waiting for its result") }
+                    Event::Notice { text: format!("`{name}` still runs; waiting for its result") }
                 }
                 Progress::Finished { result } => Event::CheckFinished { result },
                 Progress::Confirming => Event::Notice { text: CONFIRMING.to_owned() },
