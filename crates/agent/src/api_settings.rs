@@ -75,6 +75,9 @@ pub enum OpenaiApi {
 }
 
 impl OpenaiApi {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Responses, Self::Chat];
+
     /// The name used in the configuration and on the command line.
     pub const fn name(self) -> &'static str {
         match self {

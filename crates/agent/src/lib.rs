@@ -12,7 +12,6 @@ pub mod jsonrpc;
 mod kinds;
 mod lines;
 mod permission;
-mod plain_text;
 mod priced;
 mod protocol;
 mod settings;
@@ -26,7 +25,6 @@ pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::is_agents_variable;
 pub use kinds::{Kind, agent};
 pub use permission::tool_call;
-pub use plain_text::without_escapes;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, RefusedSettings, Restriction,

@@ -2,10 +2,9 @@
 //! bounded, and as text that is safe to show anywhere.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::iter::Peekable;
 use std::path::Path;
-use std::str::Chars;
 
+use towline_core::plain_line;
 use towline_process::Stream;
 
 /// The most evidence that is recorded for one check.
@@ -13,9 +12,6 @@ pub const EVIDENCE_BYTES: usize = 4 * 1024;
 
 /// How much raw output is looked at: colours and progress bars take room that the text then does not fill.
 const RAW_BYTES: usize = 4 * EVIDENCE_BYTES;
-
-const ESCAPE: char = '\u{1b}';
-const BELL: char = '\u{7}';
 
 /// The last output of a run, both streams in the order they were written.
 pub(crate) fn of_run(run_dir: &Path) -> io::Result<String> {
@@ -62,53 +58,11 @@ pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
     list
 }
 
-/// The text without what a terminal would act upon: escape sequences, NUL and other control characters. Lines end
-/// with `\n` alone; a bare carriage return, with which progress bars begin again, ends a line too.
+/// The text without what a terminal would act upon. Lines end with `\n` alone; a bare carriage return, with which progress
+/// bars begin again, ends a line too.
 fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            ESCAPE => skip_escape(&mut rest),
-            '\u{9b}' => skip_until_final(&mut rest),
-            '\r' if rest.peek() == Some(&'\n') => {}
-            '\r' => plain.push('\n'),
-            '\n' | '\t' => plain.push(c),
-            c if c.is_control() => {}
-            c => plain.push(c),
-        }
-    }
-    plain
-}
-
-/// Skips what belongs to an escape character that was just read.
-fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
-    match rest.peek() {
-        Some('[') => {
-            rest.next();
-            skip_until_final(rest);
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(rest),
-        _ => {
-            while rest.next_if(|c| (' '..='/').contains(c)).is_some() {}
-            rest.next_if(|c| ('0'..='~').contains(c));
-        }
-    }
-}
-
-/// Skips the rest of a control sequence: parameters, then one final character.
-fn skip_until_final(rest: &mut Peekable<Chars<'_>>) {
-    while rest.next_if(|c| (' '..='?').contains(c)).is_some() {}
-    rest.next_if(|c| ('@'..='~').contains(c));
-}
-
-/// Skips a string for the terminal, like a window title. One without its end goes no further than its line.
-fn skip_string(rest: &mut Peekable<Chars<'_>>) {
-    while let Some(c) = rest.next_if(|c| *c != '\n') {
-        if c == BELL || (c == ESCAPE && rest.next_if_eq(&'\\').is_some()) {
-            return;
-        }
-    }
+    let lines = text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'));
+    lines.map(plain_line).collect::<Vec<_>>().join("\n")
 }
 
 /// The end of the text, at most `max` bytes of it: from the start of a line if one starts in the first half of

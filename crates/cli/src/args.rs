@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use towline_core::{BudgetChange, Phase};
 
-pub(crate) use acp::{Acp, OpenaiApi, Provider};
+pub(crate) use acp::Acp;
 
 pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;

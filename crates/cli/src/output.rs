@@ -15,6 +15,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use towline_app::KnownSecrets;
+use towline_core::{harmless, misleads};
 use towline_mask::Mask;
 use towline_process::is_in_foreground;
 
@@ -197,17 +198,10 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Text that is not ours, fit for a line on a terminal: control characters could clear the screen or forge a line, and
-/// directional ones could show it in another order than it has. Without its secrets, because whoever wants it on one line
-/// may cut it, and half a secret is not recognised any more.
+/// Text that is not ours, fit for a line on a terminal. Without its secrets, because whoever wants it on one line may cut it,
+/// and half a secret is not recognised any more.
 pub(crate) fn printable(text: &str) -> String {
-    let text = mask().text(text);
-    let shown = |c| match c {
-        '\n' => ' ',
-        c if misleads(c) => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(shown).collect()
+    harmless(&mask().text(text).replace('\n', " "))
 }
 
 /// Like [`printable`], and no longer than what people read.
@@ -237,17 +231,6 @@ pub(crate) fn clean(text: &str) -> String {
         rest = &rest[colour.map_or(c.len_utf8(), str::len)..];
     }
     cleaned
-}
-
-/// Whether a terminal takes the character for an order instead of showing it, or shows nothing at all, so that a line hides
-/// something. The joiners of scripts and emoji are shown by what they join.
-fn misleads(c: char) -> bool {
-    let is_order = c.is_control() && c != '\t';
-    let turns =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_unseen =
-        matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-    is_order || turns || is_unseen
 }
 
 /// A size as people read it.

@@ -16,11 +16,7 @@ pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<Ap
         Provider::ALL.into_iter().find(|provider| Some(provider.name()) == word("provider").as_deref());
     let api = ApiSettings {
         provider: provider.unwrap_or_default(),
-        api: match word("api").as_deref() {
-            Some("responses") => Some(OpenaiApi::Responses),
-            Some("chat") => Some(OpenaiApi::Chat),
-            _ => None,
-        },
+        api: OpenaiApi::ALL.into_iter().find(|api| Some(api.name()) == word("api").as_deref()),
         base_url: word("base_url"),
         key_env: word("key_env"),
         context_window: settings.get(&["agents", name, "context_window"]),

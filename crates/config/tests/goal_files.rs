@@ -220,101 +220,104 @@ fn a_context_without_a_template_and_what_has_no_effect_yet_are_warned_about_by_n
     assert_eq!(file.prompt.unwrap(), "Do {{ a }}.");
 }
 
+/// The name and text of a goal's file, and its error.
+const ERRORS: &[(&str, &str, &str)] = &[
+    (
+        "g.toml",
+        "prompt = \"x\"\nmodle = \"opus\"\n",
+        "unknown key `modle` in g.toml (line 2, column 1); did you mean `model`?",
+    ),
+    (
+        "g.md",
+        "---\nmodel: opus\nlables: [a]\n---\nDo it.\n",
+        "unknown key `lables` in g.md (line 3, column 1); did you mean `labels`?",
+    ),
+    (
+        "g.md",
+        "+++\nmodel = 'ä'\n  budget.usdd = 1\n+++\nDo it.\n",
+        "unknown key `budget.usdd` in g.md (line 3, column 10); did you mean `budget.usd`?",
+    ),
+    (
+        "g.md",
+        "---\ncheck: cargo test\n---\nDo it.\n",
+        "unknown key `check` in g.md (line 2, column 1); did you mean `checks`?",
+    ),
+    (
+        "g.md",
+        "---\nchecks:\n  - run: x\n    tiemout: 5m\n---\nDo it.\n",
+        "unknown key `checks.tiemout` in g.md (line 4, column 5); did you mean `checks.timeout`?",
+    ),
+    (
+        "g.md",
+        "---\nusd: 5\n---\nDo it.\n",
+        "unknown key `usd` in g.md (line 2, column 1); did you mean `budget.usd`?",
+    ),
+    (
+        "g.md",
+        "---\nbudget:\n  day: {usd: 5}\n---\nDo it.\n",
+        "unknown key `budget.day` in g.md (line 3, column 3); known keys there: turns, attempts, wall, tokens, usd, errors, \
+             denials",
+    ),
+    (
+        "g.md",
+        "---\nmax_turns: lots\n---\nDo it.\n",
+        "`max_turns` cannot be a string in g.md (line 2, column 12); write a whole number from 0 to 4294967295, such as `10`",
+    ),
+    (
+        "g.md",
+        "---\nbaseline: green\n---\nDo it.\n",
+        "`baseline` cannot be `green` in g.md (line 2, column 11); use one of auto, red, off",
+    ),
+    (
+        "g.md",
+        "---\nred_first: yes\n---\nDo it.\n",
+        "`red_first` cannot be a string in g.md (line 2, column 12); write `true` or `false`",
+    ),
+    (
+        "g.md",
+        "---\npermission: sure\n---\nDo it.\n",
+        "`permission` cannot be `sure` in g.md (line 2, column 13); use one of bypass, ask, deny",
+    ),
+    (
+        "g.md",
+        "---\nagents: []\n---\nDo it.\n",
+        "`agents` is empty in g.md (line 2, column 1); name one, or leave the key out",
+    ),
+    (
+        "g.md",
+        "---\nprompt: Do that.\n---\nDo it.\n",
+        "`prompt` in front matter in g.md (line 2, column 1); take it out: the text below the settings is the prompt",
+    ),
+    (
+        "g.md",
+        "---\nmodel: opus\n",
+        "the front matter that begins with `---` does not end in g.md (line 1, column 1); add a line `---` after \
+             the settings; if it is none, begin the file with an empty line",
+    ),
+    (
+        "g.yaml",
+        "prompt: x",
+        "a goal cannot be written as `.yaml` in g.yaml (line 1, column 1); write it as TOML (`.toml`), or as \
+             Markdown (`.md`) with its settings between `---` lines",
+    ),
+    (
+        "g.md",
+        "---\ntemplate: true\ncontext: {who: Ada}\n---\n\nHelp\n{{ whom }}.\n",
+        "the prompt's template uses `whom`, which is not in `context` (line 3 of the prompt) in g.md (line 6, column 1); \
+             add it to `context` (it has who)",
+    ),
+    (
+        "g.md",
+        "---\nmetadata: {far: 99999999999999999999}\n---\nDo it.\n",
+        "`metadata` cannot be `99999999999999999999` in g.md (line 2, column 17); \
+             write a number that programs can hold, or a string",
+    ),
+];
+
 #[test]
 fn every_error_has_its_place_and_its_fix() {
-    for (name, text, expected) in [
-        (
-            "g.toml",
-            "prompt = \"x\"\nmodle = \"opus\"\n",
-            "unknown key `modle` in g.toml (line 2, column 1); did you mean `model`?",
-        ),
-        (
-            "g.md",
-            "---\nmodel: opus\nlables: [a]\n---\nDo it.\n",
-            "unknown key `lables` in g.md (line 3, column 1); did you mean `labels`?",
-        ),
-        (
-            "g.md",
-            "+++\nmodel = 'ä'\n  budget.usdd = 1\n+++\nDo it.\n",
-            "unknown key `budget.usdd` in g.md (line 3, column 10); did you mean `budget.usd`?",
-        ),
-        (
-            "g.md",
-            "---\ncheck: cargo test\n---\nDo it.\n",
-            "unknown key `check` in g.md (line 2, column 1); did you mean `checks`?",
-        ),
-        (
-            "g.md",
-            "---\nchecks:\n  - run: x\n    tiemout: 5m\n---\nDo it.\n",
-            "unknown key `checks.tiemout` in g.md (line 4, column 5); did you mean `checks.timeout`?",
-        ),
-        (
-            "g.md",
-            "---\nusd: 5\n---\nDo it.\n",
-            "unknown key `usd` in g.md (line 2, column 1); did you mean `budget.usd`?",
-        ),
-        (
-            "g.md",
-            "---\nbudget:\n  day: {usd: 5}\n---\nDo it.\n",
-            "unknown key `budget.day` in g.md (line 3, column 3); known keys there: turns, attempts, wall, tokens, usd, errors, \
-             denials",
-        ),
-        (
-            "g.md",
-            "---\nmax_turns: lots\n---\nDo it.\n",
-            "`max_turns` cannot be a string in g.md (line 2, column 12); write a whole number from 0 to 4294967295, such as `10`",
-        ),
-        (
-            "g.md",
-            "---\nbaseline: green\n---\nDo it.\n",
-            "`baseline` cannot be `green` in g.md (line 2, column 11); use one of auto, red, off",
-        ),
-        (
-            "g.md",
-            "---\nred_first: yes\n---\nDo it.\n",
-            "`red_first` cannot be a string in g.md (line 2, column 12); write `true` or `false`",
-        ),
-        (
-            "g.md",
-            "---\npermission: sure\n---\nDo it.\n",
-            "`permission` cannot be `sure` in g.md (line 2, column 13); use one of bypass, ask, deny",
-        ),
-        (
-            "g.md",
-            "---\nagents: []\n---\nDo it.\n",
-            "`agents` is empty in g.md (line 2, column 1); name one, or leave the key out",
-        ),
-        (
-            "g.md",
-            "---\nprompt: Do that.\n---\nDo it.\n",
-            "`prompt` in front matter in g.md (line 2, column 1); take it out: the text below the settings is the prompt",
-        ),
-        (
-            "g.md",
-            "---\nmodel: opus\n",
-            "the front matter that begins with `---` does not end in g.md (line 1, column 1); add a line `---` after \
-             the settings; if it is none, begin the file with an empty line",
-        ),
-        (
-            "g.yaml",
-            "prompt: x",
-            "a goal cannot be written as `.yaml` in g.yaml (line 1, column 1); write it as TOML (`.toml`), or as \
-             Markdown (`.md`) with its settings between `---` lines",
-        ),
-        (
-            "g.md",
-            "---\ntemplate: true\ncontext: {who: Ada}\n---\n\nHelp\n{{ whom }}.\n",
-            "the prompt's template uses `whom`, which is not in `context` (line 3 of the prompt) in g.md (line 6, column 1); \
-             add it to `context` (it has who)",
-        ),
-        (
-            "g.md",
-            "---\nmetadata: {far: 99999999999999999999}\n---\nDo it.\n",
-            "`metadata` cannot be `99999999999999999999` in g.md (line 2, column 17); \
-             write a number that programs can hold, or a string",
-        ),
-    ] {
-        assert_eq!(error(name, text), expected, "{text}");
+    for (name, text, expected) in ERRORS {
+        assert_eq!(error(name, text), *expected, "{text}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The message of a commit that holds a goal's work.
 
-use crate::Goal;
+use crate::{Goal, misleads};
 
 /// Names the goal that a commit belongs to.
 const GOAL_TRAILER: &str = "Towline-Goal";
@@ -63,14 +63,9 @@ fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without control characters, which could rewrite the terminal of whoever reads the log.
+/// The text without what could rewrite the terminal of whoever reads the log.
 fn plain(text: &str) -> String {
-    text.chars().filter(|c| *c == '\n' || !(c.is_control() || turns_text(*c))).collect()
-}
-
-/// Characters that change the direction of text.
-const fn turns_text(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    text.chars().filter(|c| *c == '\n' || !misleads(*c)).collect()
 }
 
 #[cfg(test)]

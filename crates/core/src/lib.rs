@@ -20,6 +20,7 @@ mod goal;
 mod ids;
 mod names;
 mod phase;
+mod plain_text;
 mod policy;
 mod price;
 mod price_table;
@@ -51,6 +52,7 @@ pub use ids::{
     AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, PoolSeq, Seq, SessionId,
 };
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
+pub use plain_text::{harmless, misleads, plain_line, without_escapes};
 pub use policy::Policy;
 pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;

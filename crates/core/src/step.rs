@@ -151,123 +151,123 @@ struct Stepper<'a> {
 impl Stepper<'_> {
     fn apply(&mut self, incoming: &Incoming) -> Result<(), Illegal> {
         match (self.before.clone(), &incoming.event) {
-            (_, Event::Notice { .. }) => Ok(()),
-            (_, Event::ClockMoved { by_ms }) => {
-                self.move_clock(*by_ms);
-                Ok(())
-            }
+            (_, Event::Notice { .. }) => {}
+            (_, Event::ClockMoved { by_ms }) => self.move_clock(*by_ms),
             (_, Event::Claimed { models, .. }) => {
                 self.state.generation = incoming.stamp.generation;
                 self.state.configured_models.clone_from(models);
-                Ok(())
             }
-            (Phase::Queued, Event::Dispatched) => {
-                self.dispatch();
-                Ok(())
-            }
+            (Phase::Queued, Event::Dispatched) => self.dispatch(),
             (_, Event::BaselineReached { round, checks, missing, .. }) => {
                 self.baseline_reached(*round, checks, missing.as_ref());
-                Ok(())
             }
-            (_, Event::BaselineUnknown { round, reason }) => {
-                self.baseline_unknown(*round, reason);
-                Ok(())
-            }
-            (Phase::Preparing, event) if self.state.baseline.is_running() => self.apply_while_baseline(event),
-            (Phase::Preparing, Event::Prepared { workspace, .. }) => {
-                self.settle(prepare_key(self.state.preparations));
-                self.state.workspace = Some(workspace.clone());
-                self.begin_attempt();
-                Ok(())
-            }
-            (Phase::Preparing, Event::PrepareFailed { error }) => {
-                self.settle(prepare_key(self.state.preparations));
-                self.fail(FailureReason::Setup { error: error.clone() });
-                Ok(())
-            }
-            (Phase::Preparing, Event::RepositoryGone { path }) => {
-                self.settle(prepare_key(self.state.preparations));
-                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
-                Ok(())
-            }
-            (Phase::Preparing, Event::Unconfigured { error }) => {
-                self.settle(prepare_key(self.state.preparations));
-                self.escalate(EscalationReason::Configuration { error: error.clone() });
-                Ok(())
+            (_, Event::BaselineUnknown { round, reason }) => self.baseline_unknown(*round, reason),
+            (Phase::Preparing, event) if self.state.baseline.is_running() => {
+                self.apply_while_baseline(event)?;
             }
             (Phase::Running { attempt } | Phase::Blocked { attempt: Some(attempt), .. }, event)
                 if is_attempt_news(event) =>
             {
-                self.apply_to_living(attempt, event, incoming)
+                self.apply_to_living(attempt, event, incoming)?;
             }
-            (Phase::Checking { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => Ok(()),
-            (Phase::Checking { attempt }, Event::VerdictReached { verdict }) => {
-                self.settle(self.checks_of(attempt).key());
-                self.after_verdict(attempt, verdict);
-                Ok(())
-            }
-            (Phase::Checking { attempt }, Event::ChecksFailed { error }) => {
-                self.settle(self.checks_of(attempt).key());
-                self.escalate(EscalationReason::ChecksFailed { error: error.clone() });
-                Ok(())
-            }
-            (Phase::Checking { attempt }, Event::Unconfigured { error }) => {
-                self.settle(self.checks_of(attempt).key());
-                // It costs no attempt: the work is checked when the goal is resumed.
-                self.with_attempt(|attempt| attempt.check_on_resume = true);
-                self.escalate(EscalationReason::Configuration { error: error.clone() });
-                Ok(())
-            }
-            (Phase::Preparing, Event::TimeoutReached { timeout: timeout @ Timeout::Wall }) => {
-                self.stop(Runs::Setup { round: self.state.preparations }, why_of(*timeout));
-                Ok(())
-            }
-            (Phase::Checking { attempt }, Event::TimeoutReached { timeout: timeout @ Timeout::Wall }) => {
-                self.stop(self.checks_of(attempt), why_of(*timeout));
-                Ok(())
-            }
-            (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming),
+            (Phase::Stopping(stopping), event) => self.apply_while_stopping(&stopping, event, incoming)?,
             (Phase::Sleeping { until, .. } | Phase::Limited { until, .. }, Event::Woken)
                 if self.now >= until =>
             {
                 self.state.phase = Phase::Queued;
-                Ok(())
             }
             (Phase::Blocked { attempt, until: Some(until), .. }, Event::Woken) if self.now >= until => {
                 self.answers_are_due(attempt);
-                Ok(())
             }
-            (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by),
-            (_, Event::MessageSent { text }) => self.receive_message(text),
-            (_, Event::CancelRequested) => self.cancel(),
-            (_, Event::PauseRequested { reason }) => self.pause(*reason),
-            (Phase::Paused { .. }, Event::ResumeRequested) => {
-                self.resume();
-                Ok(())
+            (Phase::Preparing, event) => self.apply_while_preparing(event)?,
+            (Phase::Checking { attempt }, event) => self.apply_while_checking(attempt, event)?,
+            (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
+                let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
+                self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
             }
+            (phase, Event::Published { branch, .. }) if phase.is_settled() => {
+                self.state.branch = Some(branch.clone());
+            }
+            (phase, Event::Verified { .. }) if phase.is_settled() => {}
+            (phase, event) => self.apply_request(&phase, event)?,
+        }
+        Ok(())
+    }
+
+    /// News of the workspace that is being made.
+    fn apply_while_preparing(&mut self, event: &Event) -> Result<(), Illegal> {
+        let key = prepare_key(self.state.preparations);
+        match event {
+            Event::Prepared { workspace, .. } => {
+                self.settle(key);
+                self.state.workspace = Some(workspace.clone());
+                self.begin_attempt();
+            }
+            Event::PrepareFailed { error } => {
+                self.settle(key);
+                self.fail(FailureReason::Setup { error: error.clone() });
+            }
+            Event::RepositoryGone { path } => {
+                self.settle(key);
+                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
+            }
+            Event::Unconfigured { error } => {
+                self.settle(key);
+                self.escalate(EscalationReason::Configuration { error: error.clone() });
+            }
+            Event::TimeoutReached { timeout: timeout @ Timeout::Wall } => {
+                self.stop(Runs::Setup { round: self.state.preparations }, why_of(*timeout));
+            }
+            event => self.apply_request(&Phase::Preparing, event)?,
+        }
+        Ok(())
+    }
+
+    /// News of the checks of an attempt.
+    fn apply_while_checking(&mut self, attempt: AttemptNo, event: &Event) -> Result<(), Illegal> {
+        let checks = self.checks_of(attempt);
+        match event {
+            Event::CheckStarted { .. } | Event::CheckFinished { .. } => {}
+            Event::VerdictReached { verdict } => {
+                self.settle(checks.key());
+                self.after_verdict(attempt, verdict);
+            }
+            Event::ChecksFailed { error } => {
+                self.settle(checks.key());
+                self.escalate(EscalationReason::ChecksFailed { error: error.clone() });
+            }
+            Event::Unconfigured { error } => {
+                self.settle(checks.key());
+                // It costs no attempt: the work is checked when the goal is resumed.
+                self.with_attempt(|attempt| attempt.check_on_resume = true);
+                self.escalate(EscalationReason::Configuration { error: error.clone() });
+            }
+            Event::TimeoutReached { timeout: timeout @ Timeout::Wall } => self.stop(checks, why_of(*timeout)),
+            event => self.apply_request(&Phase::Checking { attempt }, event)?,
+        }
+        Ok(())
+    }
+
+    /// A request of the operator, which is legal in several phases.
+    fn apply_request(&mut self, phase: &Phase, event: &Event) -> Result<(), Illegal> {
+        match (phase, event) {
+            (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by)?,
+            (_, Event::MessageSent { text }) => self.receive_message(text)?,
+            (_, Event::CancelRequested) => self.cancel()?,
+            (_, Event::PauseRequested { reason }) => self.pause(*reason)?,
+            (Phase::Paused { .. }, Event::ResumeRequested) => self.resume(),
             (Phase::Sleeping { .. } | Phase::Limited { .. }, Event::ResumeRequested) => {
                 self.state.unavailable.clear();
                 self.state.phase = Phase::Queued;
-                Ok(())
             }
             (_, Event::RetryRequested { budget, session, model }) => {
                 self.retry(budget)?;
                 self.choose_session(*session, model.as_ref());
-                Ok(())
             }
-            (_, Event::ChecksReplaced { checks }) => self.replace_checks(checks),
-            (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
-                let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
-                self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
-                Ok(())
-            }
-            (phase, Event::Published { branch, .. }) if phase.is_settled() => {
-                self.state.branch = Some(branch.clone());
-                Ok(())
-            }
-            (phase, Event::Verified { .. }) if phase.is_settled() => Ok(()),
-            (_, event) => Err(self.wrong_phase(event)),
+            (_, Event::ChecksReplaced { checks }) => self.replace_checks(checks)?,
+            (_, event) => return Err(self.wrong_phase(event)),
         }
+        Ok(())
     }
 
     /// News of an agent that works or waits for an answer.

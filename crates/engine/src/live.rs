@@ -9,8 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use towline_agent::without_escapes;
-use towline_core::{AgentEvent, AttemptNo, Event, Incoming, Role};
+use towline_core::{AgentEvent, AttemptNo, Event, Incoming, Role, without_escapes};
 use towline_mask::Mask;
 
 /// How much of a message is passed on: its end, in bytes.

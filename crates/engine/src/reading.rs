@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer, without_escapes};
-use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words};
+use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
+use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words, without_escapes};
 use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, StopCause, Stream};
 
 /// Why an agent was ended that printed more than fits into a file.

@@ -1,22 +1,15 @@
 //! Names that are not ours, in the words of errors.
 
+use towline_core::harmless;
+
 /// The first names of a list, on one line: a file's name may hold line ends and orders to a terminal, and would forge what
 /// is reported about it.
 pub(crate) fn listed(names: &[String], most: usize) -> String {
-    let named: Vec<String> = names.iter().take(most).map(|name| on_one_line(name)).collect();
+    let named: Vec<String> = names.iter().take(most).map(|name| harmless(name)).collect();
     match names.len().saturating_sub(most) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }
-}
-
-fn on_one_line(name: &str) -> String {
-    let shown = |c: char| match c {
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    name.chars().map(shown).collect()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ mod tests;
 
 pub use price::{BadPrices, Prices};
 pub use process::main;
-pub use settings::AcpSettings;
+pub use settings::{AcpSettings, wire_format};
 
 pub use crate::tools::Fetch;
 pub use towline_provider::{Key, WireFormat};

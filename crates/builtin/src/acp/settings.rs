@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use towline_agent::{OpenaiApi, Provider};
 use towline_provider::{Key, WireFormat};
 
 use super::{Fetch, Prices};
@@ -47,5 +48,46 @@ impl AcpSettings {
     /// Whether the provider wants a key and there is none. A server of one's own may do without.
     pub(super) const fn lacks_key(&self) -> bool {
         self.key.is_none() && self.base_url.is_none()
+    }
+}
+
+/// The form in which a provider speaks at this address; none where it has no such API. Servers that speak like OpenAI seldom know
+/// its newer API.
+pub fn wire_format(provider: Provider, api: Option<OpenaiApi>, base_url: Option<&str>) -> Option<WireFormat> {
+    let is_openais = base_url.is_none_or(|url| {
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+        host.split(['/', ':']).next() == Some("api.openai.com")
+    });
+    match (provider, api) {
+        (Provider::Openai, Some(OpenaiApi::Responses)) => Some(WireFormat::OpenaiResponses),
+        (Provider::Openai, None) if is_openais => Some(WireFormat::OpenaiResponses),
+        (Provider::Openai, Some(OpenaiApi::Chat) | None) => Some(WireFormat::OpenaiChat),
+        (Provider::Gemini, None) => Some(WireFormat::Gemini),
+        (Provider::Anthropic, None) => Some(WireFormat::Anthropic),
+        (Provider::Gemini | Provider::Anthropic, Some(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_format_follows_from_the_provider_and_the_address() {
+        use OpenaiApi::{Chat, Responses};
+        use Provider::{Anthropic, Gemini, Openai};
+        for (provider, api, url, wanted) in [
+            (Openai, None, None, Some(WireFormat::OpenaiResponses)),
+            (Openai, Some(Chat), None, Some(WireFormat::OpenaiChat)),
+            (Openai, None, Some("https://api.openai.com/v1"), Some(WireFormat::OpenaiResponses)),
+            (Openai, None, Some("http://127.0.0.1:1/v1"), Some(WireFormat::OpenaiChat)),
+            (Openai, None, Some("https://api.openai.com.example/v1"), Some(WireFormat::OpenaiChat)),
+            (Openai, Some(Responses), Some("http://127.0.0.1:1/v1"), Some(WireFormat::OpenaiResponses)),
+            (Gemini, None, None, Some(WireFormat::Gemini)),
+            (Anthropic, None, Some("http://h/v1"), Some(WireFormat::Anthropic)),
+            (Gemini, Some(Chat), None, None),
+        ] {
+            assert_eq!(wire_format(provider, api, url), wanted, "{provider:?} {api:?} {url:?}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use towline_core::misleads;
+
 /// `text` on one line of at most `longest` characters, without anything that a terminal would obey.
 pub(crate) fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
@@ -11,7 +13,7 @@ pub(crate) fn one_line(text: &str, longest: usize) -> String {
             '\n' => line.push('⏎'),
             '\t' => line.push(' '),
             '\r' => {}
-            control if control.is_control() => line.push('\u{fffd}'),
+            other if misleads(other) => line.push('\u{fffd}'),
             other => line.push(other),
         }
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use towline_agent::{OpenaiApi, Provider};
 use towline_builtin::acp::Prices;
 
 /// The built-in agent.
@@ -22,11 +23,11 @@ In an editor that speaks ACP, add it as an agent by its command; in Zed's settin
     \"env\": {\"GEMINI_API_KEY\": \"…\"}
   }}")]
 pub(crate) struct Acp {
-    /// Whose API it is
-    #[arg(long)]
+    /// Whose API it is; a server that speaks like OpenAI's is `openai`
+    #[arg(long, value_parser = named(Provider::ALL, Provider::name))]
     pub(crate) provider: Provider,
     /// Which of OpenAI's APIs [default: responses; chat when --base-url is not OpenAI's own]
-    #[arg(long)]
+    #[arg(long, value_parser = named(OpenaiApi::ALL, OpenaiApi::name))]
     pub(crate) api: Option<OpenaiApi>,
     /// Where the API is, with its version, such as http://127.0.0.1:8080/v1 [default: the provider's own address]
     #[arg(long, value_name = "URL", value_parser = base_url)]
@@ -65,24 +66,14 @@ pub(crate) struct Acp {
     pub(crate) silence: u64,
 }
 
-/// Whose API a model is behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Provider {
-    /// OpenAI, and every server that speaks like it
-    Openai,
-    /// Gemini
-    Gemini,
-    /// Anthropic
-    Anthropic,
-}
-
-/// Which of OpenAI's APIs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OpenaiApi {
-    /// The newer one, which OpenAI itself wants
-    Responses,
-    /// The older one, which most other servers speak
-    Chat,
+/// One of these values, by its name.
+fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let find =
+        move |given: String| all.into_iter().find(|one| name(*one) == given).ok_or("it has no such name");
+    PossibleValuesParser::new(all.map(name)).try_map(find)
 }
 
 fn base_url(text: &str) -> Result<String, String> {

@@ -124,37 +124,14 @@ impl Story {
                 lines.extend(self.attempt_ended(end, exit));
                 lines
             }
-            Event::HandedOver { from, to, why } => {
-                let why = EndKind::named(why).map_or_else(|| brief(why), |kind| kind.to_string());
-                vec![paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))]
-            }
-            Event::TimeoutReached { timeout } => vec![paint.warn(&format!("  {timeout} timeout reached"))],
             Event::BaselineReached { checks, reused, .. } => {
                 self.baseline(checks, reused.is_some(), envelope.goal)
             }
-            Event::BaselineUnknown { reason, .. } => {
-                vec![paint.dim(&format!(
-                    "  not known whether the checks passed before any work: {}",
-                    brief(reason)
-                ))]
-            }
             Event::CheckFinished { result } => self.check(result, envelope.goal),
             Event::VerdictReached { verdict } => verdict_lines(paint, verdict),
-            Event::CancelRequested => {
-                vec![paint.warn("cancelling: ending everything that runs for the goal")]
-            }
-            Event::PauseRequested { reason } => {
-                vec![paint.warn(&format!("pausing ({reason}): ending everything that runs for the goal"))]
-            }
-            Event::ResumeRequested => vec!["resumed".to_owned()],
             Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
             Event::MessageSent { text } => {
                 self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
-            }
-            Event::RetryRequested { budget, model, .. } => {
-                let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
-                let model = model.as_ref().map(|model| format!(" · model {}", brief(model)));
-                vec![format!("opened again{raised}{}", model.unwrap_or_default())]
             }
             Event::ChecksReplaced { checks } => {
                 let checks = checks
@@ -162,21 +139,8 @@ impl Story {
                     .map(|check| format!("  {}: {}", brief(&check.name), brief(&check.describe())));
                 std::iter::once("checks replaced:".to_owned()).chain(checks).collect()
             }
-            Event::Merged { into, commit, .. } => {
-                vec![paint.good(&format!("merged into {} at {}", brief(into), commit.short()))]
-            }
             Event::Verified { verdict } => self.verified(verdict, envelope.goal),
-            Event::ClockMoved { by_ms } => {
-                let by = show_duration(Duration::from_millis(by_ms.unsigned_abs()));
-                let moved = if *by_ms < 0 {
-                    format!("the clock was set back by {by}")
-                } else {
-                    format!("the clock moved ahead by {by}: it was set, or the machine was suspended")
-                };
-                vec![paint.dim(&format!("  {moved}"))]
-            }
-            Event::Notice { text } => vec![paint.dim(&format!("  {}", brief(text)))],
-            _ => Vec::new(),
+            event => one_line(paint, event).into_iter().collect(),
         }
     }
 
@@ -390,6 +354,44 @@ impl Story {
         lines.extend(evidence.iter().skip(skipped).map(|line| paint.dim(&format!("      {}", brief(line)))));
         lines
     }
+}
+
+/// What an event adds that takes no more than a line.
+fn one_line(paint: Paint, event: &Event) -> Option<String> {
+    Some(match event {
+        Event::HandedOver { from, to, why } => {
+            let why = EndKind::named(why).map_or_else(|| brief(why), |kind| kind.to_string());
+            paint.warn(&format!("{from} cannot go on ({why}): {to} takes over"))
+        }
+        Event::TimeoutReached { timeout } => paint.warn(&format!("  {timeout} timeout reached")),
+        Event::BaselineUnknown { reason, .. } => {
+            let reason = brief(reason);
+            paint.dim(&format!("  not known whether the checks passed before any work: {reason}"))
+        }
+        Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
+        Event::PauseRequested { reason } => {
+            paint.warn(&format!("pausing ({reason}): ending everything that runs for the goal"))
+        }
+        Event::ResumeRequested => "resumed".to_owned(),
+        Event::RetryRequested { budget, model, .. } => {
+            let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
+            let model = model.as_ref().map(|model| format!(" · model {}", brief(model)));
+            format!("opened again{raised}{}", model.unwrap_or_default())
+        }
+        Event::Merged { into, commit, .. } => {
+            paint.good(&format!("merged into {} at {}", brief(into), commit.short()))
+        }
+        Event::ClockMoved { by_ms } => {
+            let by = show_duration(Duration::from_millis(by_ms.unsigned_abs()));
+            paint.dim(&if *by_ms < 0 {
+                format!("  the clock was set back by {by}")
+            } else {
+                format!("  the clock moved ahead by {by}: it was set, or the machine was suspended")
+            })
+        }
+        Event::Notice { text } => paint.dim(&format!("  {}", brief(text))),
+        _ => return None,
+    })
 }
 
 /// How an attempt ended, and what is known about it.

@@ -1,5 +1,7 @@
 //! What follows when an attempt, a verdict or a stop is over.
 
+use jiff::Timestamp;
+
 use super::Stepper;
 use super::handover::Choice;
 use crate::deadlines::later;
@@ -116,9 +118,10 @@ impl Stepper<'_> {
 
     /// What follows an attempt's end once there is nothing of it left to check.
     fn go_on_after(&mut self, attempt: AttemptNo, end: &End) {
-        let had_session = self.state.last_attempt().is_some_and(|attempt| attempt.session.is_some());
-        let was_answered = self.state.last_attempt().is_some_and(Attempt::was_answered);
-        let has_verdict = self.state.last_attempt().is_some_and(|attempt| attempt.verdict.is_some());
+        let last = self.state.last_attempt();
+        let had_session = last.is_some_and(|attempt| attempt.session.is_some());
+        let was_answered = last.is_some_and(Attempt::was_answered);
+        let has_verdict = last.is_some_and(|attempt| attempt.verdict.is_some());
         match end {
             End::Completed => {
                 self.forget_errors();
@@ -141,55 +144,11 @@ impl Stepper<'_> {
                 self.state.errors_in_row += 1;
                 self.check_or_try_again(attempt);
             }
-            End::RateLimited { until } => {
-                self.spend_no_attempt();
-                let announced = until.or_else(|| self.state.last_attempt().and_then(|last| last.limit_until));
-                let guesses = self.state.guessed_limits_in_row;
-                let (until, guessed) = Policy::limited_until(announced, guesses, self.now);
-                self.state.guessed_limits_in_row = if guessed { guesses + 1 } else { 0 };
-                if let Some(last) = self.state.attempts.last_mut() {
-                    last.limit_until = Some(until);
-                }
-                if !self.give_up_on_agent(end, Some(until), guessed) {
-                    self.wait_or_escalate(EscalationReason::NoAgent);
-                }
-            }
+            End::RateLimited { until } => self.after_rate_limit(*until, end),
             End::Auth { message } => self.after_refused_login(message),
-            // No other agent could work, either.
-            End::SpawnFailed { problem: LaunchProblem::NoRepository { path } } => {
-                self.spend_no_attempt();
-                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
-            }
-            End::SpawnFailed { problem: LaunchProblem::Configuration { message } } => {
-                self.spend_no_attempt();
-                self.escalate(EscalationReason::Configuration { error: message.clone() });
-            }
-            End::SpawnFailed { problem } => {
-                self.spend_no_attempt();
-                if !self.give_up_on_agent(end, None, false) {
-                    self.wait_or_escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
-                }
-            }
+            End::SpawnFailed { problem } => self.after_failed_spawn(problem, end),
             End::Declined { message } => {
-                self.escalate(EscalationReason::Declined { message: message.clone() })
-            }
-            // The id is of no use any more; the next prompt carries everything, so nothing is lost with it.
-            End::ResumeRefused { .. } => {
-                self.spend_no_attempt();
-                self.state.session = None;
-                self.pause_after_error(end);
-            }
-            End::ContextOverflow => {
-                self.state.context.overflows_in_row += 1;
-                if self.state.context.overflows_in_row > Policy::COMPACTIONS_AFTER_OVERFLOW {
-                    self.state.session = None;
-                    self.state.context = crate::ContextState::default();
-                }
-                self.pause_after_error(end);
-            }
-            End::Refused { .. } => {
-                self.leave_refused_session();
-                self.pause_after_error(end);
+                self.escalate(EscalationReason::Declined { message: message.clone() });
             }
             End::Crashed { message } if !had_session => {
                 self.leave_lost_session();
@@ -199,26 +158,74 @@ impl Stepper<'_> {
                 let message = end.detail().unwrap_or_default();
                 self.after_failed_start(&message, end);
             }
-            End::ServerError { .. } if !was_answered => self.wait_for_provider(end),
-            End::TimedOut { timeout: Timeout::Idle } if !was_answered => self.wait_for_provider(end),
+            End::ServerError { .. } | End::TimedOut { timeout: Timeout::Idle } if !was_answered => {
+                self.wait_for_provider(end);
+            }
             // Silence is often over when it is spoken to again.
             End::TimedOut { .. } if self.state.errors_in_row == 0 => {
                 self.state.errors_in_row = 1;
                 self.begin_attempt();
             }
-            End::Lost => {
-                self.spend_no_attempt();
-                self.pause_after_error(end);
-            }
-            End::Crashed { .. } => {
-                self.leave_lost_session();
-                self.pause_after_error(end);
-            }
-            End::ServerError { .. } | End::TimedOut { .. } => self.pause_after_error(end),
             // Its work was checked after the budget was raised or the goal resumed.
             End::OverBudget | End::Interrupted if has_verdict => self.begin_attempt(),
-            // Ends that only we bring about, in the phase `stopping`; met here, they are no success.
-            End::Cancelled | End::OverBudget | End::Interrupted => self.pause_after_error(end),
+            end => {
+                self.prepare_next_session(end);
+                self.pause_after_error(end);
+            }
+        }
+    }
+
+    /// What an error means for the session that the next attempt would resume. Ends that only we bring about, in the phase
+    /// `stopping`, come here as well: they are no success.
+    fn prepare_next_session(&mut self, end: &End) {
+        match end {
+            // The id is of no use any more; the next prompt carries everything, so nothing is lost with it.
+            End::ResumeRefused { .. } => {
+                self.spend_no_attempt();
+                self.state.session = None;
+            }
+            End::ContextOverflow => {
+                self.state.context.overflows_in_row += 1;
+                if self.state.context.overflows_in_row > Policy::COMPACTIONS_AFTER_OVERFLOW {
+                    self.state.session = None;
+                    self.state.context = crate::ContextState::default();
+                }
+            }
+            End::Refused { .. } => self.leave_refused_session(),
+            End::Lost => self.spend_no_attempt(),
+            End::Crashed { .. } => self.leave_lost_session(),
+            _ => {}
+        }
+    }
+
+    fn after_rate_limit(&mut self, announced: Option<Timestamp>, end: &End) {
+        self.spend_no_attempt();
+        let announced = announced.or_else(|| self.state.last_attempt().and_then(|last| last.limit_until));
+        let guesses = self.state.guessed_limits_in_row;
+        let (until, guessed) = Policy::limited_until(announced, guesses, self.now);
+        self.state.guessed_limits_in_row = if guessed { guesses + 1 } else { 0 };
+        if let Some(last) = self.state.attempts.last_mut() {
+            last.limit_until = Some(until);
+        }
+        if !self.give_up_on_agent(end, Some(until), guessed) {
+            self.wait_or_escalate(EscalationReason::NoAgent);
+        }
+    }
+
+    fn after_failed_spawn(&mut self, problem: &LaunchProblem, end: &End) {
+        self.spend_no_attempt();
+        match problem {
+            // No other agent could work, either.
+            LaunchProblem::NoRepository { path } => {
+                self.escalate(EscalationReason::RepositoryGone { path: path.clone() });
+            }
+            LaunchProblem::Configuration { message } => {
+                self.escalate(EscalationReason::Configuration { error: message.clone() });
+            }
+            problem if !self.give_up_on_agent(end, None, false) => {
+                self.wait_or_escalate(EscalationReason::SpawnFailed { problem: problem.to_string() });
+            }
+            _ => {}
         }
     }
 

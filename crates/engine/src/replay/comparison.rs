@@ -10,8 +10,7 @@ use std::iter::Peekable;
 
 use serde::Serialize;
 use serde_json::Value;
-use towline_agent::without_escapes;
-use towline_core::{AgentEvent, AttemptNo, End, Envelope, Event, Exit, Phase, Source};
+use towline_core::{AgentEvent, AttemptNo, End, Envelope, Event, Exit, Phase, Source, without_escapes};
 use towline_mask::is_masked_form_of;
 
 use super::{Replay, Replayed};

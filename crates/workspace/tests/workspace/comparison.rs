@@ -51,88 +51,91 @@ fn expected(list: &[(&str, DifferenceKind)]) -> Vec<(String, DifferenceKind)> {
     list.iter().map(|(path, kind)| ((*path).to_owned(), *kind)).collect()
 }
 
+type Change = fn(&Path);
+type Expected = &'static [(&'static str, DifferenceKind)];
+
+/// Changes of a checkout, and what they are found as.
+const CHANGES: [(&str, Change, Expected); 14] = [
+    ("content", |at| write(at, "tests/a.rs", "weakened\n"), &[("tests/a.rs", Changed)]),
+    (
+        "content of the same size and time",
+        |at| {
+            let file = at.join("tests/a.rs");
+            let time = fs::metadata(&file).unwrap().modified().unwrap();
+            fs::write(&file, "assert x\n").unwrap();
+            fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        },
+        &[("tests/a.rs", Changed)],
+    ),
+    ("gone", |at| fs::remove_file(at.join("tests/a.rs")).unwrap(), &[("tests/a.rs", Deleted)]),
+    (
+        "a directory gone",
+        |at| fs::remove_dir_all(at.join("tests/deep")).unwrap(),
+        &[("tests/deep/er/c.rs", Deleted)],
+    ),
+    ("added", |at| write(at, "tests/new.rs", "x"), &[("tests/new.rs", Added)]),
+    ("added at the top", |at| write(at, "conftest.py", "x"), &[("conftest.py", Added)]),
+    ("added below", |at| write(at, "tests/other/new.rs", "x"), &[("tests/other/new.rs", Added)]),
+    (
+        "executable",
+        |at| {
+            fs::set_permissions(at.join("tests/a.rs"), fs::Permissions::from_mode(0o755)).unwrap();
+        },
+        &[("tests/a.rs", Changed)],
+    ),
+    (
+        "not executable",
+        |at| {
+            fs::set_permissions(at.join("tests/run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+        },
+        &[("tests/run.sh", Changed)],
+    ),
+    (
+        "a symlink to the very same content",
+        |at| {
+            fs::rename(at.join("tests/a.rs"), at.join("a.rs")).unwrap();
+            symlink("../a.rs", at.join("tests/a.rs")).unwrap();
+        },
+        &[("tests/a.rs", Changed)],
+    ),
+    (
+        "a file in the place of a symlink, with the same text",
+        |at| {
+            fs::remove_file(at.join("link")).unwrap();
+            fs::write(at.join("link"), "src/lib.rs").unwrap();
+        },
+        &[("link", Changed)],
+    ),
+    (
+        "another target",
+        |at| {
+            fs::remove_file(at.join("link")).unwrap();
+            symlink("src/other", at.join("link")).unwrap();
+        },
+        &[("link", Changed)],
+    ),
+    (
+        "a FIFO",
+        |at| {
+            fs::remove_file(at.join("tests/a.rs")).unwrap();
+            fifo(&at.join("tests/a.rs"));
+        },
+        &[("tests/a.rs", Changed)],
+    ),
+    (
+        "a directory in the place of a file",
+        |at| {
+            fs::remove_file(at.join("tests/a.rs")).unwrap();
+            fs::create_dir(at.join("tests/a.rs")).unwrap();
+        },
+        &[("tests/a.rs", Changed)],
+    ),
+];
+
 #[test]
 fn every_change_of_a_protected_file_is_found() {
-    type Change = fn(&Path);
-    type Expected = &'static [(&'static str, DifferenceKind)];
-    let changes: [(&str, Change, Expected); 14] = [
-        ("content", |at| write(at, "tests/a.rs", "weakened\n"), &[("tests/a.rs", Changed)]),
-        (
-            "content of the same size and time",
-            |at| {
-                let file = at.join("tests/a.rs");
-                let time = fs::metadata(&file).unwrap().modified().unwrap();
-                fs::write(&file, "assert x\n").unwrap();
-                fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-            },
-            &[("tests/a.rs", Changed)],
-        ),
-        ("gone", |at| fs::remove_file(at.join("tests/a.rs")).unwrap(), &[("tests/a.rs", Deleted)]),
-        (
-            "a directory gone",
-            |at| fs::remove_dir_all(at.join("tests/deep")).unwrap(),
-            &[("tests/deep/er/c.rs", Deleted)],
-        ),
-        ("added", |at| write(at, "tests/new.rs", "x"), &[("tests/new.rs", Added)]),
-        ("added at the top", |at| write(at, "conftest.py", "x"), &[("conftest.py", Added)]),
-        ("added below", |at| write(at, "tests/other/new.rs", "x"), &[("tests/other/new.rs", Added)]),
-        (
-            "executable",
-            |at| {
-                fs::set_permissions(at.join("tests/a.rs"), fs::Permissions::from_mode(0o755)).unwrap();
-            },
-            &[("tests/a.rs", Changed)],
-        ),
-        (
-            "not executable",
-            |at| {
-                fs::set_permissions(at.join("tests/run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
-            },
-            &[("tests/run.sh", Changed)],
-        ),
-        (
-            "a symlink to the very same content",
-            |at| {
-                fs::rename(at.join("tests/a.rs"), at.join("a.rs")).unwrap();
-                symlink("../a.rs", at.join("tests/a.rs")).unwrap();
-            },
-            &[("tests/a.rs", Changed)],
-        ),
-        (
-            "a file in the place of a symlink, with the same text",
-            |at| {
-                fs::remove_file(at.join("link")).unwrap();
-                fs::write(at.join("link"), "src/lib.rs").unwrap();
-            },
-            &[("link", Changed)],
-        ),
-        (
-            "another target",
-            |at| {
-                fs::remove_file(at.join("link")).unwrap();
-                symlink("src/other", at.join("link")).unwrap();
-            },
-            &[("link", Changed)],
-        ),
-        (
-            "a FIFO",
-            |at| {
-                fs::remove_file(at.join("tests/a.rs")).unwrap();
-                fifo(&at.join("tests/a.rs"));
-            },
-            &[("tests/a.rs", Changed)],
-        ),
-        (
-            "a directory in the place of a file",
-            |at| {
-                fs::remove_file(at.join("tests/a.rs")).unwrap();
-                fs::create_dir(at.join("tests/a.rs")).unwrap();
-            },
-            &[("tests/a.rs", Changed)],
-        ),
-    ];
     let project = project();
-    for (what, change, differences) in changes {
+    for (what, change, differences) in CHANGES {
         let checkout = check_out(&project);
         assert_eq!(found(&checkout), [expected(&[]), expected(&[])], "before: {what}");
         change(checkout.path());

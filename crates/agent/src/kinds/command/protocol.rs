@@ -1,9 +1,10 @@
 //! The conversation with a program: it is told the prompt once, and whatever it prints is its answer.
 
-use towline_core::{AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage};
+use towline_core::{
+    AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage, plain_line,
+};
 
 use super::patterns::Patterns;
-use crate::plain_text::plain;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::{AgentSettings, PromptBy};
 use crate::text;
@@ -65,7 +66,7 @@ impl Protocol for CommandProtocol {
         let mut actions: Vec<Action> = self.begin().into_iter().collect();
         match frame {
             Frame::Line(bytes) => {
-                let text = plain(&String::from_utf8_lossy(bytes));
+                let text = plain_line(&String::from_utf8_lossy(bytes));
                 actions.extend(text.split('\n').flat_map(|line| self.on_line(line)));
             }
             Frame::TooLong { length } => {
@@ -150,7 +151,7 @@ impl CommandProtocol {
         if self.has_session || !self.begun {
             return None;
         }
-        if let Some(id) = exit.stderr_tail.lines().find_map(|line| self.patterns.session(&plain(line))) {
+        if let Some(id) = exit.stderr_tail.lines().find_map(|line| self.patterns.session(&plain_line(line))) {
             return Some(self.session(SessionId::new(id)));
         }
         let went_on = *end == End::Completed && matches!(self.plan, SessionPlan::Resume(_));
@@ -171,7 +172,7 @@ impl CommandProtocol {
     }
 
     fn end(&self, exit: &ProcessEnd) -> End {
-        let stderr = exit.stderr_tail.lines().map(plain).collect::<Vec<_>>().join("\n");
+        let stderr = exit.stderr_tail.lines().map(plain_line).collect::<Vec<_>>().join("\n");
         if self.is_limited || stderr.lines().any(|line| self.patterns.is_limit(line)) {
             return End::RateLimited { until: None };
         }

@@ -4,12 +4,11 @@
 //! one of the CLI's own. An exit with 0 says nothing: it also exits so when it was ended by a signal and when the
 //! model's answer broke off. What is not understood is a crash, never a success.
 
-use towline_core::{End, Refusal, TurnStop};
+use towline_core::{End, Refusal, TurnStop, plain_line};
 
 use super::wire::Failure;
 use crate::json::{self, Text, lenient_objects};
 use crate::kinds::acp::{Meaning, meaning_of};
-use crate::plain_text::plain;
 use crate::protocol::ProcessEnd;
 use crate::text;
 
@@ -216,7 +215,7 @@ fn words_on_stderr(exit: &ProcessEnd) -> String {
         let chatter = ["YOLO mode is enabled", "Warning: 256-color", "Ripgrep is not available", "[STARTUP]"];
         chatter.iter().any(|words| line.starts_with(words))
     };
-    let lines = exit.stderr_tail.lines().map(plain).filter(|line| !is_chatter(line));
+    let lines = exit.stderr_tail.lines().map(plain_line).filter(|line| !is_chatter(line));
     let lines: Vec<_> = lines.collect();
     text::tail(lines.join("\n").trim(), text::STDERR_QUOTE).to_owned()
 }

@@ -1,7 +1,8 @@
-//! Takes a terminal's control sequences off a line: programs that colour their output do so into pipes, too, and in a
-//! terminal they move the cursor about instead of printing spaces and line ends.
+//! Text of others without what a terminal would act upon. Everything that is shown, stored as evidence or written into a
+//! commit passes through here.
 //!
-//! No screen is kept here: what a program draws again is there again.
+//! Programs that colour their output do so into pipes, too, and in a terminal they move the cursor about instead of printing
+//! spaces and line ends. No screen is kept here: what a program draws again is there again.
 
 use std::borrow::Cow;
 
@@ -24,18 +25,36 @@ enum Move {
     Back,
 }
 
+/// Whether a terminal takes the character for an order instead of showing it, or shows nothing at all, so that a line hides
+/// something. The joiners of scripts and emoji are shown by what they join.
+pub fn misleads(c: char) -> bool {
+    let is_order = c.is_control() && c != '\t';
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_unseen = matches!(
+        c,
+        '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    );
+    is_order || turns || is_unseen
+}
+
+/// The text with a sign in the place of each character that [`misleads`], line ends included.
+pub fn harmless(text: &str) -> String {
+    text.chars().map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
+}
+
 /// The text as a person would read it, where it holds control sequences of a terminal.
 pub fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains(ESCAPE) && !text.contains(SEQUENCE) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.split('\n').map(plain).collect::<Vec<_>>().join("\n"))
+    Cow::Owned(text.split('\n').map(plain_line).collect::<Vec<_>>().join("\n"))
 }
 
 /// The line as a person would read it: without control sequences, without a carriage return at its end, and without
 /// what a carriage return has written over. Tabs stay. Where the cursor was moved, words are kept apart, by a line end if
 /// it went to another line: so there may be several lines in it.
-pub(crate) fn plain(line: &str) -> String {
+pub fn plain_line(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line.trim_end_matches('\r').chars().peekable();
     while let Some(next) = rest.next() {
@@ -125,7 +144,15 @@ fn skip_string(rest: &mut Rest<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, without_escapes};
+    use super::{harmless, plain_line, without_escapes};
+
+    #[test]
+    fn no_character_moves_the_cursor_turns_the_line_or_hides() {
+        assert_eq!(
+            harmless("a\u{1b}[2J\r\n\t\u{9b}\u{202e}\u{2066}\u{200b}\u{2028}\u{e0041}\u{200d}ä"),
+            "a\u{fffd}[2J\u{fffd}\u{fffd}\t\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{200d}ä"
+        );
+    }
 
     #[test]
     fn of_a_text_only_what_steers_a_terminal_is_taken_off() {
@@ -156,7 +183,7 @@ mod tests {
             ("brackets [0m stay, as do ü and 漢", "brackets [0m stay, as do ü and 漢"),
             ("", ""),
         ] {
-            assert_eq!(plain(line), wanted, "{line:?}");
+            assert_eq!(plain_line(line), wanted, "{line:?}");
         }
     }
 
@@ -171,7 +198,7 @@ mod tests {
             ("kept\u{1b}[1B10 %\r20 %\u{1b}[2K\u{1b}[1G30 %", "kept\n30 %"),
             ("erased\u{1b}[K\u{1b}[J\u{1b}[1mbold", "erasedbold"),
         ] {
-            assert_eq!(plain(line), wanted, "{line:?}");
+            assert_eq!(plain_line(line), wanted, "{line:?}");
         }
     }
 
@@ -187,7 +214,7 @@ mod tests {
             ("odd\u{1b}[1ütext", "oddütext"),
             ("twice\u{1b}\u{1b}[1mtext", "twicetext"),
         ] {
-            assert_eq!(plain(line), wanted, "{line:?}");
+            assert_eq!(plain_line(line), wanted, "{line:?}");
         }
     }
 }
