@@ -120,10 +120,7 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         workspace,
         briefing: file.briefing.unwrap_or(config.briefing),
         baseline,
-        accounts: agents
-            .iter()
-            .filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?)))
-            .collect(),
+        accounts: accounts(&agents),
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
         labels: file.labels,
         metadata: file.metadata,
@@ -274,6 +271,10 @@ fn agents(
     };
     must_be_installed(context, name, first)?;
     Ok(agents)
+}
+
+fn accounts(agents: &[(AgentName, AgentSettings)]) -> BTreeMap<AgentName, String> {
+    agents.iter().filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?))).collect()
 }
 
 /// How long the agent's conversations are continued, if they can be at all.

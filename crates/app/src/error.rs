@@ -2,10 +2,10 @@
 
 use towline_api::ErrorKind;
 use towline_config::ConfigError;
-use towline_core::GoalId;
+use towline_core::{Axis, GoalId, Illegal};
 use towline_engine::{EngineError, RemovalError};
 use towline_store::StoreError;
-use towline_workspace::WorkspaceError;
+use towline_workspace::{Unmerged, WorkKind, WorkspaceError};
 
 /// Why a use case fails.
 #[derive(Debug, thiserror::Error)]
@@ -81,20 +81,170 @@ impl Error {
         self
     }
 
-    /// What to do about it, where that does not depend on what was asked for.
+    /// A goal that cannot be removed.
+    pub fn not_removed(goal: GoalId, source: RemovalError) -> Self {
+        match source {
+            RemovalError::Engine(error) if !matches!(error, EngineError::Busy { .. }) => error.into(),
+            RemovalError::Workspace(error) => error.into(),
+            source => Self::Removal { goal, source },
+        }
+    }
+
+    /// The class of the failure. A repository is the user's to mend; what is wrong with git or the disk is not their fault.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Refused { kind, .. } => *kind,
+            Self::Config(_) => ErrorKind::Usage,
+            Self::Workspace(
+                WorkspaceError::Io { .. }
+                | WorkspaceError::Locked { .. }
+                | WorkspaceError::TimedOut { .. }
+                | WorkspaceError::Git { .. },
+            ) => ErrorKind::Internal,
+            Self::Workspace(_) => ErrorKind::Usage,
+            Self::Store(error) | Self::Engine(EngineError::Store(error)) => match error {
+                StoreError::NotFound(_) => ErrorKind::NotFound,
+                StoreError::InUse { .. } => ErrorKind::Person,
+                _ => ErrorKind::Internal,
+            },
+            Self::Engine(
+                EngineError::Busy { .. } | EngineError::Illegal { .. } | EngineError::PlaceTaken { .. },
+            ) => ErrorKind::Usage,
+            Self::Engine(_) => ErrorKind::Internal,
+            Self::Removal { source, .. } => match source {
+                RemovalError::Engine(_) | RemovalError::Alive { .. } => ErrorKind::Usage,
+                RemovalError::Files { .. } => ErrorKind::Internal,
+                _ => ErrorKind::Person,
+            },
+        }
+    }
+
+    /// What is wrong, in a sentence.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Engine(EngineError::Illegal { goal, illegal }) => match illegal {
+                Illegal::StillSpent { axis } => {
+                    format!("goal {} has spent its budget `{axis}`", goal.short())
+                }
+                Illegal::WrongPhase { phase, event: "checks_replaced" } => {
+                    format!("goal {} is {phase}: its checks cannot be replaced now", goal.short())
+                }
+                Illegal::WrongPhase { phase, event } => {
+                    format!("goal {} is {phase}: there is nothing to {event}", goal.short())
+                }
+                Illegal::NotAsked { .. } => self.to_string(),
+            },
+            Self::Removal { goal, source: RemovalError::Engine(_) | RemovalError::Alive { .. } } => {
+                format!("goal {} was not removed: something works on it", goal.short())
+            }
+            Self::Removal { source: RemovalError::Unmerged { work }, .. } => {
+                let work: Vec<String> = work.iter().map(described).collect();
+                format!("{self}: {}", work.join("; "))
+            }
+            error => error.to_string(),
+        }
+    }
+
+    /// What to do about it.
     pub fn way_out(&self) -> Option<Hint> {
         match self {
             Self::Refused { hint, .. } => hint.clone(),
-            Self::Store(StoreError::InUse { pids, .. }) => {
-                let stop = pids.iter().map(|pid| format!("kill {pid}")).collect::<Vec<_>>().join("; ");
-                let wait = format!(
-                    "wait until its goals have ended, or pause them ({stop}) and continue them later"
-                );
-                Some([(wait.as_str(), Action::Resume)].into())
+            Self::Config(_) => None,
+            Self::Workspace(WorkspaceError::TooLarge { .. }) => {
+                Some([("to take it all the same", Action::AllowLarge)].into())
             }
-            Self::Store(StoreError::Unreadable { goal, .. }) => Some(Hint::mend(*goal)),
-            _ => None,
+            Self::Workspace(_) => None,
+            Self::Store(error) | Self::Engine(EngineError::Store(error)) => store_hint(error),
+            Self::Engine(error) => engine_hint(error),
+            Self::Removal { goal, source } => removal_hint(*goal, source),
         }
+    }
+}
+
+fn described(Unmerged { kind, commit }: &Unmerged) -> String {
+    match kind {
+        WorkKind::Files => format!("files in its workspace (as commit {})", commit.short()),
+        WorkKind::Branch => format!("commits on its branch (up to {})", commit.short()),
+        WorkKind::Candidate => format!("the candidate {}", commit.short()),
+    }
+}
+
+fn store_hint(error: &StoreError) -> Option<Hint> {
+    match error {
+        StoreError::InUse { pids, .. } => {
+            let stop = pids.iter().map(|pid| format!("kill {pid}")).collect::<Vec<_>>().join("; ");
+            let wait =
+                format!("wait until its goals have ended, or pause them ({stop}) and continue them later");
+            Some([(wait.as_str(), Action::Resume(None))].into())
+        }
+        StoreError::Unreadable { goal, .. } => Some(Hint::mend(*goal)),
+        _ => None,
+    }
+}
+
+fn engine_hint(error: &EngineError) -> Option<Hint> {
+    Some(match error {
+        EngineError::Illegal { goal, illegal: Illegal::StillSpent { axis } } => {
+            Action::RaiseBudget(*goal, *axis).into()
+        }
+        EngineError::Illegal { goal, illegal: Illegal::WrongPhase { phase, event } } => {
+            return phase_hint(*goal, phase, event);
+        }
+        EngineError::Busy { goal } => [("follow it", Action::Follow(*goal))].into(),
+        EngineError::PlaceTaken { goal, .. } => {
+            [("wait for it", Action::Follow(*goal)), ("or end it", Action::Cancel(*goal))].into()
+        }
+        EngineError::StateGone { .. } => {
+            "the goals, logs and workspaces in it are lost; your repository is as it was. Find out what removed it (the agent \
+             or one of the checks?), then start the goal again"
+                .into()
+        }
+        EngineError::LeaseExpired { goal, .. } => {
+            let wait = "its agent keeps running; when the store works again, resume the goal";
+            [(wait, Action::Continue(*goal))].into()
+        }
+        EngineError::GoalFilesGone { goal, .. } => {
+            let find = "find out what removed it (the agent or one of the checks?), then resume the goal";
+            [(find, Action::Continue(*goal))].into()
+        }
+        EngineError::DriverLost { goal } => [("resume it", Action::Continue(*goal))].into(),
+        _ => return None,
+    })
+}
+
+/// What to do instead of a request that makes no sense in this phase.
+fn phase_hint(goal: GoalId, phase: &str, event: &str) -> Option<Hint> {
+    match phase {
+        "done" => Some([("see what was proven", Action::Show(goal))].into()),
+        "failed" | "escalated" | "cancelled" | "unproven" => {
+            (event == "run").then(|| [("open it again", Action::Retry(goal))].into())
+        }
+        "paused" => (event != "pause").then(|| [("continue it", Action::Resume(Some(goal)))].into()),
+        _ => Some(Hint::of_unfinished(goal)),
+    }
+}
+
+fn removal_hint(goal: GoalId, error: &RemovalError) -> Option<Hint> {
+    let force = Action::RemoveByForce(goal);
+    match error {
+        RemovalError::Engine(_) | RemovalError::Alive { .. } => {
+            Some([("end it first", Action::Cancel(goal))].into())
+        }
+        RemovalError::Unmerged { .. } => {
+            let keep = "or remove the goal and keep the work under a private ref";
+            Some([("take it", Action::Merge(goal)), ("look at it", Action::Diff(goal)), (keep, force)].into())
+        }
+        RemovalError::Submodules { workspace, .. } => {
+            let place = workspace.display();
+            let leave =
+                format!("commit and push it in {place}, or remove the goal and leave the workspace there");
+            Some([(leave.as_str(), force)].into())
+        }
+        RemovalError::NoRepository { .. } => {
+            let give_up = "put the repository back, or give the goal up and leave its files where they are";
+            Some([(give_up, force)].into())
+        }
+        _ => None,
     }
 }
 
@@ -102,6 +252,11 @@ impl Hint {
     /// What to do about a goal that cannot be read.
     pub fn mend(goal: GoalId) -> Self {
         [("restore towline.db from a backup, or give the goal up", Action::RemoveByForce(goal))].into()
+    }
+
+    /// What to do about a goal that has not ended yet.
+    pub(crate) fn of_unfinished(goal: GoalId) -> Self {
+        [("follow it", Action::Follow(goal)), ("when no engine is running it", Action::Continue(goal))].into()
     }
 }
 
@@ -159,10 +314,16 @@ pub enum Action {
     RunMerge(String),
     /// Continue a goal that no engine runs.
     Continue(GoalId),
-    /// Resume one of the paused goals.
-    Resume,
+    /// Resume a paused goal, or one of them.
+    Resume(Option<GoalId>),
     /// Open an ended goal again.
     Retry(GoalId),
+    /// Open an ended goal again with other checks.
+    RetryWithChecks(GoalId),
+    /// Open an ended goal again with more of this budget.
+    RaiseBudget(GoalId, Axis),
+    /// Send the agent a message.
+    Tell(GoalId),
     /// End a goal.
     Cancel(GoalId),
     /// Show all about a goal.
@@ -185,6 +346,8 @@ pub enum Action {
     MergeUnverified(GoalId),
     /// Push a goal's work to a remote.
     Push(GoalId, String),
+    /// Remove a goal.
+    Remove(GoalId),
     /// Remove a goal and keep its unmerged work under a private ref.
     RemoveByForce(GoalId),
     /// Show the configuration that fits the project.
@@ -193,6 +356,8 @@ pub enum Action {
     ForceInit,
     /// Name a check.
     GiveCheck,
+    /// Allow a snapshot of any size.
+    AllowLarge,
     /// Name the branch to merge into.
     GiveBranch,
     /// Name the message of the merge.

@@ -111,7 +111,7 @@ pub async fn only_paused(context: &Context) -> Result<GoalId, Error> {
             let line = |goal: &GoalSummary| format!("{}  {}", goal.id.short(), goal.title);
             let lines: Vec<String> = several.iter().map(line).collect();
             Err(Error::usage(format!("several goals are paused:\n  {}", lines.join("\n  ")))
-                .hint([("name one", Action::Resume)]))
+                .hint([("name one", Action::Resume(None))]))
         }
     }
 }

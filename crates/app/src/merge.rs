@@ -13,7 +13,7 @@ use towline_workspace::{
 };
 
 use crate::context::Context;
-use crate::error::{Action, Error};
+use crate::error::{Action, Error, Hint};
 use crate::find;
 use crate::notice::Notice;
 use crate::recheck::{RecheckStep, recheck};
@@ -232,10 +232,9 @@ fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Error> {
         Phase::Unproven if unproven => Ok(()),
         Phase::Unproven => Err(refused("it has no checks, so nobody knows whether its work holds")
             .hint([("look at it", Action::Diff(goal)), ("then", Action::MergeUnproven(goal))])),
-        phase if !phase.is_settled() => Err(refused("there is nothing proven to merge yet").hint([
-            ("follow it", Action::Follow(goal)),
-            ("when no engine is running it", Action::Continue(goal)),
-        ])),
+        phase if !phase.is_settled() => {
+            Err(refused("there is nothing proven to merge yet").hint(Hint::of_unfinished(goal)))
+        }
         _ => Err(refused("its work is not proven, so it is not merged")
             .hint([("continue it", Action::Retry(goal)), ("look at what is there", Action::Diff(goal))])),
     }

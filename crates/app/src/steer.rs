@@ -93,7 +93,7 @@ pub async fn halt(
     if !is_done(&phase) {
         // It came to another end in the same moment.
         let illegal = Illegal::WrongPhase { phase: phase.name(), event: name };
-        return Err(EngineError::Illegal { goal: goal.short(), illegal }.into());
+        return Err(EngineError::Illegal { goal, illegal }.into());
     }
     Ok(goal)
 }

@@ -1,7 +1,9 @@
 //! Hints as command lines.
 
 use towline_app::{Action, Hint};
-use towline_core::GoalId;
+use towline_core::{GoalId, QuestionNo};
+
+use crate::view::how_to_answer;
 
 /// A hint as a person reads it.
 pub(crate) fn words(hint: &Hint) -> String {
@@ -22,15 +24,19 @@ fn command_line(action: &Action) -> String {
     match action {
         Action::List => "towline ls --all".to_owned(),
         Action::Questions => "towline questions".to_owned(),
-        Action::Answer(goal, 1) => format!("{} …", of("answer", goal)),
-        Action::Answer(goal, number) => format!("{} …", of(&format!("answer --question {number}"), goal)),
+        Action::Answer(goal, 1) => how_to_answer(*goal, None),
+        Action::Answer(goal, number) => how_to_answer(*goal, Some(QuestionNo(*number))),
         Action::Run => "towline run \"fix the failing test\"".to_owned(),
         Action::RunMerge(commit) => {
             format!("towline run \"merge {commit} and resolve the conflicts\" --check …")
         }
         Action::Continue(goal) => of("run --goal", goal),
-        Action::Resume => "towline resume ID".to_owned(),
+        Action::Resume(None) => "towline resume ID".to_owned(),
+        Action::Resume(Some(goal)) => of("resume", goal),
         Action::Retry(goal) => of("retry", goal),
+        Action::RetryWithChecks(goal) => format!("{} --check \"…\"", of("retry", goal)),
+        Action::RaiseBudget(goal, axis) => format!("{} --budget {}", of("retry", goal), axis.suggestion()),
+        Action::Tell(goal) => format!("{} \"…\"", of("tell", goal)),
         Action::Cancel(goal) => of("cancel", goal),
         Action::Show(goal) => of("show", goal),
         Action::Diff(goal) => of("diff", goal),
@@ -42,10 +48,12 @@ fn command_line(action: &Action) -> String {
         Action::MergeUnproven(goal) => format!("{} --unproven", of("merge", goal)),
         Action::MergeUnverified(goal) => format!("{} --no-verify", of("merge", goal)),
         Action::Push(goal, remote) => format!("{} {remote}", of("push", goal)),
+        Action::Remove(goal) => of("rm", goal),
         Action::RemoveByForce(goal) => of("rm --force", goal),
         Action::PrintInit => "towline init --print".to_owned(),
         Action::ForceInit => "towline init --force".to_owned(),
         Action::GiveCheck => "--check \"cargo test\"".to_owned(),
+        Action::AllowLarge => "--allow-large".to_owned(),
         Action::GiveBranch => "--into BRANCH".to_owned(),
         Action::GiveMessage => "--message TEXT".to_owned(),
         Action::Git(arguments) => format!("git {arguments}"),

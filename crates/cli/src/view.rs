@@ -15,7 +15,7 @@ mod time;
 mod tools;
 
 pub(crate) use board::spent_of_limits;
-pub(crate) use ending::{ending, next_steps, spent};
+pub(crate) use ending::{ending, spent, step_lines};
 pub(crate) use input::Input;
 pub(crate) use letters::Letters;
 pub(crate) use line::{columns, start_of, wrapped};

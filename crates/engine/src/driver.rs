@@ -183,7 +183,7 @@ impl Driver {
         for incoming in std::iter::once(claimed).chain(requests) {
             let (next, refused) = self.apply(transition, incoming);
             if let Some(illegal) = refused {
-                return Err(EngineError::Illegal { goal: self.goal.id.short(), illegal });
+                return Err(EngineError::Illegal { goal: self.goal.id, illegal });
             }
             transition = next;
         }

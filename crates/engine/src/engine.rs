@@ -357,7 +357,7 @@ impl Engine {
 
 /// Refuses, before anything is touched, what makes no sense where the goal stands.
 fn refuse(record: &GoalRecord, requests: &[Event], now: Timestamp) -> Result<(), EngineError> {
-    let goal = record.goal.id.short();
+    let goal = record.goal.id;
     let phase = &record.state.phase;
     if requests.is_empty() && phase.is_settled() {
         let illegal = Illegal::WrongPhase { phase: phase.name(), event: "run" };

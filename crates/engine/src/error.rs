@@ -14,28 +14,26 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The core refused: the request makes no sense where the goal stands.
-    #[error("goal {goal}: {illegal}")]
+    #[error("goal {}: {illegal}", goal.short())]
     Illegal {
         /// The goal.
-        goal: String,
+        goal: GoalId,
         /// Why.
         illegal: Illegal,
     },
     /// Another engine drives the goal.
-    #[error("goal {} is driven by another towline process; follow it with `towline logs -f {}`", goal.short(), goal.short())]
+    #[error("goal {} is driven by another towline process", goal.short())]
     Busy {
         /// The goal.
         goal: GoalId,
     },
     /// Another goal is at work in the same directory.
-    #[error(
-        "goal {goal} is at work in {folder}, and there can be only one at a time; wait for it (`towline logs -f {goal}`) or end it (`towline cancel {goal}`)"
-    )]
+    #[error("goal {} is at work in {folder}, and there can be only one at a time", goal.short())]
     PlaceTaken {
         /// The directory of the other goal.
         folder: String,
         /// The other goal.
-        goal: String,
+        goal: GoalId,
     },
     /// The state directory cannot be used.
     #[error("cannot {action} {}: {source}", path.display())]
@@ -62,7 +60,7 @@ pub enum EngineError {
         path: PathBuf,
     },
     /// The store failed until the lease had expired. A running agent is left to its supervisor.
-    #[error("the lease of goal {} expired while nothing could be stored: {source}", goal.short())]
+    #[error("goal {} was given up, because nothing could be stored for too long: {source}", goal.short())]
     LeaseExpired {
         /// The goal.
         goal: GoalId,
@@ -78,7 +76,7 @@ pub enum EngineError {
         source: ProcessError,
     },
     /// The driver of a goal ended without a word.
-    #[error("the driver of goal {} ended unexpectedly; go on with `towline run --goal {}`", goal.short(), goal.short())]
+    #[error("the driver of goal {} ended unexpectedly", goal.short())]
     DriverLost {
         /// The goal.
         goal: GoalId,

@@ -150,7 +150,7 @@ impl LeaseGuard {
                 self.noted = Noted::Claim;
             }
             Noted::Claim => {
-                let goal = self.record.goal.id.short();
+                let goal = self.record.goal.id;
                 let granted = self.driver.grant(event).await?;
                 granted.map_err(|illegal| EngineError::Illegal { goal, illegal })?;
             }

@@ -122,7 +122,7 @@ pub async fn must_be_alone(
         });
         for other in near {
             if is_at_work(home, &other) {
-                return Err(EngineError::PlaceTaken { folder: other.repository, goal: other.id.short() });
+                return Err(EngineError::PlaceTaken { folder: other.repository, goal: other.id });
             }
         }
     }

@@ -24,7 +24,7 @@ use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
 use crate::notify::Notifier;
 use crate::output::{self, Layout};
-use crate::view::{Paint, clock_time, ending, next_steps};
+use crate::view::{Paint, clock_time, ending, step_lines};
 
 /// The time that an agent or a check has to end after SIGTERM before it is killed. A machine or a container that shuts down waits
 /// about ten seconds.
@@ -207,8 +207,7 @@ pub(super) fn conclude(
     }
     let paint = Paint::for_stdout(context);
     let mut lines = ending(paint, record);
-    let steps = next_steps(record, is_driven(home, record.lease.as_ref()), first);
-    lines.extend(steps.iter().map(|(what, command)| format!("  {:<24} {command}", format!("{what}:"))));
+    lines.extend(step_lines(record, is_driven(home, record.lease.as_ref()), first));
     lines.extend(note_unprotected(&record.goal));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);
 }

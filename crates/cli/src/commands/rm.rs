@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     }
     let mut failures = Vec::new();
     for Removal { goal, removed, .. } in removals {
-        failures.extend(removed.err().map(|source| Failure::from(Error::Removal { goal, source })));
+        failures.extend(removed.err().map(|source| Failure::from(Error::not_removed(goal, source))));
     }
     if several {
         failures.iter().for_each(|failure| output::say(format_args!("{failure}")));

@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::draft::{CHANNEL, agents_of, few};
 use crate::failure::Failure;
 use crate::view::{
-    PASSED_ONLY_WARM, Paint, clock_time, ending, in_words, next_steps, speaks_to_towline, spent,
-    spent_of_limits,
+    PASSED_ONLY_WARM, Paint, clock_time, ending, in_words, speaks_to_towline, spent, spent_of_limits,
+    step_lines,
 };
 use crate::{
     find,
@@ -67,9 +67,8 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
     let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
-    for (what, command) in next_steps(record, is_driven(&found.state.home, record.lease.as_ref()), first) {
-        tell(&format!("  {:<24} {command}", format!("{what}:")));
-    }
+    let driven = is_driven(&found.state.home, record.lease.as_ref());
+    step_lines(record, driven, first).iter().for_each(|line| tell(line));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,15 +1,17 @@
 //! The end of a story: what has become of the goal, and what to do now.
 
 use jiff::Timestamp;
-use towline_agent::{AgentSettings, agent};
+use towline_agent::AgentSettings;
 use towline_app::report::{WARM, confirmed_by};
-use towline_core::{EndKind, EscalationReason, FailureReason, MicroUsd, Phase, Spent, Usage, show_duration};
+use towline_app::{NextStep, next_steps};
+use towline_core::{EndKind, MicroUsd, Phase, Spent, Usage, show_duration};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use super::board::short;
-use super::{Paint, clock_time, how_to_answer, question_lines};
-use crate::output::brief;
+use super::{Paint, clock_time, question_lines};
+use crate::hints::words;
+use crate::output::{brief, printable};
 
 /// How many more lines of a reason are shown.
 const MORE: usize = 12;
@@ -125,88 +127,7 @@ fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {
 }
 
 /// What a person can do now, each with its command.
-pub(crate) fn next_steps(
-    record: &GoalRecord,
-    driven: bool,
-    settings: Option<&AgentSettings>,
-) -> Vec<(String, String)> {
-    let id = record.goal.id.short();
-    let mut steps = Vec::new();
-    let open = record.state.questions.iter().filter(|question| question.is_open()).count();
-    if record.state.phase.takes_answers() && open > 0 {
-        steps.push(("answer it".to_owned(), how_to_answer(record.goal.id, None)));
-        if open > 1 {
-            steps.push((format!("see all {open} questions"), "towline questions".to_owned()));
-        }
-    }
-    match &record.state.phase {
-        phase if !phase.is_settled() && driven => {
-            steps.push(("follow it".to_owned(), format!("towline logs -f {id}")));
-        }
-        phase if phase.is_pausing() => {
-            steps.push(("no process runs it; resume it".to_owned(), format!("towline resume {id}")));
-        }
-        phase if !phase.is_settled() => {
-            steps.push(("no engine is running it; resume it".to_owned(), format!("towline run --goal {id}")));
-        }
-        Phase::Failed { reason: FailureReason::GreenBefore } => {
-            let again = format!("towline retry {id} --check \"…\"");
-            return vec![("give a check that fails today".to_owned(), again)];
-        }
-        Phase::Failed { reason: FailureReason::MissingProgram(missing) } => {
-            let installed = format!("install `{}`, then: towline retry {id}", brief(&missing.program));
-            let replaced = format!("towline retry {id} --check \"…\"");
-            return vec![
-                ("run it again".to_owned(), installed),
-                ("or correct the check".to_owned(), replaced),
-            ];
-        }
-        Phase::Failed { reason: FailureReason::Budget { axis } } => {
-            steps.push(("go on".to_owned(), format!("towline retry {id} --budget {}", axis.suggestion())));
-        }
-        Phase::Escalated { reason } => {
-            if let (EscalationReason::Auth { .. }, Some(settings)) = (reason, settings) {
-                steps.push(("sign in".to_owned(), agent(settings.kind).sign_in_hint(settings)));
-            }
-            if let EscalationReason::PermissionDenied { rule, .. } = reason {
-                let agent = record.goal.agents.first().map(ToString::to_string).unwrap_or_default();
-                steps.push((
-                    "permit it".to_owned(),
-                    format!("add {:?} to `allow` of [agents.{agent}], or take it out of `deny`", brief(rule)),
-                ));
-            }
-            if let EscalationReason::NoProgress { .. } = reason {
-                steps.push(("say what it misses".to_owned(), format!("towline tell {id} \"…\"")));
-            }
-            let go_on = match reason {
-                EscalationReason::Unanswered { .. } if open > 0 => format!("towline run --goal {id}"),
-                _ => format!("towline retry {id}"),
-            };
-            steps.push(("then go on".to_owned(), go_on));
-        }
-        Phase::Paused { .. } => steps.push(("resume it".to_owned(), format!("towline resume {id}"))),
-        Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
-            steps.push(("go on".to_owned(), format!("towline retry {id}")));
-        }
-        _ => {}
-    }
-    if let Some(workspace) = &record.state.workspace {
-        steps.push(("see the change".to_owned(), format!("towline diff {id}")));
-        match (&record.state.phase, &record.state.merged) {
-            _ if record.goal.workspace.mode.is_in_place() => {
-                steps.push(("the work is in".to_owned(), workspace.path.clone()));
-                steps.push(("undo it".to_owned(), format!("towline restore {id}")));
-            }
-            (Phase::Done | Phase::Unproven, Some(_)) => {
-                steps.push(("tidy up".to_owned(), format!("towline rm {id}")));
-            }
-            (Phase::Done, None) => steps.push(("take it".to_owned(), format!("towline merge {id}"))),
-            (Phase::Unproven, None) => {
-                steps.push(("take it as it is".to_owned(), format!("towline merge {id} --unproven")));
-            }
-            _ => steps.push(("the work is kept in".to_owned(), workspace.path.clone())),
-        }
-    }
-    steps.push(("see the story".to_owned(), format!("towline logs {id}")));
-    steps
+pub(crate) fn step_lines(record: &GoalRecord, driven: bool, settings: Option<&AgentSettings>) -> Vec<String> {
+    let line = |(what, hint): &NextStep| format!("  {:<24} {}", format!("{what}:"), printable(&words(hint)));
+    next_steps(record, driven, settings).iter().map(line).collect()
 }

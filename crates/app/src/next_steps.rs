@@ -1,0 +1,104 @@
+//! What a person can do about a goal as it is now.
+
+use towline_agent::{AgentSettings, agent};
+use towline_core::{EscalationReason, FailureReason, Phase, harmless};
+use towline_store::GoalRecord;
+
+use crate::error::{Action, Hint};
+
+/// What something is for, and how it is done.
+pub type NextStep = (String, Hint);
+
+/// What a person can do now. `driven` is whether an engine runs the goal, `settings` are those of its first agent.
+pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSettings>) -> Vec<NextStep> {
+    let goal = record.goal.id;
+    let mut steps: Vec<NextStep> = Vec::new();
+    let open = record.state.questions.iter().filter(|question| question.is_open()).count();
+    if record.state.phase.takes_answers() && open > 0 {
+        steps.push(step("answer it", Action::Answer(goal, 1)));
+        if open > 1 {
+            steps.push(step(&format!("see all {open} questions"), Action::Questions));
+        }
+    }
+    match &record.state.phase {
+        phase if !phase.is_settled() && driven => steps.push(step("follow it", Action::Follow(goal))),
+        phase if phase.is_pausing() => {
+            steps.push(step("no process runs it; resume it", Action::Resume(Some(goal))));
+        }
+        phase if !phase.is_settled() => {
+            steps.push(step("no engine is running it; resume it", Action::Continue(goal)));
+        }
+        Phase::Failed { reason: FailureReason::GreenBefore } => {
+            return vec![step("give a check that fails today", Action::RetryWithChecks(goal))];
+        }
+        Phase::Failed { reason: FailureReason::MissingProgram(missing) } => {
+            let install = format!("install `{}`, then", harmless(&missing.program));
+            return vec![
+                step("run it again", [(install.as_str(), Action::Retry(goal))]),
+                step("or correct the check", Action::RetryWithChecks(goal)),
+            ];
+        }
+        Phase::Failed { reason: FailureReason::Budget { axis } } => {
+            steps.push(step("go on", Action::RaiseBudget(goal, *axis)));
+        }
+        Phase::Escalated { reason } => {
+            steps.extend(way_out_of(record, reason, settings));
+            let go_on = match reason {
+                EscalationReason::Unanswered { .. } if open > 0 => Action::Continue(goal),
+                _ => Action::Retry(goal),
+            };
+            steps.push(step("then go on", go_on));
+        }
+        Phase::Paused { .. } => steps.push(step("resume it", Action::Resume(Some(goal)))),
+        Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
+            steps.push(step("go on", Action::Retry(goal)));
+        }
+        _ => {}
+    }
+    steps.extend(about_the_work(record));
+    steps.push(step("see the story", Action::Log(goal)));
+    steps
+}
+
+fn step(purpose: &str, hint: impl Into<Hint>) -> NextStep {
+    (purpose.to_owned(), hint.into())
+}
+
+/// What must be done before the goal can continue.
+fn way_out_of(
+    record: &GoalRecord,
+    reason: &EscalationReason,
+    settings: Option<&AgentSettings>,
+) -> Option<NextStep> {
+    match reason {
+        EscalationReason::Auth { .. } => {
+            settings.map(|settings| step("sign in", agent(settings.kind).sign_in_hint(settings)))
+        }
+        EscalationReason::PermissionDenied { rule, .. } => {
+            let agent = record.goal.agents.first().map(ToString::to_string).unwrap_or_default();
+            let rule = harmless(rule);
+            let permit = format!("add {rule:?} to `allow` of [agents.{agent}], or take it out of `deny`");
+            Some(step("permit it", permit))
+        }
+        EscalationReason::NoProgress { .. } => Some(step("say what it misses", Action::Tell(record.goal.id))),
+        _ => None,
+    }
+}
+
+fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
+    let goal = record.goal.id;
+    let Some(workspace) = &record.state.workspace else { return Vec::new() };
+    let mut steps = vec![step("see the change", Action::Diff(goal))];
+    let path = workspace.path.clone();
+    match (&record.state.phase, &record.state.merged) {
+        _ if record.goal.workspace.mode.is_in_place() => {
+            steps.push(step("the work is in", path));
+            steps.push(step("undo it", Action::Restore(goal)));
+        }
+        (Phase::Done | Phase::Unproven, Some(_)) => steps.push(step("tidy up", Action::Remove(goal))),
+        (Phase::Done, None) => steps.push(step("take it", Action::Merge(goal))),
+        (Phase::Unproven, None) => steps.push(step("take it as it is", Action::MergeUnproven(goal))),
+        _ => steps.push(step("the work is kept in", path)),
+    }
+    steps
+}
