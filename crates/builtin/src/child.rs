@@ -1,6 +1,6 @@
-//! Processes that the built-in agent starts: commands and MCP servers, each in a process group of its own.
+//! Processes that the built-in agent starts: commands and MCP servers, each in its own process group.
 //!
-//! Whoever holds a [`Group`] owns all that is in it: dropping it ends it.
+//! A [`Group`] owns all processes in it: dropping it ends them.
 
 use std::io;
 use std::process::ExitStatus;
@@ -10,14 +10,14 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long a killed process may take to be gone.
+/// How long a killed process may take to disappear.
 const DYING: Duration = Duration::from_secs(5);
 
-/// A process and what it starts, as long as that stays in its group.
+/// A process and its descendants, as long as they stay in its group.
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
-    /// None once the group was ended: its number may then belong to others.
+    /// `None` once the group has ended: its number may then belong to other processes.
     leader: Option<Pid>,
 }
 
@@ -29,31 +29,31 @@ impl Group {
         Ok(Self { child, leader })
     }
 
-    /// The three pipes, as far as they were asked for and not yet taken.
+    /// The pipes that were requested and not yet taken.
     pub(crate) fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for the leader, and not for what it started. May be dropped and asked again.
+    /// Waits for the leader, but not for its descendants. The future may be dropped and called again.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// Whether anything of it is still there.
+    /// Whether any process of the group is left.
     pub(crate) fn is_alive(&self) -> bool {
         self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok())
     }
 
-    /// Kills all of it and reaps the leader. Says how the leader ended where that can be known.
+    /// Kills the group and reaps the leader. Returns the leader's exit status, if it can be known.
     pub(crate) async fn end(&mut self) -> Option<ExitStatus> {
         self.kill();
         timeout(DYING, self.child.wait()).await.ok()?.ok()
     }
 
-    /// Kills all of it without waiting.
+    /// Kills the group without waiting.
     pub(crate) fn kill(&mut self) {
         if let Some(leader) = self.leader.take() {
-            // A group that is gone already is what we want.
+            // The group may be gone already.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

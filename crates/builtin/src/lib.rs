@@ -1,8 +1,8 @@
-//! Agents inside the binary: the one that works over the APIs of models, the scripted one, and the sample project that
-//! the scripted one repairs in the demo.
+//! Agents inside the binary: one that uses the APIs of models, a scripted one, and the sample project that the
+//! scripted one repairs in the demo.
 //!
-//! Neighbours: the CLI starts [`acp::main`] and [`script::main`] as processes of their own, under the same supervision as
-//! any agent. Nothing here knows the engine, the store or the checks.
+//! Neighbours: the CLI starts [`acp::main`] and [`script::main`] as separate processes, supervised like any agent.
+//! Nothing here knows the engine, the store or the checks.
 
 pub mod acp;
 mod child;

@@ -1,4 +1,4 @@
-//! The demo tells the truth: it fails before, half fails after the first attempt, and passes after the second.
+//! The demo's tests fail before the first attempt, half of them fail after it, and all pass after the second.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;

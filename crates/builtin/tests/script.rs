@@ -1,4 +1,4 @@
-//! Each step's events, and which turn a conversation plays.
+//! The events of each step, and which turn a conversation plays.
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::fs;
@@ -52,8 +52,8 @@ impl Stage {
         (played.unwrap(), rest)
     }
 
-    /// What the next turn says at its end.
-    fn said(&self, session: fn(SessionId) -> ScriptSession, prompt: &str) -> String {
+    /// The text at the end of the next turn.
+    fn final_text(&self, session: fn(SessionId) -> ScriptSession, prompt: &str) -> String {
         match self.turn(session, prompt).1.pop() {
             Some(AgentEvent::TurnEnded(end)) => end.text,
             other => panic!("the turn ended with {other:?}"),
@@ -106,7 +106,7 @@ const COUNTING: &str = "
 ";
 
 #[test]
-fn words_thoughts_and_usage_become_events() {
+fn messages_thoughts_and_usage_become_events() {
     let stage = Stage::new(
         "[[turn]]
          step = [
@@ -127,7 +127,7 @@ fn words_thoughts_and_usage_become_events() {
 }
 
 #[test]
-fn files_are_changed_and_the_change_is_told_before_and_after() {
+fn file_changes_are_reported_before_and_after() {
     let stage = Stage::new(
         "[[turn]]
          step = [
@@ -171,7 +171,7 @@ fn files_are_changed_and_the_change_is_told_before_and_after() {
 }
 
 #[test]
-fn a_command_runs_in_the_working_directory_and_its_output_and_exit_code_are_told() {
+fn a_command_runs_in_the_working_directory_and_its_output_and_exit_code_are_reported() {
     let stage = Stage::new("[[turn]]\nstep = [{ run = 'pwd; echo made > here; exit 7' }]");
     let (played, events) = stage.turn(ScriptSession::Fresh, "go");
     assert_eq!(read(&stage.cwd(), "here"), "made\n");
@@ -215,20 +215,20 @@ fn a_raw_line_is_printed_as_it_is() {
 }
 
 #[test]
-fn a_resumed_conversation_goes_on_and_the_last_turn_repeats() {
+fn a_resumed_conversation_continues_and_the_last_turn_repeats() {
     let stage = Stage::new(COUNTING);
-    assert_eq!(stage.said(ScriptSession::Fresh, "go"), "one");
+    assert_eq!(stage.final_text(ScriptSession::Fresh, "go"), "one");
     for _ in 0..3 {
-        assert_eq!(stage.said(ScriptSession::Resume, "go on"), "two");
+        assert_eq!(stage.final_text(ScriptSession::Resume, "go on"), "two");
     }
-    assert_eq!(stage.said(ScriptSession::Fresh, "again"), "one");
+    assert_eq!(stage.final_text(ScriptSession::Fresh, "again"), "one");
 }
 
 #[test]
 fn a_turn_that_failed_counts_as_played() {
     let stage = Stage::new("[[turn]]\nstep = [{ exit = 1 }]\n[[turn]]\nstep = [{ say = 'two' }]");
     assert_eq!(stage.turn(ScriptSession::Fresh, "go").0, Played::Exited(1));
-    assert_eq!(stage.said(ScriptSession::Resume, "go on"), "two");
+    assert_eq!(stage.final_text(ScriptSession::Resume, "go on"), "two");
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn a_turn_is_played_only_for_prompts_that_contain_its_text() {
         "[[turn]]\nwhen = 'red'\nstep = [{ say = 'painted red' }]
          [[turn]]\nstep = [{ say = 'painted' }]",
     );
-    assert_eq!(stage.said(ScriptSession::Fresh, "paint it red"), "painted red");
-    assert_eq!(stage.said(ScriptSession::Fresh, "paint it"), "painted");
+    assert_eq!(stage.final_text(ScriptSession::Fresh, "paint it red"), "painted red");
+    assert_eq!(stage.final_text(ScriptSession::Fresh, "paint it"), "painted");
 }
 
 #[test]
@@ -284,9 +284,9 @@ fn a_script_that_is_missing_or_wrong_is_named() {
 }
 
 #[test]
-fn progress_is_kept_where_git_ignores_it() {
+fn progress_is_stored_where_git_ignores_it() {
     let stage = Stage::new(COUNTING);
-    stage.said(ScriptSession::Fresh, "go");
+    stage.final_text(ScriptSession::Fresh, "go");
     let folder = stage.folder.path().join(".towline-script");
     assert_eq!(read(&folder, ".gitignore"), "*\n");
     assert!(folder.join("s.json").is_file());

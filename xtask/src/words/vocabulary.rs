@@ -99,4 +99,10 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("", "ExitWorktree", "a tool of Claude Code"),
     allow("", "`told/`", "a folder that other versions read"),
     allow("", "\"told\"", "a folder that other versions read"),
+    allow("", "say = ", "a key of the scripted agent's files"),
+    allow("", "\"say\"", "a key of the scripted agent's files"),
+    allow("", "`say`", "a key of the scripted agent's files"),
+    allow("crates/builtin/src/script/format.rs", "say and run", "two keys of the scripted agent's files"),
+    allow("", "ResourceLink", "the protocol's name for a block of content"),
+    allow("", "resource_link", "the protocol's name for a block of content"),
 ];

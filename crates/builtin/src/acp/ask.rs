@@ -1,4 +1,4 @@
-//! Asking the model, and asking again where that may help.
+//! Asks the model, and retries where that can help.
 
 use std::time::Duration;
 
@@ -10,22 +10,20 @@ use super::clock;
 use super::turn::Turn;
 use super::updates;
 
-/// What is waited before the second and the third try.
+/// Pauses before the second and the third try.
 const DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// A limit that ends sooner is waited for.
+/// A rate limit that ends sooner is waited for.
 const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Who gets to hear an answer while it comes.
+/// Who receives the pieces of an answer while it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// The client.
     Client,
-    /// Nobody.
     Nobody,
 }
 
-/// How often a question was asked in vain.
+/// How many tries of a question failed.
 #[derive(Debug, Default)]
 struct Tries {
     failed: usize,
@@ -38,7 +36,7 @@ impl Turn<'_> {
         self.ask(&self.session.items(), &self.session.hands.specs(), Audience::Client).await
     }
 
-    /// Asks until there is an answer, or another try would be of no use.
+    /// Asks until there is an answer, or until another try is pointless.
     pub(super) async fn ask(
         &self,
         items: &[Item],
@@ -56,24 +54,24 @@ impl Turn<'_> {
         let mut tries = Tries::default();
         loop {
             self.outbox.flushed().await;
-            // A try that fails in the middle and the next one are two messages.
+            // A try that fails halfway and the next one are two messages.
             let message = Uuid::now_v7().to_string();
-            let mut tell = |delta: Delta| {
+            let mut send_delta = |delta: Delta| {
                 if audience == Audience::Client {
                     self.outbox.update(&self.session.id, updates::delta(&message, delta));
                 }
             };
-            let error = match self.session.model.ask(&question, &mut tell).await {
+            let error = match self.session.model.ask(&question, &mut send_delta).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             let Some(delay) = tries.delay(&error) else { return Err(error) };
-            self.tell_retry(&tries, &error, delay);
+            self.send_retry(&tries, &error, delay);
             tokio::time::sleep(delay).await;
         }
     }
 
-    fn tell_retry(&self, tries: &Tries, error: &ProviderError, delay: Duration) {
+    fn send_retry(&self, tries: &Tries, error: &ProviderError, delay: Duration) {
         let params = json!({
             "sessionId": self.session.id,
             "attempt": tries.failed + 1,
@@ -86,7 +84,7 @@ impl Turn<'_> {
 }
 
 impl Tries {
-    /// What to wait before the next try; nothing when there is to be none.
+    /// The pause before the next try, or `None` if there is none.
     fn delay(&mut self, error: &ProviderError) -> Option<Duration> {
         let delay = if error.class.is_worth_another_try() {
             DELAYS.get(self.failed).copied().map(clock::jittered)
@@ -113,7 +111,7 @@ mod tests {
         ProviderError { class, status: None, until, message: String::new() }
     }
 
-    /// Which tries are made when each fails like this.
+    /// How many tries are made if each fails like this.
     fn tries(class: ErrorClass, seconds: Option<i64>) -> usize {
         let mut tries = Tries::default();
         while tries.delay(&error(class, seconds)).is_some() {}
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_go_better_is_tried_again_and_not_for_ever() {
+    fn only_passing_errors_are_retried_and_not_for_ever() {
         use ErrorClass::{Auth, CutOff, Invalid, Limited, Network, Overflow, Refused, Server};
         for class in [Server, Network, CutOff] {
             assert_eq!(tries(class, None), 3, "{class:?}");

@@ -1,4 +1,4 @@
-//! The model's calls: told, permitted, carried out, and their results written down.
+//! Tool calls of the model: reported, permitted, run, and their results recorded.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,31 +7,31 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use towline_provider::{Call, CallResult};
 
-use super::progress::told_while_running;
+use super::progress::run_with_progress;
 use super::record::{Mode, Record};
 use super::trouble::Trouble;
 use super::turn::Turn;
 use super::updates;
 use crate::tools::{Described, Outcome, Reach, Status, ToolKind};
 
-/// A file that is larger is not shown as a change.
+/// A change to a larger file is not shown.
 const SHOWN_BYTES: u64 = 256 * 1024;
 
-/// A call, and what it is about; nothing for a tool that there is not.
+/// A call and its description, which is `None` for an unknown tool.
 struct Wanted {
     call: Call,
     described: Option<Described>,
 }
 
 impl Wanted {
-    /// Whether it may run beside others: it changes nothing.
+    /// Whether it changes nothing, so that it may run beside others.
     fn looks(&self) -> bool {
         self.described.as_ref().is_none_or(|described| described.reach == Reach::Looks)
     }
 }
 
 impl Turn<'_> {
-    /// Carries out all calls of an answer: neighbours that only look at the same time, all others one by one.
+    /// Runs all calls of an answer. Adjacent calls that only read run at the same time, all others one by one.
     pub(super) async fn carry_out(&self, calls: Vec<Call>) -> Result<(), Trouble> {
         let describe = |call: Call| Wanted { described: self.session.hands.describe(&call), call };
         let wanted: Vec<_> = calls.into_iter().map(describe).collect();
@@ -68,20 +68,22 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs it, and says what it changed in which file.
+    /// Runs a call and returns its changes to files as well.
     async fn run_call(&self, call: &Call, described: &Described) -> (Outcome, Vec<Value>) {
-        let tell = |printed: Option<&str>| {
+        let send_progress = |printed: Option<&str>| {
             self.outbox.update(&self.session.id, updates::tool_runs(&call.id, printed));
         };
-        tell(None);
+        send_progress(None);
         let before = contents(described);
-        let outcome = told_while_running(&self.session.hands, call, |printed| tell(Some(printed))).await;
+        let outcome =
+            run_with_progress(&self.session.hands, call, |printed| send_progress(Some(printed))).await;
         let changes = before.into_iter().filter_map(|(path, before)| change(&path, before.as_deref()));
         let changes = changes.collect();
         (outcome, changes)
     }
 
-    /// Whether the call is permitted: by its harmlessness, by the mode, for good, or by whoever is asked now.
+    /// Whether the call is permitted: because it only reads, by the mode, by an earlier answer, or by the client's
+    /// answer now.
     async fn may(&self, call: &Call, described: &Described) -> bool {
         let is_free = described.reach == Reach::Looks || self.session.mode() == Mode::Bypass;
         if is_free || self.session.is_permitted(call, described) {
@@ -117,7 +119,7 @@ fn not_permitted() -> Outcome {
     Outcome { output, status: Status::Failed }
 }
 
-/// What the files hold that a call is about to change; nothing for a file that is not there.
+/// The content of the files that a call is about to change, `None` for a file that does not exist.
 fn contents(described: &Described) -> Vec<(PathBuf, Option<String>)> {
     if described.kind != ToolKind::Edit {
         return Vec::new();
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_has_no_content_and_holds_nobody_up() {
+    fn a_pipe_has_no_content_and_blocks_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

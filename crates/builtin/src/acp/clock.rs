@@ -1,16 +1,16 @@
-//! What time it is, and a little chance.
+//! The current time, and jitter for delays.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The time on the wall.
+/// The wall-clock time.
 #[expect(clippy::disallowed_methods, reason = "a process of its own: this is its edge")]
 pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// The delay, give or take a quarter: so that those who failed together do not come back together.
+/// The delay plus or minus a quarter, so that clients that failed together do not retry together.
 pub(super) fn jittered(delay: Duration) -> Duration {
     let [chance, ..] = *uuid::Uuid::new_v4().as_bytes();
     delay.mul_f64(0.75 + f64::from(chance) / 510.0)

@@ -1,6 +1,6 @@
-//! Replacing a conversation that has become too long by a summary of it.
+//! Replaces a conversation that has become too long by a summary of it.
 //!
-//! The model gets to read the conversation as one text, with the results of calls shortened: that fits even where the
+//! The model reads the conversation as one text, with the results of calls shortened. That fits even where the
 //! conversation itself does not, and needs no tools.
 
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use super::turn::{Stopped, Turn};
 use super::updates;
 
-/// How much of one call's input or result the summary is made from.
+/// The longest piece of one call's input or result in the text that is summarised.
 const PIECE_BYTES: usize = 2000;
 
 const REQUEST: &str = "\
@@ -23,11 +23,11 @@ user wants, in their own words where they matter; what has been done and found o
 commands; what was tried and did not work; what is left to do, and what comes next. Write only the summary.";
 
 const PREFACE: &str = "\
-[The conversation so far was too long to be kept. This is your own summary of it. What it says was done has been done: \
-go on from there.]";
+[The conversation so far was too long and was replaced by this summary, which you wrote. The work that it describes as done is done: \
+continue from there.]";
 
 impl Turn<'_> {
-    /// Does it because the user says so.
+    /// Compacts the conversation because the user asked for it.
     pub(super) async fn compact_by_hand(&mut self, focus: Option<&str>) -> Result<Stopped, Trouble> {
         let message = if self.session.look(|conversation| conversation.items.is_empty()) {
             "There is nothing to sum up yet.".to_owned()
@@ -40,7 +40,7 @@ impl Turn<'_> {
         Ok(Stopped::EndTurn)
     }
 
-    /// Replaces the conversation by a summary and, after it, `prompt`. Gives the tokens before and after.
+    /// Replaces the conversation by a summary, followed by `prompt`. Returns the tokens before and after.
     pub(super) async fn sum_up(
         &mut self,
         focus: Option<&str>,
@@ -60,13 +60,13 @@ impl Turn<'_> {
         let items: Vec<_> = [summary].into_iter().chain(prompt).collect();
         let after = self.fixed_tokens() + items.iter().map(estimate).sum::<u64>();
         self.session.record(Record::Compacted { before, after, items })?;
-        self.tell_usage(answer.usage);
+        self.send_usage(answer.usage);
         let params = json!({"sessionId": self.session.id, "before": before, "after": after});
         self.outbox.notify("_towline/compacted", params);
         Ok((before, after))
     }
 
-    /// What every question holds besides the conversation.
+    /// The tokens of every question besides the conversation.
     fn fixed_tokens(&self) -> u64 {
         let specs = self.session.hands.specs();
         let spec = |spec: &towline_provider::ToolSpec| {
@@ -77,7 +77,7 @@ impl Turn<'_> {
 
     fn request(&self, focus: Option<&str>) -> String {
         let focus = focus.map(|focus| format!("\n\nDwell on this: {focus}")).unwrap_or_default();
-        // Half of the window, at two bytes a token: it fits even where tokens are short.
+        // Half of the window at two bytes per token: that fits even where tokens are short.
         let limit = usize::try_from(self.settings.context_window).unwrap_or(usize::MAX);
         let written = self.session.look(|conversation| written(&conversation.items));
         let text = shortened(&written, limit, "\n\n[… the middle was left out …]\n\n");
@@ -91,11 +91,11 @@ fn written(items: &[Item]) -> String {
     for item in items {
         match item {
             Item::User { text: words } => text.push_str(&format!("User: {words}\n\n")),
-            Item::Model(said) => {
-                if !said.text.is_empty() {
-                    text.push_str(&format!("You: {}\n\n", said.text));
+            Item::Model(message) => {
+                if !message.text.is_empty() {
+                    text.push_str(&format!("You: {}\n\n", message.text));
                 }
-                for call in &said.calls {
+                for call in &message.calls {
                     let input = piece(&call.input.to_string());
                     text.push_str(&format!("You called {}: {input}\n\n", call.name));
                 }
@@ -132,20 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_keeps_its_beginning_and_more_of_its_end() {
+    fn a_long_text_keeps_its_beginning_and_more_of_its_end() {
         assert_eq!(shortened("abcdefgh", 8, "…"), "abcdefgh");
         assert_eq!(shortened("abcdefghi", 8, "…"), "ab…defghi");
         assert_eq!(shortened("üüüüü", 5, "…"), "…üü");
     }
 
     #[test]
-    fn all_that_was_said_and_done_is_written_out_with_long_results_shortened() {
+    fn messages_and_calls_are_written_out_with_long_results_shortened() {
         let call = Call { id: "1".into(), name: "run".into(), input: json!({"command": "ls"}) };
-        let said = ModelMessage { text: "I look.".into(), calls: vec![call], native: None };
+        let message = ModelMessage { text: "I look.".into(), calls: vec![call], native: None };
         let output = format!("{}END", "x".repeat(9000));
         let result = CallResult { id: "1".into(), name: "run".into(), output, failed: true };
         let items =
-            [Item::User { text: "go".into() }, Item::Model(said), Item::Results { results: vec![result] }];
+            [Item::User { text: "go".into() }, Item::Model(message), Item::Results { results: vec![result] }];
         let text = written(&items);
         assert!(text.starts_with(
             "User: go\n\nYou: I look.\n\nYou called run: {\"command\":\"ls\"}\n\nrun failed: xxx"

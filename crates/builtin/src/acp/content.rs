@@ -1,10 +1,10 @@
-//! Prompts: the protocol's blocks of content, as the words that the model gets to read.
+//! Turns a prompt's blocks of content into the text that the model reads.
 
 use serde::Deserialize;
 
 use super::rpc::Refusal;
 
-/// A block of content, as far as it is read.
+/// A block of content, as far as it is used.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {
@@ -29,7 +29,7 @@ pub(super) struct Resource {
     text: Option<String>,
 }
 
-/// The words of a prompt.
+/// The text of a prompt.
 pub(super) fn words(blocks: Vec<Block>) -> Result<String, Refusal> {
     let pieces = blocks.into_iter().map(|block| match block {
         Block::Text { text } => Ok(text),
@@ -45,7 +45,7 @@ pub(super) fn words(blocks: Vec<Block>) -> Result<String, Refusal> {
     let refused = |why| Refusal::invalid_params(format!("the prompt cannot be taken: {why}; send text"));
     let words = pieces.map_err(refused)?.join("\n");
     if words.trim().is_empty() {
-        return Err(Refusal::invalid_params("the prompt is empty; say what is to be done"));
+        return Err(Refusal::invalid_params("the prompt is empty; describe the task"));
     }
     Ok(words)
 }
@@ -61,17 +61,17 @@ mod tests {
     }
 
     #[test]
-    fn text_links_and_texts_of_resources_become_words() {
-        let link = json!({"type": "resource_link", "uri": "file:///a.rs", "name": "a.rs", "size": 3});
+    fn text_references_and_embedded_resources_become_text() {
+        let reference = json!({"type": "resource_link", "uri": "file:///a.rs", "name": "a.rs", "size": 3});
         let text = json!({"uri": "file:///b.rs", "mimeType": "text/x-rust", "text": "fn b() {}"});
         let blocks =
-            json!([{"type": "text", "text": "Look at"}, link, {"type": "resource", "resource": text}]);
+            json!([{"type": "text", "text": "Look at"}, reference, {"type": "resource", "resource": text}]);
         let wanted = "Look at\n[a.rs](file:///a.rs)\n<resource uri=\"file:///b.rs\">\nfn b() {}\n</resource>";
         assert_eq!(read(blocks), Ok(wanted.to_owned()));
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn content_that_is_not_text_is_refused() {
         let blob = json!({"type": "resource", "resource": {"uri": "file:///a", "blob": "AA=="}});
         for block in
             [blob, json!({"type": "image", "data": "", "mimeType": "image/png"}), json!({"type": "x"})]

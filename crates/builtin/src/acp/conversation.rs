@@ -1,41 +1,41 @@
-//! What was said so far, as it follows from the records of a session: the same while it happens and when it is read
-//! again.
+//! The conversation so far, derived from the records of a session. It is the same while records arrive and when they
+//! are read again.
 
 use towline_core::MicroUsd;
 use towline_provider::{Call, CallResult, Item, Usage};
 
 use super::record::{Mode, Purpose, Record};
 
-/// What one character of plain text comes down to is a quarter of a token, roughly; a message has a frame, too.
+/// A rough estimate: one token per four bytes of plain text. A message has some overhead, too.
 const BYTES_PER_TOKEN: u64 = 4;
 const FRAME_TOKENS: u64 = 4;
 
 /// The state of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Conversation {
-    /// What the model is told next time.
+    /// The messages that the model gets with the next question.
     pub(super) items: Vec<Item>,
-    /// What has come of the last answer's calls while others are still missing.
+    /// Results of the last answer's calls while others are still missing.
     results: Vec<CallResult>,
-    /// Tokens at the last answer, and a guess of what has been added since.
+    /// Tokens at the last answer, plus an estimate of what was added since.
     used: u64,
     added: u64,
-    /// Whether the last answer came without its tokens, as some servers do not count them.
+    /// Whether the last answer came without a token count, which some servers do not send.
     is_uncounted: bool,
-    /// What the session has cost; none while no price was ever known.
+    /// The cost of the session; `None` while no price was ever known.
     pub(super) cost: Option<MicroUsd>,
-    /// Whether calls that act are asked about.
+    /// Whether calls that act need permission.
     pub(super) mode: Mode,
-    /// The model, where it was chosen for this session.
+    /// The model, if one was chosen for this session.
     pub(super) model: Option<String>,
 }
 
 impl Conversation {
-    /// Takes in what happened.
+    /// Updates the conversation with a record.
     pub(super) fn apply(&mut self, record: Record) {
         match record {
             Record::Item { item } => {
-                // What the model said has been counted as its output, if anybody counts.
+                // An answer has been counted as output, unless the server counts nothing.
                 if !matches!(item, Item::Model(_)) || self.is_uncounted {
                     self.added += estimate(&item);
                 }
@@ -73,24 +73,24 @@ impl Conversation {
         self.last_calls().iter().filter(|call| !has_result(call)).cloned().collect()
     }
 
-    /// How full the context is, as far as that can be guessed.
+    /// An estimate of the tokens in the context.
     pub(super) const fn used(&self) -> u64 {
         self.used.saturating_add(self.added)
     }
 
-    /// Whether the last answer came without its tokens.
+    /// Whether the last answer came without a token count.
     pub(super) const fn is_uncounted(&self) -> bool {
         self.is_uncounted
     }
 
-    /// What the user said last.
+    /// The last message of the user.
     pub(super) fn last_prompt(&self) -> Option<&Item> {
         self.items.iter().rfind(|item| matches!(item, Item::User { .. }))
     }
 
     fn last_calls(&self) -> &[Call] {
         match self.items.last() {
-            Some(Item::Model(said)) => &said.calls,
+            Some(Item::Model(message)) => &message.calls,
             _ => &[],
         }
     }
@@ -103,24 +103,23 @@ impl Conversation {
     }
 }
 
-/// How many tokens an item takes, roughly.
+/// A rough estimate of an item's tokens.
 pub(super) fn estimate(item: &Item) -> u64 {
     match item {
         Item::User { text } => tokens(text.len()),
-        Item::Model(said) => {
+        Item::Model(message) => {
             let call = |call: &Call| tokens(call.name.len() + call.input.to_string().len());
-            tokens(said.text.len()) + said.calls.iter().map(call).sum::<u64>()
+            tokens(message.text.len()) + message.calls.iter().map(call).sum::<u64>()
         }
         Item::Results { results } => results.iter().map(|result| tokens(result.output.len())).sum(),
     }
 }
 
-/// How many tokens so many bytes of text take, roughly.
+/// A rough estimate of the tokens of a text of this length.
 pub(super) fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN + FRAME_TOKENS
 }
 
-/// Both together.
 pub(super) const fn sum(one: Usage, other: Usage) -> Usage {
     Usage {
         input: one.input.saturating_add(other.input),
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn results_become_an_item_in_the_order_of_their_calls_once_all_are_there() {
+    fn results_become_an_item_in_the_order_of_their_calls_once_all_have_arrived() {
         let mut conversation = Conversation::default();
         conversation.apply(user("go"));
         conversation.apply(Record::Item { item: calls(&["a", "b"]) });
@@ -169,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_counts_the_context_is_guessed() {
+    fn without_a_count_the_context_is_estimated() {
         let mut conversation = Conversation::default();
         conversation.apply(user(&"x".repeat(400)));
         conversation.apply(usage(Purpose::Answer, 0, None));
         assert_eq!(conversation.used(), 104);
         conversation.apply(Record::Item { item: calls(&["a"]) });
-        let said = estimate(&calls(&["a"]));
-        assert_eq!(conversation.used(), 104 + said);
+        let message = estimate(&calls(&["a"]));
+        assert_eq!(conversation.used(), 104 + message);
         conversation.apply(Record::Result { result: result("a") });
         conversation.apply(usage(Purpose::Answer, 0, None));
-        assert_eq!(conversation.used(), 208 + said);
+        assert_eq!(conversation.used(), 208 + message);
         conversation.apply(usage(Purpose::Answer, 50, None));
         conversation.apply(Record::Item { item: calls(&["b"]) });
         assert_eq!(conversation.used(), 50);
     }
 
     #[test]
-    fn the_context_is_what_the_last_answer_says_and_a_guess_of_what_came_since() {
+    fn the_context_is_the_last_answers_count_and_an_estimate_of_what_came_since() {
         let mut conversation = Conversation::default();
         conversation.apply(usage(Purpose::Answer, 1000, Some(5)));
         conversation.apply(Record::Item { item: calls(&["a"]) });

@@ -1,4 +1,4 @@
-//! What the model can do: the workspace's tools, and those of the MCP servers that the client named.
+//! The tools of a session: those of the workspace, and those of the MCP servers that the client named.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::rpc::Refusal;
 use crate::mcp::{McpServer, McpServers};
 use crate::tools::{Described, Outcome, ToolOptions, Toolbox};
 
-/// The tools of a session. Dropping it ends what they started.
+/// The tools of a session. Dropping it ends all processes that they started.
 pub(super) struct Hands {
     toolbox: Toolbox,
     servers: McpServers,
@@ -34,7 +34,7 @@ struct Variable {
 }
 
 impl ServerParams {
-    /// A server that is a program: others are not offered.
+    /// A server that is started as a program. Others are not supported.
     pub(super) fn server(self) -> Result<McpServer, Refusal> {
         let Self { name, command, args, env } = self;
         let Some(command) = command else {
@@ -48,7 +48,7 @@ impl ServerParams {
 }
 
 impl Hands {
-    /// The tools of a session in `directory`, and which servers cannot be used.
+    /// Opens the tools of a session in `directory`. Also returns the servers that cannot be used.
     pub(super) async fn new(
         directory: &Path,
         settings: &AcpSettings,
@@ -63,23 +63,23 @@ impl Hands {
         (Self { toolbox: Toolbox::new(directory, options), servers }, problems)
     }
 
-    /// The tools as models are told of them.
+    /// The descriptions of the tools for models.
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
         self.toolbox.specs().into_iter().chain(self.servers.specs()).collect()
     }
 
-    /// What a call is about; nothing for a tool that there is not.
+    /// What a call is about; `None` for an unknown tool.
     pub(super) fn describe(&self, call: &Call) -> Option<Described> {
         if self.toolbox.knows(&call.name) {
             return Some(self.toolbox.describe(call));
         }
-        // Clients have rules about a server's tools, and know them by the title: the whole name stands there alone.
+        // Clients match their permission rules against the title, so it is the tool's full name and nothing else.
         self.servers
             .knows(&call.name)
             .then(|| Described { title: call.name.clone(), ..self.servers.describe(call) })
     }
 
-    /// Makes a call; `progress` hears what it prints. Dropping this ends what it started.
+    /// Makes a call. `progress` receives what it prints. Dropping the future ends what it started.
     pub(super) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
         if self.toolbox.knows(&call.name) {
             self.toolbox.run(call, progress).await

@@ -1,14 +1,14 @@
-//! What the model is told before everything else: who it is, where it is, and how it works here.
+//! The system prompt: who the model is, where it works, and how.
 
 use std::io::Read;
 use std::path::Path;
 
 use jiff::Timestamp;
 
-/// Notes of the project for agents; the first that is there counts.
+/// The project's notes for agents. The first file that exists is used.
 const NOTES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
-/// How much of them is read.
+/// The most of such a file that is read.
 const NOTES_BYTES: usize = 32 * 1024;
 
 const RULES: &str = "\
@@ -17,12 +17,12 @@ You are Towline's built-in agent: you do software work in a directory, with the 
 - Look before you change something: read the files concerned and how the code around them is written.
 - Keep changes small and to the point. Leave alone what you were not asked to change.
 - Prove your work: run the project's tests, or the command that shows it, and read what they print.
-- A tool that fails says why. Do something about the reason instead of repeating the call.
-- Nobody is watching. Do not ask what you can decide; decide, and say what you decided.
-- Never claim what you have not seen. When something could not be done, say so and why.
-- When the task is done, end your turn with a few sentences about what you did. Do not go on for its own sake.";
+- A failed tool call reports the reason. Fix the reason instead of repeating the call.
+- Nobody is watching. Do not ask what you can decide; decide, and report your decision.
+- Never claim what you have not seen. When you could not do something, report that and the reason.
+- When the task is done, end your turn with a few sentences about what you did. Then stop.";
 
-/// The instructions for work in `directory`.
+/// The system prompt for work in `directory`.
 pub(super) fn instructions(directory: &Path, further: &[std::path::PathBuf], now: Timestamp) -> String {
     let mut text = format!(
         "{RULES}\n\nDirectory: {}\nDate: {}\nPlatform: {} ({})",
@@ -61,19 +61,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_notes_that_are_there_are_added_up_to_a_bound() {
+    fn the_first_notes_file_is_added_up_to_a_limit() {
         let folder = tempfile::tempdir().unwrap();
-        let told = || instructions(folder.path(), &[], Timestamp::UNIX_EPOCH);
-        let bare = told();
+        let prompt = || instructions(folder.path(), &[], Timestamp::UNIX_EPOCH);
+        let bare = prompt();
         assert!(
             bare.contains(&format!("Directory: {}\nDate: 1970-01-01", folder.path().display())),
             "{bare}"
         );
         assert!(!bare.contains("notes for agents"), "{bare}");
         std::fs::write(folder.path().join("GEMINI.md"), "gemini's").unwrap();
-        assert!(told().ends_with("(GEMINI.md):\n\ngemini's"));
+        assert!(prompt().ends_with("(GEMINI.md):\n\ngemini's"));
         std::fs::write(folder.path().join("AGENTS.md"), "x".repeat(NOTES_BYTES + 1)).unwrap();
-        let long = told();
+        let long = prompt();
         assert!(long.contains(&"x".repeat(NOTES_BYTES)) && !long.contains(&"x".repeat(NOTES_BYTES + 1)));
         assert!(long.ends_with("left out: read the file]"));
     }

@@ -1,7 +1,7 @@
-//! A session's file: one JSON line per thing that happened, written before anything follows from it.
+//! A session's file: one JSON line per record, written before anything acts on it.
 //!
-//! Whoever is killed in the middle leaves whole lines and at most a torn last one, which counts for nothing. One
-//! process at a time has a session: the file is locked as long as it is open.
+//! A process that is killed in the middle leaves whole lines and at most one torn line at the end, which is ignored.
+//! A session belongs to one process at a time: the file is locked while it is open.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,27 +13,27 @@ use uuid::Uuid;
 
 use super::record::{Header, Record, VERSION};
 
-/// The longest file of a session that is read: far more than a conversation comes to.
+/// The longest session file that is read, far above any conversation.
 const LONGEST: u64 = 1 << 30;
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
-    /// Nobody has ever heard of it.
+    /// There is no file of this id.
     #[error("no such session")]
     NotFound,
-    /// Another process has it.
+    /// Another process holds its lock.
     #[error("the session is open in another process; end that one first")]
     InUse,
-    /// A line in the middle makes no sense.
+    /// A line before the last cannot be parsed.
     #[error("line {line} of the session file cannot be understood ({why}); begin a new session")]
     Damaged {
-        /// Which, counted from 1.
+        /// The line's number, counted from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The disk is at fault.
+    /// The file cannot be read or written.
     #[error("the session file cannot be used: {0}")]
     Io(#[from] io::Error),
 }
@@ -45,7 +45,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins the file of a new session.
+    /// Creates the file of a new session.
     pub(super) fn create(folder: &Path, header: &Header) -> Result<Self, JournalError> {
         towline_files::create_private_dir(folder)?;
         let path = folder.join(file_name(&header.id).ok_or(JournalError::NotFound)?);
@@ -57,7 +57,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the file of an earlier session, and reads what happened in it.
+    /// Opens the file of an earlier session and reads its records.
     pub(super) fn open(folder: &Path, id: &str) -> Result<(Self, Header, Vec<Record>), JournalError> {
         let path = folder.join(file_name(id).ok_or(JournalError::NotFound)?);
         let mut file = towline_files::open_to_append(&path).map_err(|error| match error.kind() {
@@ -76,31 +76,31 @@ impl Journal {
         if header.id != id {
             return Err(JournalError::NotFound);
         }
-        // What is appended next must not become a part of the torn line.
+        // The next record must not become a part of the torn line.
         if whole < bytes.len() {
             file.set_len(u64::try_from(whole).unwrap_or(u64::MAX))?;
         }
         Ok((Self { file }, header, records))
     }
 
-    /// Writes what happened.
+    /// Appends a record.
     pub(super) fn write(&mut self, record: &Record) -> io::Result<()> {
         self.append(record)
     }
 
-    /// A line goes out in one piece.
+    /// Appends a line in one write.
     fn append(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         let length = self.file.metadata()?.len();
         self.file.write_all(&bytes).inspect_err(|_| {
-            // A disk that became full in the middle: half a line would spoil the next one.
+            // The disk became full in the middle: half a line would damage the next one.
             let _ = self.file.set_len(length);
         })
     }
 }
 
-/// The file of a session. Ids are UUIDs in their usual form: anything else has never been one of ours.
+/// The file name of a session. Ids are UUIDs in their usual form; nothing else is one of ours.
 fn file_name(id: &str) -> Option<String> {
     let parsed: Uuid = id.parse().ok()?;
     (parsed.to_string() == id).then(|| format!("{id}.jsonl"))
@@ -113,7 +113,7 @@ fn lock(file: &File) -> Result<(), JournalError> {
     })
 }
 
-/// Reads whole lines.
+/// Parses whole lines.
 fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>), JournalError> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let damaged = |line: usize, why: String| JournalError::Damaged { line, why };
@@ -152,15 +152,15 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> Record {
+    fn prompt(text: &str) -> Record {
         Record::Item { item: Item::User { text: text.to_owned() } }
     }
 
     #[test]
-    fn a_file_cut_anywhere_gives_the_records_before_the_cut_and_goes_on() {
+    fn a_file_cut_anywhere_gives_the_records_before_the_cut_and_accepts_more() {
         let folder = tempfile::tempdir().unwrap();
         let id = Uuid::now_v7().to_string();
-        let written = [said("one\ntwo"), said("zwei ü"), said("")];
+        let written = [prompt("one\ntwo"), prompt("zwei ü"), prompt("")];
         let mut journal = Journal::create(folder.path(), &header(&id)).unwrap();
         let path = folder.path().join(format!("{id}.jsonl"));
         let mut ends = vec![std::fs::metadata(&path).unwrap().len()];
@@ -179,10 +179,10 @@ mod tests {
             };
             let (mut journal, _, found) = Journal::open(folder.path(), &id).unwrap();
             assert_eq!(found, written[..records], "{cut}");
-            journal.write(&said("more")).unwrap();
+            journal.write(&prompt("more")).unwrap();
             drop(journal);
             let (_, _, found) = Journal::open(folder.path(), &id).unwrap();
-            assert_eq!((found.len(), &found[records]), (records + 1, &said("more")), "{cut}");
+            assert_eq!((found.len(), &found[records]), (records + 1, &prompt("more")), "{cut}");
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_uuid_in_its_usual_form_is_no_session() {
+    fn only_a_uuid_in_its_usual_form_is_a_session_id() {
         let folder = tempfile::tempdir().unwrap();
         let id = Uuid::now_v7().to_string();
         Journal::create(folder.path(), &header(&id)).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_place_of_a_session_file_is_refused_at_once() {
+    fn anything_but_a_regular_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let id = Uuid::now_v7().to_string();
         let path = folder.path().join(format!("{id}.jsonl"));
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_makes_no_sense_is_named() {
+    fn a_line_that_cannot_be_parsed_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let id = Uuid::now_v7().to_string();
         let mut journal = Journal::create(folder.path(), &header(&id)).unwrap();
-        journal.write(&said("a")).unwrap();
+        journal.write(&prompt("a")).unwrap();
         journal.file.write_all(b"{}\n").unwrap();
         drop(journal);
         let found = Journal::open(folder.path(), &id);

@@ -1,12 +1,12 @@
-//! The built-in agent: an agent of the Agent Client Protocol on standard input and output, over the APIs of models.
+//! The built-in agent: serves the Agent Client Protocol on standard input and output, and uses the APIs of models.
 //!
-//! `server` reads and answers, `open` brings sessions up, `turn` runs a prompt to its end with `ask`, `calls` and
-//! `compact`; `journal` keeps what happened, and `conversation` is what follows from it. It knows nothing of goals,
-//! checks or workspaces: Towline drives it like any other agent, and so does an editor.
+//! `server` reads and answers requests, `open` opens sessions, `turn` runs a prompt with `ask`, `calls` and
+//! `compact`; `journal` records what happened, and `conversation` is derived from those records. The agent knows
+//! nothing of goals, checks or workspaces: Towline drives it like any other agent, and so can an editor.
 //!
-//! Besides the protocol it says, in notifications whose names begin with `_towline/`: `retrying`, when the model is asked
-//! again; `compacted`, when the conversation was replaced by a summary; `problem`, when an MCP server cannot
-//! be used, or the provider counts no tokens.
+//! Besides the protocol it sends notifications whose names begin with `_towline/`: `retrying` when the model is asked
+//! again, `compacted` when the conversation was replaced by a summary, and `problem` when an MCP server cannot be
+//! used or the provider counts no tokens.
 
 mod ask;
 mod calls;

@@ -1,4 +1,4 @@
-//! Whom the turns ask: a provider's API, or a script in tests.
+//! The model that turns ask: a provider's API, or a script in tests.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use towline_provider::{Answer, Delta, ProviderError, Question};
 use super::AcpSettings;
 use super::rpc::Refusal;
 
-/// Answers questions. Whoever stops waiting ends the question.
+/// Answers questions. Dropping the future cancels the question.
 pub(super) trait Model: Send + Sync {
-    /// Asks once; pieces of the answer are told as they come.
+    /// Asks once. Pieces of the answer are reported as they arrive.
     fn ask<'a>(
         &'a self,
         question: &'a Question<'a>,
@@ -18,5 +18,5 @@ pub(super) trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<Answer, ProviderError>>;
 }
 
-/// Makes the model of a session, when the first one is opened: a client takes a moment to set up.
+/// Creates the model of a session when the first one is opened, because setting up a client takes a moment.
 pub(super) type MakeModel = Box<dyn Fn(&AcpSettings) -> Result<Arc<dyn Model>, Refusal> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! How a session comes up: a new one, or an earlier one, shown again or not.
+//! Opens sessions: a new one, or an earlier one, replayed or not.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use super::server::Shared;
 use super::session::{Parts, Session};
 use super::{clock, updates};
 
-/// What the model is told about calls that nobody lived to see the end of.
+/// The result of calls that the agent did not live to see the end of.
 const STOPPED: &str = "The agent was stopped in the middle of this call: it may or may not have been carried out. Look \
                        before you repeat it.";
 
-/// How a session comes up.
+/// How a session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
     New,
-    /// An earlier one, which is shown again.
+    /// An earlier one, replayed to the client.
     Load(String),
-    /// An earlier one, as it is.
+    /// An earlier one, without a replay.
     Resume(String),
 }
 
-/// What the client says about a session that it wants.
+/// The client's parameters of a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Wanted {
@@ -43,7 +43,7 @@ pub(super) struct Wanted {
     mcp_servers: Vec<ServerParams>,
 }
 
-/// Opens a session, and tells the client all about it.
+/// Opens a session and sends its details to the client.
 pub(super) async fn open(shared: &Shared, way: Way, wanted: Wanted, request: Box<RawValue>) {
     match opened(shared, &way, wanted).await {
         Ok((session, records)) => {
@@ -80,7 +80,7 @@ async fn opened(shared: &Shared, way: &Way, wanted: Wanted) -> Result<(Arc<Sessi
             (id, journal, Vec::new())
         }
         Way::Load(id) | Way::Resume(id) => {
-            shared.let_go(id)?;
+            shared.close(id)?;
             let (journal, records) = found(&settings.sessions, id, &directory)?;
             (id.clone(), journal, records)
         }
@@ -121,7 +121,7 @@ fn begun(shared: &Shared, directory: &Path) -> Result<(String, Journal), Refusal
     Ok((id, journal))
 }
 
-/// A session belongs to its directory: elsewhere there is none of this id.
+/// A session belongs to its directory: in another directory its id is unknown.
 fn found(folder: &Path, id: &str, directory: &Path) -> Result<(Journal, Vec<Record>), Refusal> {
     match Journal::open(folder, id) {
         Ok((journal, header, records)) if header.cwd == directory => Ok((journal, records)),

@@ -1,4 +1,4 @@
-//! What we write: one writer for all sessions, and the requests of ours that wait for an answer.
+//! Outgoing messages: one writer for all sessions, and our own requests that wait for an answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,20 +13,20 @@ use towline_agent::jsonrpc;
 use super::rpc::Refusal;
 use crate::lock::lock;
 
-/// Where messages for the client go in. Cheap to copy.
+/// Takes messages for the client. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     pieces: mpsc::UnboundedSender<Piece>,
     asked: Arc<Mutex<Asked>>,
 }
 
-/// The other end, for [`write_out`].
+/// The receiving end, for [`write_out`].
 ///
-/// It is unbounded because a model's words come in where nobody can wait. It stays small all the same: a turn waits for
-/// [`Outbox::flushed`] before it asks the model again, so at most one answer of each session is in it.
+/// It is unbounded because pieces of an answer arrive where nothing can wait. It stays small: a turn waits for
+/// [`Outbox::flushed`] before it asks the model again, so it holds at most one answer per session.
 pub(super) type Pieces = mpsc::UnboundedReceiver<Piece>;
 
-/// What the writer is given.
+/// What the writer receives.
 #[derive(Debug)]
 pub(super) enum Piece {
     Line(Vec<u8>),
@@ -40,18 +40,18 @@ struct Asked {
 }
 
 impl Outbox {
-    /// A new one, with its other end.
+    /// Creates an outbox and its receiving end.
     pub(super) fn new() -> (Self, Pieces) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         (Self { pieces, asked: Arc::default() }, receiver)
     }
 
-    /// Tells the client something.
+    /// Sends a notification.
     pub(super) fn notify(&self, method: &str, params: Value) {
         self.put(jsonrpc::notification(method, params));
     }
 
-    /// Tells of a session.
+    /// Sends an update of a session.
     pub(super) fn update(&self, session: &str, update: Value) {
         self.notify("session/update", json!({"sessionId": session, "update": update}));
     }
@@ -64,12 +64,12 @@ impl Outbox {
         });
     }
 
-    /// Asks the client, and waits for its answer; none when it refuses. Whoever stops waiting is not answered.
+    /// Asks the client and waits for its answer, `None` if it refuses. Dropping the future abandons the question.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut asked = lock(&self.asked);
-            // Those that nobody waits for any more.
+            // Requests that nothing waits for any more.
             asked.waiting.retain(|_, waiting| !waiting.is_closed());
             asked.last += 1;
             let id = format!("towline-{}", asked.last);
@@ -80,17 +80,17 @@ impl Outbox {
         receiver.await.ok().flatten()
     }
 
-    /// The client has answered.
+    /// Passes on an answer of the client.
     pub(super) fn answered(&self, id: &RawValue, result: Option<&RawValue>) {
         let id: String = serde_json::from_str(id.get()).unwrap_or_default();
         let waiting = lock(&self.asked).waiting.remove(&id);
         if let Some(waiting) = waiting {
-            // Whoever asked may have been cancelled by now.
+            // The receiver may have been cancelled by now.
             let _ = waiting.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
         }
     }
 
-    /// Waits until everything so far is written, or cannot be written any more.
+    /// Waits until all messages so far are written, or can no longer be written.
     pub(super) async fn flushed(&self) {
         let (sender, receiver) = oneshot::channel();
         if self.pieces.send(Piece::Flush(sender)).is_ok() {
@@ -99,7 +99,7 @@ impl Outbox {
     }
 
     fn put(&self, line: Vec<u8>) {
-        // A client that reads no more is noticed by the writer, which ends everything.
+        // The writer notices that the client has stopped reading, and ends the agent.
         let _ = self.pieces.send(Piece::Line(line));
     }
 }

@@ -1,11 +1,11 @@
-//! What tokens cost. Money is counted in whole millionths of a dollar, rounded once per answer.
+//! Prices of tokens. Money is counted in whole millionths of a dollar, rounded once per answer.
 
 use std::str::FromStr;
 
 use towline_core::MicroUsd;
 use towline_provider::Usage;
 
-/// Parts of a micro-dollar that prices are kept in.
+/// Prices are stored in this fraction of a micro-dollar.
 const SCALE: u64 = 1_000_000;
 const DECIMALS: usize = 6;
 
@@ -30,16 +30,16 @@ pub enum BadPrices {
     /// A number cannot be read.
     #[error("`{0}` is no number of dollars; write it like 3 or 0.25, with at most {DECIMALS} decimals")]
     NoNumber(String),
-    /// A kind that must be there is not.
+    /// A required kind is missing.
     #[error("the price of {0} is missing; write input=USD,output=USD")]
     Missing(&'static str),
-    /// A kind is there twice.
+    /// A kind is given twice.
     #[error("there are two prices for `{0}`; leave one out")]
     Twice(String),
 }
 
 impl Prices {
-    /// What this costs.
+    /// The cost of this usage.
     #[must_use]
     pub(super) fn of(&self, usage: Usage) -> MicroUsd {
         let parts = [
@@ -54,7 +54,7 @@ impl Prices {
     }
 }
 
-/// `input=USD,output=USD[,cache_read=USD][,cache_write=USD]`; tokens of a cache cost as much as input unless it says so.
+/// `input=USD,output=USD[,cache_read=USD][,cache_write=USD]`; tokens of a cache cost as much as input unless given.
 impl FromStr for Prices {
     type Err = BadPrices;
 
@@ -86,7 +86,7 @@ impl FromStr for Prices {
     }
 }
 
-/// A decimal number, in parts; exact, which a floating number would not be.
+/// A decimal number in units of 1/[`SCALE`], parsed exactly, which floating point cannot do.
 fn dollars(text: &str) -> Option<u64> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_a_cache_cost_as_much_as_input_unless_it_says_so() {
+    fn tokens_of_a_cache_cost_as_much_as_input_unless_given() {
         let prices: Prices = "output=1, input=0.000001".parse().unwrap();
         assert_eq!(prices.of(usage(500_000, 0, 250_000, 250_000)), MicroUsd(1));
     }
 
     #[test]
-    fn what_is_no_price_is_refused_with_what_to_write() {
+    fn a_wrong_price_is_refused_with_the_right_form() {
         for (text, wanted) in [
             ("", BadPrices::NoPrice(String::new())),
             ("input", BadPrices::NoPrice("input".into())),

@@ -1,4 +1,4 @@
-//! The agent as a process: a runtime of one thread, on standard input and output.
+//! The agent as a process: a runtime with one thread, on standard input and output.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::server::serve;
 pub fn main(settings: AcpSettings) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(settings, provider(), tokio::io::stdin(), tokio::io::stdout()));
-    // A read of the input that nobody waits for any more holds nothing up.
+    // A pending read of the input must not delay the exit.
     runtime.shutdown_background();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a call prints while it runs, told now and then instead of piece by piece.
+//! The output of a running call, reported at intervals instead of piece by piece.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -12,13 +12,13 @@ use super::hands::Hands;
 use crate::lock::lock;
 use crate::tools::Outcome;
 
-/// The shortest time between two pieces of news.
+/// The shortest time between two reports.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How much of what was printed last is told.
+/// The longest text of a report: the end of the output.
 const TAIL_BYTES: usize = 8 * 1024;
 
-/// The end of what was printed.
+/// The end of the output so far.
 #[derive(Debug, Default)]
 struct Tail(String);
 
@@ -36,8 +36,8 @@ impl Tail {
     }
 }
 
-/// Runs a call, and tells the end of what it has printed while it runs.
-pub(super) async fn told_while_running(hands: &Hands, call: &Call, tell: impl Fn(&str)) -> Outcome {
+/// Runs a call and reports the end of its output while it runs.
+pub(super) async fn run_with_progress(hands: &Hands, call: &Call, report: impl Fn(&str)) -> Outcome {
     let (tail, news) = (Mutex::new(Tail::default()), Notify::new());
     let mut progress = |text: &str| {
         lock(&tail).push(text);
@@ -53,7 +53,7 @@ pub(super) async fn told_while_running(hands: &Hands, call: &Call, tell: impl Fn
             () = news.notified(), if due.is_none() => due = Some(earliest.max(Instant::now())),
             () = sleep_until(due.unwrap_or(earliest)), if due.is_some() => {
                 let text = lock(&tail).text();
-                tell(&text);
+                report(&text);
                 (earliest, due) = (Instant::now() + INTERVAL, None);
             }
         }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_flood_the_end_is_told() {
+    fn a_report_holds_the_end_of_a_long_output() {
         let mut tail = Tail::default();
         for number in 0..100_000 {
             tail.push(&format!("{number} ü\n"));

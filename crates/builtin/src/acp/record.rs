@@ -1,4 +1,4 @@
-//! The lines of a session file. A change of a name here is a change of the format.
+//! The lines of a session file. Renaming anything here changes the file format.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use towline_core::MicroUsd;
 use towline_provider::{CallResult, Item, Usage, WireFormat};
 
-/// The format of session files.
+/// The version of the file format.
 pub(super) const VERSION: u32 = 1;
 
 /// The first line.
@@ -21,49 +21,34 @@ pub(super) struct Header {
     pub(super) created: Timestamp,
 }
 
-/// Every further line: what happened.
+/// Every further line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Record {
-    /// The user or the model said something.
-    Item {
-        /// What was said.
-        item: Item,
-    },
-    /// A call of the model's last answer came to its end.
-    Result {
-        /// What came of it.
-        result: CallResult,
-    },
-    /// The model was asked.
+    /// A message of the user or the model, or the results of calls.
+    Item { item: Item },
+    /// A call of the model's last answer ended.
+    Result { result: CallResult },
+    /// The model answered.
     Usage {
-        /// What for.
         purpose: Purpose,
-        /// The model.
         model: String,
-        /// What it took.
+        /// The tokens of the answer.
         usage: Usage,
-        /// What that cost, where prices were known.
+        /// Its cost, where prices were known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<MicroUsd>,
     },
     /// The mode changed.
-    Mode {
-        /// The new one.
-        mode: Mode,
-    },
+    Mode { mode: Mode },
     /// The model changed.
-    Model {
-        /// The new one.
-        model: String,
-    },
+    Model { model: String },
     /// The conversation was replaced by a shorter one.
     Compacted {
-        /// Tokens before.
         before: u64,
-        /// Tokens after, as far as that can be guessed.
+        /// An estimate of the tokens afterwards.
         after: u64,
-        /// What the conversation is now.
+        /// The conversation from now on.
         items: Vec<Item>,
     },
 }
@@ -72,27 +57,27 @@ pub(super) enum Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
-    /// To go on.
+    /// The next answer of the conversation.
     Answer,
-    /// To sum up the conversation.
+    /// A summary of the conversation.
     Summary,
 }
 
-/// Whether calls that act are asked about.
+/// Whether calls that act need permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// They are.
+    /// They need permission.
     #[default]
     Ask,
-    /// They are not.
+    /// They need none.
     Bypass,
 }
 
 impl Mode {
     pub(super) const ALL: [Self; 2] = [Self::Ask, Self::Bypass];
 
-    /// Its id in the protocol.
+    /// The mode's id in the protocol.
     pub(super) const fn id(self) -> &'static str {
         match self {
             Self::Ask => "ask",

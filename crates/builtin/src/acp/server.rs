@@ -1,5 +1,5 @@
-//! The agent's side of the protocol: one reader, one writer, and one task for each turn. While turns run, requests are
-//! answered.
+//! The agent's side of the protocol: one reader, one writer, and one task per turn. Requests are answered while turns
+//! run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,13 +23,13 @@ use super::session::Session;
 use super::turn::Turn;
 use crate::lock::lock;
 
-/// The version of the protocol that is spoken.
+/// The supported version of the protocol.
 const VERSION: u64 = 1;
 
-/// How long turns may take to end once they are cancelled, before they are left.
+/// How long cancelled turns may take to end before they are abandoned.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// What all tasks share.
+/// State that all tasks share.
 pub(super) struct Shared {
     pub(super) settings: AcpSettings,
     pub(super) make_model: MakeModel,
@@ -38,13 +38,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The session is open from now on.
+    /// Adds an open session.
     pub(super) fn insert(&self, session: Arc<Session>) {
         lock(&self.sessions).insert(session.id.clone(), session);
     }
 
-    /// Closes a session that is to be opened anew.
-    pub(super) fn let_go(&self, id: &str) -> Result<(), Refusal> {
+    /// Closes a session that is about to be opened again.
+    pub(super) fn close(&self, id: &str) -> Result<(), Refusal> {
         let mut sessions = lock(&self.sessions);
         if sessions.get(id).is_some_and(|session| session.is_busy()) {
             return Err(Refusal::invalid_request("the session is in the middle of a turn; cancel it first"));
@@ -83,7 +83,7 @@ pub(super) async fn serve(
             },
             Some(_) = server.openings.join_next() => {}
             Some(_) = server.turns.join_next() => {}
-            // The client reads no more.
+            // The client has stopped reading.
             _ = writer.join_next() => break,
         }
     }
@@ -217,7 +217,7 @@ impl Server {
         Ok(json!({}))
     }
 
-    /// Ends what runs.
+    /// Cancels all turns and waits for them.
     async fn end(&mut self) {
         self.openings.shutdown().await;
         self.shared.cancel_all();

@@ -1,4 +1,4 @@
-//! A session that is open: its conversation, its file, its tools, and whether a turn runs.
+//! An open session: its conversation, its file, its tools, and whether a turn runs.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,40 +21,40 @@ use crate::tools::{Described, ToolKind};
 /// A session that is open.
 pub(super) struct Session {
     pub(super) id: String,
-    /// What the model is told before everything else.
+    /// The system prompt.
     pub(super) system: String,
     pub(super) model: Arc<dyn Model>,
     pub(super) hands: Hands,
     /// The model that is asked unless another one was chosen.
     default_model: String,
-    kept: Mutex<Kept>,
+    history: Mutex<History>,
     always: Mutex<HashSet<Always>>,
     running: Mutex<Running>,
 }
 
-/// The conversation, and the file that it follows from: they change together.
-struct Kept {
+/// The conversation and the file that it is derived from, which change together.
+struct History {
     journal: Journal,
     conversation: Conversation,
 }
 
-/// What was permitted for as long as the session is open.
+/// A permission that lasts while the session is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Always {
-    /// Everything of a kind.
+    /// All calls of a kind.
     Kind(&'static str),
-    /// One tool, where its kind says nothing about it.
+    /// One tool of the kind that fits any tool.
     Tool(String),
 }
 
 #[derive(Debug)]
 enum Running {
     No,
-    /// A turn runs, and can be cancelled as long as the sender is there.
+    /// A running turn. It can be cancelled while the sender exists.
     Turn(Option<oneshot::Sender<()>>),
 }
 
-/// What a session is made of.
+/// The parts that a session is made from.
 pub(super) struct Parts {
     pub(super) id: String,
     pub(super) system: String,
@@ -74,31 +74,31 @@ impl Session {
             model,
             hands,
             default_model,
-            kept: Mutex::new(Kept { journal, conversation }),
+            history: Mutex::new(History { journal, conversation }),
             always: Mutex::default(),
             running: Mutex::new(Running::No),
         }
     }
 
-    /// Writes down what happened; only then does it hold.
+    /// Writes a record to the file, then applies it to the conversation.
     pub(super) fn record(&self, record: Record) -> io::Result<()> {
-        let mut kept = lock(&self.kept);
-        kept.journal.write(&record)?;
-        kept.conversation.apply(record);
+        let mut history = lock(&self.history);
+        history.journal.write(&record)?;
+        history.conversation.apply(record);
         Ok(())
     }
 
-    /// Looks at the conversation.
+    /// Passes the conversation to `look`.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Conversation) -> T) -> T {
-        look(&lock(&self.kept).conversation)
+        look(&lock(&self.history).conversation)
     }
 
-    /// What was said so far.
+    /// The conversation so far.
     pub(super) fn items(&self) -> Vec<Item> {
         self.look(|conversation| conversation.items.clone())
     }
 
-    /// Whether calls that act are asked about.
+    /// Whether calls that act need permission.
     pub(super) fn mode(&self) -> Mode {
         self.look(|conversation| conversation.mode)
     }
@@ -108,7 +108,7 @@ impl Session {
         self.look(|conversation| conversation.model.clone()).unwrap_or_else(|| self.default_model.clone())
     }
 
-    /// Ends the calls that have no result as failed, and says which they were.
+    /// Ends the calls without a result as failed, and returns those results.
     pub(super) fn close_calls(&self, why: &str) -> io::Result<Vec<CallResult>> {
         let failed = |Call { id, name, .. }| CallResult { id, name, output: why.to_owned(), failed: true };
         let open = self.look(Conversation::open_calls).into_iter().map(failed).collect::<Vec<_>>();
@@ -118,24 +118,24 @@ impl Session {
         Ok(open)
     }
 
-    /// What happened, as it is shown again.
+    /// A record as it is replayed to the client.
     pub(super) fn replay(&self, record: &Record) -> Vec<Value> {
         updates::replay(record, |call| {
             self.hands.describe(call).unwrap_or_else(|| updates::unknown_tool(call))
         })
     }
 
-    /// Permits calls like this one from now on.
+    /// Permits calls like this one while the session is open.
     pub(super) fn permit(&self, call: &Call, described: &Described) {
         lock(&self.always).insert(Always::like(call, described));
     }
 
-    /// Whether calls like this one were permitted for good.
+    /// Whether calls like this one are permitted while the session is open.
     pub(super) fn is_permitted(&self, call: &Call, described: &Described) -> bool {
         lock(&self.always).contains(&Always::like(call, described))
     }
 
-    /// A turn begins; what it gives tells when it is cancelled.
+    /// Begins a turn. The receiver is notified when the turn is cancelled.
     pub(super) fn begin_turn(&self) -> Result<oneshot::Receiver<()>, Refusal> {
         let mut running = lock(&self.running);
         if matches!(*running, Running::Turn(_)) {
@@ -148,22 +148,20 @@ impl Session {
         Ok(receiver)
     }
 
-    /// The turn is over.
     pub(super) fn end_turn(&self) {
         *lock(&self.running) = Running::No;
     }
 
-    /// Whether a turn runs.
     pub(super) fn is_busy(&self) -> bool {
         matches!(*lock(&self.running), Running::Turn(_))
     }
 
-    /// Cancels the turn that runs, if one does.
+    /// Cancels the running turn, if there is one.
     pub(super) fn cancel(&self) {
         if let Running::Turn(cancel) = &mut *lock(&self.running)
             && let Some(cancel) = cancel.take()
         {
-            // Nobody listens when the turn has just ended.
+            // The turn may have ended just now.
             let _ = cancel.send(());
         }
     }

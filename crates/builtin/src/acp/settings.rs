@@ -11,41 +11,40 @@ use super::{Fetch, Prices};
 /// What the built-in agent is started with.
 #[derive(Debug, Clone)]
 pub struct AcpSettings {
-    /// The form in which the provider speaks.
+    /// The provider's API format.
     pub format: WireFormat,
-    /// Where the provider is, when it is not at its own address.
+    /// The provider's address, if it is not the usual one.
     pub base_url: Option<String>,
-    /// The key, as the environment has it.
+    /// The key from the environment.
     pub key: Option<Key>,
-    /// The variable that the key is in: messages name it, and tools do not see it.
+    /// The name of the key's variable. Messages name it, and tools do not see it.
     pub key_variable: String,
-    /// The model.
     pub model: String,
-    /// How many tokens the model can read.
+    /// The model's context window in tokens.
     pub context_window: u64,
     /// The longest answer, in tokens.
     pub max_output: Option<u64>,
-    /// How often the model is asked in one turn at most.
+    /// The most questions to the model in one turn.
     pub max_turns: Option<u32>,
-    /// What tokens cost, where that is known.
+    /// Prices of tokens, if known.
     pub prices: Option<Prices>,
-    /// Whether the model may fetch pages of the web.
+    /// Whether the model may fetch web pages.
     pub fetch: Fetch,
-    /// Further directories that it may read, as absolute paths.
+    /// Further directories that may be read, as absolute paths.
     pub directories: Vec<PathBuf>,
-    /// Where sessions are kept.
+    /// The folder of session files.
     pub sessions: PathBuf,
-    /// How long a provider may say nothing before the connection counts as broken.
+    /// How long a provider may send nothing before the connection counts as broken.
     pub silence: Duration,
 }
 
 impl AcpSettings {
-    /// Where the provider is.
+    /// The provider's address.
     pub(super) fn url(&self) -> &str {
         self.base_url.as_deref().unwrap_or_else(|| self.format.default_base_url())
     }
 
-    /// Whether the provider wants a key and there is none. A server of one's own may do without.
+    /// Whether the provider requires a key and there is none. A self-hosted server may need none.
     pub(super) const fn lacks_key(&self) -> bool {
         self.key.is_none() && self.base_url.is_none()
     }

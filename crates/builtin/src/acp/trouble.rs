@@ -1,4 +1,4 @@
-//! Why a turn cannot go on, and how its prompt is refused then.
+//! The reasons why a turn fails, and the errors that its prompt gets.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use towline_provider::{ErrorClass, ProviderError};
 
 use super::rpc::Refusal;
 
-/// Why a turn cannot go on.
+/// Why a turn failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The provider gives no answer.
+    /// The provider gave no answer.
     Provider(ProviderError),
-    /// What happened cannot be written down, so nothing may follow from it.
+    /// A record could not be written, so nothing may act on it.
     Journal(io::Error),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn overflow(message: impl Into<String>) -> Trouble {
     Trouble::Provider(ProviderError { class, status: None, until: None, message: message.into() })
 }
 
-/// The status is the code, where the provider has refused; else the one that such trouble usually has.
+/// The code is the provider's HTTP status, or else the usual one of this class of errors.
 fn refusal(error: &ProviderError) -> Refusal {
     let (name, usual) = match error.class {
         ErrorClass::Auth => ("auth", 401),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_has_its_code_unless_the_provider_has_one() {
+    fn every_class_has_its_own_code_unless_the_provider_sent_one() {
         let until = "2026-01-02T03:04:05Z";
         for (class, name, code) in [
             (ErrorClass::Auth, "auth", 401),

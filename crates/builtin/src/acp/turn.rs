@@ -1,8 +1,8 @@
-//! A turn: from a prompt to its answer. The model is asked, its calls are carried out, and it is asked again, until it
-//! wants nothing more.
+//! A turn: from a prompt to its answer. The model is asked, its calls are run, and it is asked again until it makes
+//! no more calls.
 //!
-//! What happens is written down before anything follows from it. A turn is cancelled by dropping its work: what it had
-//! begun is ended, and closed in the conversation.
+//! Everything is recorded before anything acts on it. A turn is cancelled by dropping its future: the calls that it
+//! had begun are ended and closed in the conversation.
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -18,31 +18,31 @@ use super::trouble::{Trouble, overflow};
 use super::updates;
 use crate::tools::Status;
 
-/// What the model is told about calls that were under way.
+/// The results of calls that were running when something stopped them.
 const CANCELLED: &str = "The user cancelled the turn while this call was under way: it may or may not have been carried \
                          out. Look before you repeat it.";
-const UNKNOWN_END: &str = "What came of this call could not be kept: it may or may not have been carried out. Look before \
+const UNKNOWN_END: &str = "The result of this call could not be recorded: it may or may not have been carried out. Look before \
                            you repeat it.";
-const CUT_SHORT: &str = "This call was not carried out: the answer that it stood in was not complete.";
+const CUT_SHORT: &str = "This call was not carried out: the answer that contained it was incomplete.";
 
 const TOO_MANY: &str = "This call was not carried out: the turn has reached its limit of answers.";
 
-/// What a person is told of an answer without tokens, once in a session.
-const UNCOUNTED: &str = "the provider does not say how many tokens its answers take: they are not counted, and limits in tokens or \
+/// Shown once per session when answers come without a token count.
+const UNCOUNTED: &str = "the provider does not report how many tokens its answers take: they are not counted, and limits in tokens or \
                          dollars do not stop it";
 
-/// A turn at work.
+/// A running turn.
 pub(super) struct Turn<'a> {
     pub(super) session: &'a Session,
     pub(super) outbox: &'a Outbox,
     pub(super) settings: &'a AcpSettings,
-    /// What its answers took so far.
+    /// The tokens of its answers so far.
     totals: Usage,
-    /// Whether a summary has been made and has not yet been seen to help.
+    /// Whether a summary was made and has not yet been shown to help.
     pub(super) is_summed_up: bool,
 }
 
-/// Why a turn ended well.
+/// Why a turn ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stopped {
     EndTurn,
@@ -69,7 +69,7 @@ impl<'a> Turn<'a> {
         Self { session, outbox, settings, totals: Usage::default(), is_summed_up: false }
     }
 
-    /// Runs the turn to its end, or until it is cancelled, and gives the answer to the prompt.
+    /// Runs the turn until it ends or is cancelled, and returns the answer to the prompt.
     pub(super) async fn run(
         mut self,
         prompt: String,
@@ -94,7 +94,7 @@ impl<'a> Turn<'a> {
         if let Some(focus) = compact_command(&prompt) {
             return self.compact_by_hand(focus).await;
         }
-        // A turn that could not write down its results has left them open.
+        // A turn that could not record its results has left them open.
         self.close_calls(UNKNOWN_END)?;
         self.session.record(Record::Item { item: Item::User { text: prompt } })?;
         for number in 1_u32.. {
@@ -121,7 +121,7 @@ impl<'a> Turn<'a> {
         Ok(Stopped::MaxRequests)
     }
 
-    /// Asks the model to go on; a conversation that has become too long is summed up first.
+    /// Asks the model for the next answer. A conversation that has become too long is summarised first.
     async fn next_answer(&mut self) -> Result<Answer, Trouble> {
         if self.is_crowded() {
             self.make_room("the conversation fills the context window").await?;
@@ -140,7 +140,7 @@ impl<'a> Turn<'a> {
             self.outbox.notify("_towline/problem", params);
         }
         self.is_summed_up = self.is_summed_up && self.is_crowded();
-        self.tell_usage(answer.usage);
+        self.send_usage(answer.usage);
         Ok(answer)
     }
 
@@ -162,7 +162,7 @@ impl<'a> Turn<'a> {
         used * 5 > u128::from(self.settings.context_window) * 4
     }
 
-    /// Counts what an answer took.
+    /// Counts the usage of an answer.
     pub(super) fn spent(&mut self, purpose: Purpose, usage: Usage) -> Result<(), Trouble> {
         self.totals = sum(self.totals, usage);
         let cost = self.settings.prices.map(|prices| prices.of(usage));
@@ -170,8 +170,8 @@ impl<'a> Turn<'a> {
         Ok(self.session.record(Record::Usage { purpose, model, usage, cost })?)
     }
 
-    /// Tells how full the context is, what the session has cost, and what one answer took.
-    pub(super) fn tell_usage(&self, usage: Usage) {
+    /// Reports how full the context is, what the session has cost, and what one answer used.
+    pub(super) fn send_usage(&self, usage: Usage) {
         let (used, cost) = self.session.look(|conversation| (conversation.used(), conversation.cost));
         let update = updates::usage(used, self.settings.context_window, cost);
         let update = updates::with_answer(update, &self.session.model_name(), usage);
@@ -187,7 +187,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What a summary should dwell on, when the prompt asks for one.
+/// The focus of the summary, when the prompt asks for one.
 fn compact_command(prompt: &str) -> Option<Option<&str>> {
     let rest = prompt.trim().strip_prefix("/compact")?;
     let focus = rest.trim();

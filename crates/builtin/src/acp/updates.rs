@@ -1,4 +1,4 @@
-//! The shapes of what we tell about a session.
+//! Messages about a session, as the protocol defines them.
 
 use serde_json::{Value, json};
 use towline_core::MicroUsd;
@@ -7,7 +7,7 @@ use towline_provider::{Call, Delta, Usage};
 use super::record::{Mode, Record};
 use crate::tools::{Described, Reach, Status, ToolKind};
 
-/// A piece of what the model says, on its way.
+/// A piece of an answer that is being written.
 pub(super) fn delta(message: &str, delta: Delta) -> Value {
     match delta {
         Delta::Text(text) => chunk("agent_message_chunk", Some(message), &text),
@@ -15,7 +15,7 @@ pub(super) fn delta(message: &str, delta: Delta) -> Value {
     }
 }
 
-/// Something that was said. Pieces of one message have the same id.
+/// A message or a piece of it. Pieces of one message have the same id.
 pub(super) fn chunk(kind: &str, message: Option<&str>, text: &str) -> Value {
     let mut update = json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
     if let Some(message) = message {
@@ -31,7 +31,7 @@ pub(super) fn tool_call(call: &Call, described: &Described) -> Value {
     update
 }
 
-/// What a permission is asked for, too.
+/// A call's details, also used to ask for permission.
 pub(super) fn call_details(call: &Call, described: &Described) -> Value {
     let locations: Vec<_> = described.paths.iter().map(|path| json!({"path": path})).collect();
     json!({
@@ -44,12 +44,12 @@ pub(super) fn call_details(call: &Call, described: &Described) -> Value {
     })
 }
 
-/// How a call that nobody can carry out is shown.
+/// The description of a call to an unknown tool.
 pub(super) fn unknown_tool(call: &Call) -> Described {
     Described { title: call.name.clone(), kind: ToolKind::Other, paths: Vec::new(), reach: Reach::Looks }
 }
 
-/// The call is at work; the text is what it has printed lately.
+/// The call is running; the text is the end of its output.
 pub(super) fn tool_runs(id: &str, printed: Option<&str>) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"});
     if let Some(printed) = printed {
@@ -58,7 +58,7 @@ pub(super) fn tool_runs(id: &str, printed: Option<&str>) -> Value {
     update
 }
 
-/// The call is over.
+/// The call has ended.
 pub(super) fn tool_ended(id: &str, status: Status, output: &str, changes: Vec<Value>) -> Value {
     let status = match status {
         Status::Ok => "completed",
@@ -87,7 +87,7 @@ pub(super) fn usage(used: u64, size: u64, cost: Option<MicroUsd>) -> Value {
     update
 }
 
-/// Adds what one answer took.
+/// Adds the usage of one answer.
 pub(super) fn with_answer(mut update: Value, model: &str, usage: Usage) -> Value {
     let Usage { input, output, cache_read, cache_write } = usage;
     update["_meta"] = json!({"towline": {
@@ -100,7 +100,7 @@ pub(super) fn with_answer(mut update: Value, model: &str, usage: Usage) -> Value
     update
 }
 
-/// The tokens of a whole turn, as the answer to its prompt has them.
+/// The tokens of a whole turn, for the answer to its prompt.
 pub(super) fn turn_usage(usage: Usage) -> Value {
     json!({
         "totalTokens": usage.context(),
@@ -135,14 +135,17 @@ pub(super) fn choices(mode: Mode, model: &str) -> Value {
     })
 }
 
-/// What happened, as it is shown again. `describe` says what a call was about.
+/// A record as it is replayed. `describe` returns what a call was about.
 pub(super) fn replay(record: &Record, describe: impl Fn(&Call) -> Described) -> Vec<Value> {
     use towline_provider::Item;
     match record {
         Record::Item { item: Item::User { text } } => vec![chunk("user_message_chunk", None, text)],
-        Record::Item { item: Item::Model(said) } => {
-            let words = (!said.text.is_empty()).then(|| chunk("agent_message_chunk", None, &said.text));
-            words.into_iter().chain(said.calls.iter().map(|call| tool_call(call, &describe(call)))).collect()
+        Record::Item { item: Item::Model(message) } => {
+            let words = (!message.text.is_empty()).then(|| chunk("agent_message_chunk", None, &message.text));
+            words
+                .into_iter()
+                .chain(message.calls.iter().map(|call| tool_call(call, &describe(call))))
+                .collect()
         }
         Record::Result { result } => {
             let status = if result.failed { Status::Failed } else { Status::Ok };

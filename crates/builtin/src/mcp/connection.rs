@@ -1,7 +1,7 @@
-//! One server: the child, what is asked of it, and what it answers.
+//! One MCP server: its process, our requests and its answers.
 //!
-//! Three tasks serve it: one writes, one reads, one keeps the end of what it says on standard error. They end with the
-//! connection, as does the child.
+//! Three tasks serve it: one writes, one reads, and one stores the end of its standard error. They end with the
+//! connection, as does the process.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,25 +26,25 @@ use crate::child::Group;
 use crate::lock::lock;
 use crate::tools::one_line;
 
-/// The longest message of a server.
+/// The longest message from a server.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
-/// How many messages may wait to be written.
+/// The most messages that wait to be written.
 const WAITING: usize = 64;
-/// How much of what a server says besides is kept: its end.
+/// How much of a server's other output is stored: its end.
 const LAST_WORDS: usize = 2 * 1024;
-/// How long a server that says no more may take to end by itself, and its last words to arrive.
+/// How long a server may take to exit after it closed its output, and its last output to arrive.
 const ENDING: Duration = Duration::from_millis(500);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The server's code, if it was the server that refused.
+    /// The server's error code, if the server itself refused.
     pub(super) code: Option<i64>,
-    /// Why, in words.
+    /// The reason, for people.
     pub(super) why: String,
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) name: String,
@@ -56,7 +56,7 @@ pub(super) struct Connection {
 
 #[derive(Debug)]
 struct Shared {
-    /// None once it was ended.
+    /// `None` once the server was ended.
     group: Mutex<Option<Group>>,
     asked: Mutex<Asked>,
     last_words: Mutex<Vec<u8>>,
@@ -66,12 +66,12 @@ struct Shared {
 #[derive(Debug)]
 enum Asked {
     Open(HashMap<u64, oneshot::Sender<Result<Value, Refusal>>>),
-    /// No answer will come any more, and this is why.
+    /// No answer will come any more, for this reason.
     Closed(String),
 }
 
 impl Connection {
-    /// Starts the child; it was not yet asked for anything.
+    /// Starts the process. It receives no request yet.
     pub(super) fn start(server: &McpServer, directory: &Path, hidden: &[String]) -> Result<Self, String> {
         let mut group = Group::start(&mut command(server, directory, hidden))
             .map_err(|error| format!("`{}` cannot be started: {error}", server.command.display()))?;
@@ -92,7 +92,7 @@ impl Connection {
         Ok(Self { name: server.name.clone(), shared, outbox, next_id: AtomicU64::new(1), _tasks: tasks })
     }
 
-    /// Asks and waits for the answer. Dropping this tells the server that nobody waits any more.
+    /// Sends a request and waits for the answer. Dropping the future cancels the request at the server.
     pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -102,17 +102,17 @@ impl Connection {
         };
         let _waiting = Waiting { connection: self, id };
         let message = jsonrpc::request(id, method, params);
-        // When the message cannot be written, the reader finds out why.
+        // If the message cannot be written, the reader finds out why.
         let _ = self.outbox.send(message).await;
         answered.await.unwrap_or_else(|_| Err(Refusal { code: None, why: "nobody answers".to_owned() }))
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(super) async fn notify(&self, method: &str) {
         let _ = self.outbox.send(jsonrpc::notification(method, json!({}))).await;
     }
 
-    /// What the server said last besides its answers, ready to be put after a sentence.
+    /// The end of the server's other output, to be appended to a sentence.
     pub(super) fn last_words(&self) -> String {
         self.shared.last_words()
     }
@@ -124,7 +124,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request that is waited for.
+/// A pending request, cancelled when it is dropped.
 struct Waiting<'a> {
     connection: &'a Connection,
     id: u64,
@@ -136,7 +136,7 @@ impl Drop for Waiting<'_> {
         if asked.remove(&self.id).is_some() {
             let params = json!({"requestId": self.id, "reason": "nobody waits for it any more"});
             let message = jsonrpc::notification("notifications/cancelled", params);
-            // A server that reads nothing does not need to know.
+            // A server that reads nothing need not know.
             let _ = self.connection.outbox.try_send(message);
         }
     }
@@ -161,12 +161,12 @@ impl Shared {
     fn answer(&self, id: u64, answer: Result<Value, Refusal>) {
         let Asked::Open(asked) = &mut *lock(&self.asked) else { return };
         if let Some(waiting) = asked.remove(&id) {
-            // Whoever gave up waiting in this moment needs no answer.
+            // The receiver may have been dropped just now.
             let _ = waiting.send(answer);
         }
     }
 
-    /// Answers all that wait.
+    /// Answers all pending requests.
     fn refuse_all(&self, why: &str, then: Asked) {
         let before = std::mem::replace(&mut *lock(&self.asked), then);
         if let Asked::Open(asked) = before {
@@ -176,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Ends what is left of a server that says no more.
+    /// Ends a server that has closed its output.
     async fn close(&self, silence: oneshot::Receiver<()>) {
         let group = lock(&self.group).take();
         let mut how = String::new();
@@ -196,7 +196,7 @@ fn ended(status: Option<ExitStatus>) -> String {
 }
 
 fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
-    // A name is looked up in PATH; a relative path is one of the directory.
+    // A bare name is looked up in PATH; a relative path is relative to the directory.
     let program = match server.command.components().count() {
         0 | 1 => server.command.clone(),
         _ => directory.join(&server.command),
@@ -204,10 +204,10 @@ fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
     let mut command = Command::new(program);
     command.args(&server.args).current_dir(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Towline's own server speaks with a token from its environment.
+    // Towline's own server authenticates with a token from its environment.
     let hides_secrets = server.name != TOWLINE;
     for (name, value) in std::env::vars_os() {
-        // What a server needs of that kind, it is given by name.
+        // A server gets secrets only by name.
         let is_secret = || is_secret_variable(&name.to_string_lossy(), &value.to_string_lossy());
         if hidden.iter().any(|one| name == one.as_str()) || hides_secrets && is_secret() {
             command.env_remove(&name);
@@ -233,7 +233,7 @@ async fn keep_last_words(mut stderr: ChildStderr, shared: Arc<Shared>, silent: o
     let _ = silent.send(());
 }
 
-/// Reads until the server says no more.
+/// Reads until the server closes its output.
 async fn listen(
     stdout: ChildStdout,
     shared: Arc<Shared>,
@@ -256,7 +256,7 @@ async fn listen(
 
 fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Vec<u8>>) {
     let Some(message) = str::from_utf8(line).ok().and_then(jsonrpc::read) else {
-        // What is no message may be a complaint.
+        // A line that is no message may be an error message.
         shared.heard(line);
         shared.heard(b"\n");
         return;
@@ -267,7 +267,7 @@ fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Vec<u8>>) {
                 "ping" => jsonrpc::answer(id, json!({})),
                 _ => jsonrpc::refusal(id, &RpcError::unknown_method(method)),
             };
-            // A server that asks without reading gets no answers.
+            // A server that sends requests without reading gets no answers.
             let _ = outbox.try_send(answer);
         }
         Message::Answer { id, result } => {
@@ -275,7 +275,7 @@ fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Vec<u8>>) {
             let read = |result: &RawValue| serde_json::from_str(result.get()).unwrap_or_default();
             shared.answer(id, result.map(read).map_err(refusal));
         }
-        // Nothing that is used here depends on it.
+        // No notification matters here.
         Message::Notification { .. } => {}
     }
 }

@@ -1,10 +1,10 @@
-//! What a server's tool answers, as text for the model.
+//! The answers of a server's tools, as text for the model.
 
 use serde_json::Value;
 
 use crate::tools::{HeadAndTail, Outcome};
 
-/// How much of an answer the model is told.
+/// The longest answer that the model gets.
 const MOST: usize = 100 * 1024;
 
 /// The result of `tools/call` as an outcome.
@@ -24,7 +24,7 @@ pub(super) fn outcome(result: &Value) -> Outcome {
     }
 }
 
-/// One part of an answer: text as it is, anything else by name.
+/// One part of an answer: text verbatim, anything else by name.
 fn part(part: &Value) -> String {
     let text = |name: &str| part.get(name).and_then(Value::as_str).unwrap_or_default();
     let size = |data: &str| data.len() / 4 * 3;
@@ -33,7 +33,7 @@ fn part(part: &Value) -> String {
         kind @ ("image" | "audio") => {
             format!("[{kind}, {}, about {} bytes, not shown]", text("mimeType"), size(text("data")))
         }
-        "resource_link" => format!("[link to {}: {}]", text("name"), text("uri")),
+        "resource_link" => format!("[resource {}: {}]", text("name"), text("uri")),
         "resource" => {
             let resource = part.get("resource").unwrap_or(&Value::Null);
             let inner = |name: &str| resource.get(name).and_then(Value::as_str);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_joined_and_anything_else_is_named() {
+    fn text_is_joined_and_other_content_is_named() {
         let result = json!({"content": [
             {"type": "text", "text": "one"},
             {"type": "image", "mimeType": "image/png", "data": "AAAAAAAA"},
@@ -67,7 +67,7 @@ mod tests {
             {"type": "hologram"},
             7,
         ]});
-        let words = "one\n[image, image/png, about 6 bytes, not shown]\n[link to a: file:///a]\n[file:///b]\ntwo\n\
+        let words = "one\n[image, image/png, about 6 bytes, not shown]\n[resource a: file:///a]\n[file:///b]\ntwo\n\
                      [file:///c, about 3 bytes, not shown]\n[hologram, not shown]\n\
                      [something without a type, not shown]";
         assert_eq!(outcome(&result), Outcome::ok(words));

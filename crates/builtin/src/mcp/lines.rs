@@ -1,19 +1,18 @@
-//! Lines from a child, with no more in memory than a line may have.
+//! Lines from a child process, with at most one line in memory.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// A line that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// All of it, without its end.
+    /// A complete line, without its end.
     Whole(Vec<u8>),
-    /// It was longer than a line may be, and was not kept.
+    /// A line above the limit, which was discarded.
     TooLong,
 }
 
-/// The next line, none at the end.
+/// The next line; `None` at the end.
 pub(super) async fn next_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     longest: usize,

@@ -1,7 +1,7 @@
-//! MCP servers that a session was given, as tools for the model.
+//! The MCP servers of a session, as tools for the model.
 //!
-//! Each is a child that speaks JSON-RPC, one message per line, on its standard input and output. Only its tools are
-//! used. One that does not come up, or dies, is a problem in words and never the end of the session.
+//! Each is a child process that speaks JSON-RPC, one message per line, on its standard input and output. Only its
+//! tools are used. A server that does not start, or dies, is reported as a problem and never ends the session.
 
 mod connection;
 mod content;

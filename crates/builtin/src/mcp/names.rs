@@ -1,11 +1,10 @@
-//! Names for tools of servers that every model API takes: `[a-zA-Z0-9_-]{1,64}`, no two alike.
+//! Names for tools of servers that every model API accepts: `[a-zA-Z0-9_-]{1,64}`, all different.
 
 use std::collections::HashSet;
 
-/// The longest name.
 const LONGEST: usize = 64;
 
-/// Gives names and remembers them.
+/// Creates unique names.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashSet<String>);
 
@@ -29,8 +28,8 @@ fn fit(text: &str) -> String {
 }
 
 fn shortened(name: &str, end: &str) -> String {
-    let kept = name.len().min(LONGEST - end.len());
-    format!("{}{end}", &name[..kept])
+    let length = name.len().min(LONGEST - end.len());
+    format!("{}{end}", &name[..length])
 }
 
 #[cfg(test)]

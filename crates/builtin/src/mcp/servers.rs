@@ -16,33 +16,30 @@ use crate::tools::{Described, HeadAndTail, Outcome, Reach, ToolKind, one_line};
 
 /// The name of Towline's own server.
 pub(super) const TOWLINE: &str = "towline";
-/// The version of the protocol that we ask for. What is used of it is the same in all.
+/// The protocol version that we ask for. The parts used here are the same in all versions.
 const VERSION: &str = "2025-06-18";
-/// How many tools of a server are used.
+/// The most tools of one server.
 const MOST_TOOLS: usize = 500;
-/// How long the description of a tool may be.
+/// The longest description of a tool.
 const LONGEST_ABOUT: usize = 8 * 1024;
-/// How long a title may be.
+/// The longest title.
 const LONGEST_TITLE: usize = 200;
 
-/// A server as the session was given it.
+/// A server as the session names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct McpServer {
     /// Its name, for people and in the names of its tools.
     pub(crate) name: String,
-    /// The program.
     pub(crate) command: PathBuf,
-    /// Its arguments.
     pub(crate) args: Vec<String>,
-    /// Variables that it is given besides ours. Of ours it does not see those that look like secrets, nor those that
-    /// are hidden from all.
+    /// Variables besides our own. Of our own it gets neither those that look like secrets nor the hidden ones.
     pub(crate) env: Vec<(String, String)>,
 }
 
 /// How long servers may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// To come up and name their tools.
+    /// To start and list their tools.
     pub(super) start: Duration,
     /// To answer a call.
     pub(super) call: Duration,
@@ -50,7 +47,7 @@ pub(super) struct Limits {
 
 const LIMITS: Limits = Limits { start: Duration::from_secs(15), call: Duration::from_secs(300) };
 
-/// The servers that came up. Dropping this ends them.
+/// The servers that started. Dropping this ends them.
 #[derive(Debug)]
 pub(crate) struct McpServers {
     connections: Vec<Connection>,
@@ -58,19 +55,18 @@ pub(crate) struct McpServers {
     limits: Limits,
 }
 
-/// A tool and whose it is.
 #[derive(Debug)]
 struct ServerTool {
     spec: ToolSpec,
-    /// What its server calls it.
+    /// The tool's name at its server.
     name: String,
     /// The index of its server.
     server: usize,
 }
 
 impl McpServers {
-    /// Starts all servers at once in `directory`, without the `hidden` variables of ours. Those that do not come up are
-    /// named, with the reason.
+    /// Starts all servers at once in `directory`, without our `hidden` variables. Those that do not start are
+    /// returned, with the reason.
     pub(crate) async fn start(
         servers: Vec<McpServer>,
         directory: &Path,
@@ -98,7 +94,7 @@ impl McpServers {
         (up, problems)
     }
 
-    /// The tools as models are told of them.
+    /// The descriptions of the tools for models.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|tool| tool.spec.clone()).collect()
     }
@@ -108,7 +104,7 @@ impl McpServers {
         self.tool(name).is_some()
     }
 
-    /// What a call is about to do, whatever its arguments are.
+    /// What a call is about to do. Any arguments are accepted.
     pub(crate) fn describe(&self, call: &Call) -> Described {
         let (title, reach) = match self.tool(&call.name) {
             None => (format!("{} (no such tool)", call.name), Reach::Acts),
@@ -204,7 +200,7 @@ async fn greet(connection: &Connection) -> Result<Vec<Value>, Refusal> {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
         let mut page = match connection.request("tools/list", params).await {
             Ok(page) => page,
-            // A server without tools need not know of them.
+            // A server without tools need not know the method.
             Err(refusal) if refusal.code == Some(METHOD_NOT_FOUND) => return Ok(tools),
             Err(refusal) => return Err(refusal),
         };
@@ -214,14 +210,14 @@ async fn greet(connection: &Connection) -> Result<Vec<Value>, Refusal> {
         }
         tools.truncate(MOST_TOOLS);
         cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-        // A page that brings nothing would bring nothing for ever.
+        // A page without new tools would come again for ever.
         if cursor.is_none() || tools.len() == before {
             return Ok(tools);
         }
     }
 }
 
-/// A schema that is one of an object, as APIs want it.
+/// A schema of an object, as APIs require.
 fn schema(given: Option<&Value>) -> Value {
     let mut schema = match given {
         Some(Value::Object(schema)) => schema.clone(),

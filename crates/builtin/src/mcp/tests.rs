@@ -12,16 +12,16 @@ use towline_provider::{Call, ToolSpec};
 use super::servers::{Limits, McpServer, McpServers};
 use crate::tools::{Described, Outcome, Reach, ToolKind};
 
-/// Limits that no test waits for.
+/// Limits that no test reaches.
 const PATIENT: Limits = Limits { start: Duration::from_secs(60), call: Duration::from_secs(60) };
 
-/// A server whose answers are a shell `case` over the requests; `$id` is the request's id. All that it reads is in the
-/// file `heard`, its process number in the file `pid`.
+/// A server whose answers are a shell `case` over the requests; `$id` is the request's id. It writes what it reads to
+/// the file `heard`, and its process number to the file `pid`.
 fn server(name: &str, cases: &str) -> McpServer {
     let script = format!(
         r#"echo $$ > pid.$0
-say() {{ printf '%s\n' "$1"; }}
-answer() {{ say "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}}"; }}
+reply() {{ printf '%s\n' "$1"; }}
+answer() {{ reply "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}}"; }}
 while IFS= read -r line; do
     printf '%s\n' "$line" >> heard.$0
     id=${{line##*\"id\":}}; id=${{id%%[,\}}]*}}
@@ -73,7 +73,7 @@ async fn without_servers_there_are_no_tools_and_no_problems() {
 }
 
 #[tokio::test]
-async fn tools_of_all_pages_are_called_by_names_that_apis_take() {
+async fn tools_of_all_pages_have_names_that_apis_accept() {
     let folder = tempfile::tempdir().unwrap();
     let files = server(
         "my files",
@@ -148,24 +148,24 @@ async fn only_the_tools_of_towline_itself_need_no_permission() {
 }
 
 #[tokio::test]
-async fn servers_that_do_not_come_up_are_named_and_the_others_are_used() {
+async fn servers_that_do_not_start_are_named_and_the_others_are_used() {
     let folder = tempfile::tempdir().unwrap();
     let missing = McpServer { command: "/nonexistent/server".into(), ..server("missing", "") };
     let dies = server("dies", r#"*'"initialize"'*) echo "no key" >&2; exit 3 ;;"#);
     let mute = server("mute", r#"*'"initialize"'*) echo "still thinking" >&2 ;;"#);
     let refuses = server(
         "refuses",
-        r#"*'"initialize"'*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-1,\"message\":\"not you\"}}" ;;"#,
+        r#"*'"initialize"'*) reply "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-1,\"message\":\"not you\"}}" ;;"#,
     );
     let toolless = server(
         "toolless",
-        r#"*'"tools/list"'*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;"#,
+        r#"*'"tools/list"'*) reply "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;"#,
     );
     let limits = Limits { start: Duration::from_secs(5), ..PATIENT };
     let all = vec![missing, dies, mute, refuses, toolless, server("good", "")];
     let begun = Instant::now();
     let (servers, problems) = McpServers::start_within(all, folder.path(), &[], limits).await;
-    // At once, and not one after the other.
+    // All at once, not one after the other.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(
         problems,
@@ -196,7 +196,7 @@ async fn a_server_that_dies_fails_the_call_and_every_later_one() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_never_answered_ends_and_the_server_hears_of_it() {
+async fn a_call_that_is_never_answered_ends_and_the_server_is_notified() {
     let folder = tempfile::tempdir().unwrap();
     let slow = server("slow", r#"*'"tools/call"'*) ;;"#);
     let limits = Limits { call: Duration::from_millis(500), ..PATIENT };
@@ -207,18 +207,18 @@ async fn a_call_that_is_never_answered_ends_and_the_server_hears_of_it() {
 }
 
 #[tokio::test]
-async fn garbage_news_and_requests_of_a_server_do_not_come_between() {
+async fn garbage_notifications_and_requests_of_a_server_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let noisy = server(
         "noisy",
         r#"*'"tools/call"'*)
         mine=$id
-        say 'Listening on port 7'; say '{"half": '; say '[1, 2]'; say '7'; say ''; printf '\377\376\n'
-        say '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
-        say '{"jsonrpc":"2.0","id":99,"result":{}}'; say '{"jsonrpc":"2.0","id":"x","result":{}}'
-        say '{"jsonrpc":"2.0","id":"p","method":"ping"}'
+        reply 'Listening on port 7'; reply '{"half": '; reply '[1, 2]'; reply '7'; reply ''; printf '\377\376\n'
+        reply '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+        reply '{"jsonrpc":"2.0","id":99,"result":{}}'; reply '{"jsonrpc":"2.0","id":"x","result":{}}'
+        reply '{"jsonrpc":"2.0","id":"p","method":"ping"}'
         IFS= read -r line; printf '%s\n' "$line" >> heard.noisy
-        say '{"jsonrpc":"2.0","id":8,"method":"roots/list"}'
+        reply '{"jsonrpc":"2.0","id":8,"method":"roots/list"}'
         IFS= read -r line; printf '%s\n' "$line" >> heard.noisy
         id=$mine; answer '{"content":[{"type":"text","text":"done"}]}' ;;"#,
     );
@@ -238,7 +238,7 @@ async fn garbage_news_and_requests_of_a_server_do_not_come_between() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_fails_the_call_and_the_server_stays_of_use() {
+async fn a_line_without_end_fails_the_call_and_the_server_stays_usable() {
     let folder = tempfile::tempdir().unwrap();
     let endless = server(
         "endless",
@@ -257,7 +257,7 @@ async fn a_line_without_end_fails_the_call_and_the_server_stays_of_use() {
 }
 
 #[tokio::test]
-async fn servers_are_given_their_variables_and_end_with_their_owner() {
+async fn servers_get_their_variables_and_end_with_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let with_child = McpServer {
         env: vec![("MY_TOKEN".to_owned(), "given".to_owned())],
@@ -287,7 +287,7 @@ async fn servers_are_given_their_variables_and_end_with_their_owner() {
 }
 
 #[tokio::test]
-async fn no_server_sees_a_hidden_variable_unless_it_is_given_it_by_name() {
+async fn a_server_sees_a_hidden_variable_only_by_name() {
     let shows = r#"*'"tools/call"'*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"${CARGO_PKG_NAME-hidden}\"}]}" ;;"#;
     let given = McpServer { env: vec![("CARGO_PKG_NAME".into(), "given".into())], ..server("given", shows) };
     let folder = tempfile::tempdir().unwrap();

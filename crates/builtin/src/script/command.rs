@@ -1,28 +1,28 @@
-//! Commands that a script runs: children of the scripted agent, so that whoever ends its tree ends them too.
+//! Commands of a script. They are children of the scripted agent, so they end with its process tree.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How much of a command's output is kept: its end.
-const OUTPUT_KEPT: u64 = 16 * 1024;
+/// How much of a command's output is returned: its end.
+const OUTPUT_BYTES: u64 = 16 * 1024;
 
 /// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommandEnd {
-    /// Its exit code; none when a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub(super) code: Option<i32>,
-    /// The end of what it printed on both streams, in the order in which it was printed.
+    /// The end of both output streams, in the order of printing.
     pub(super) output: String,
 }
 
-/// Runs `sh -c` in `directory` and waits for it, but not for what it leaves running in the background.
+/// Runs `sh -c` in `directory` and waits for it, but not for its background processes.
 #[expect(
     clippy::disallowed_methods,
     reason = "the commands of a script are the scripted agent's own children"
 )]
 pub(super) fn run(command: &str, directory: &Path) -> io::Result<CommandEnd> {
-    // A file and no pipe: a background process that keeps it open holds nobody up.
+    // A file, not a pipe: a background process that holds it open delays nothing.
     let mut printed = tempfile::tempfile()?;
     let status = Command::new("sh")
         .args(["-c", command])
@@ -33,8 +33,8 @@ pub(super) fn run(command: &str, directory: &Path) -> io::Result<CommandEnd> {
         .status()?;
     let length = printed.seek(SeekFrom::End(0))?;
     let mut output = Vec::new();
-    printed.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_KEPT)))?;
-    printed.take(OUTPUT_KEPT).read_to_end(&mut output)?;
+    printed.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_BYTES)))?;
+    printed.take(OUTPUT_BYTES).read_to_end(&mut output)?;
     Ok(CommandEnd { code: status.code(), output: String::from_utf8_lossy(&output).into_owned() })
 }
 
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_are_kept_in_order_with_the_exit_code() {
+    fn both_streams_are_returned_in_order_with_the_exit_code() {
         let folder = tempfile::tempdir().unwrap();
         let got = run("echo one; echo two >&2; echo three; exit 4", folder.path()).unwrap();
         assert_eq!(got, end(Some(4), "one\ntwo\nthree\n"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_output_the_end_is_kept() {
+    fn a_long_output_is_cut_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let got = run("head -c 100000 /dev/zero | tr '\\0' x; echo end", folder.path()).unwrap();
         assert_eq!(got, end(Some(0), &format!("{}end\n", "x".repeat(16 * 1024 - 4))));
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn background_processes_are_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        // The one in the background goes on until the file is there: waiting for it would never end.
+        // The background process runs until the file exists, so waiting for it would never end.
         let waits = "n=0; until test -e go || test $n -gt 600; do n=$((n+1)); sleep 0.1; done";
         let got = run(&format!("({waits}) & echo started"), folder.path()).unwrap();
         assert_eq!(got, end(Some(0), "started\n"));

@@ -1,4 +1,4 @@
-//! Files that a script changes: always inside the directory it works in.
+//! Files that a script changes, always inside its working directory.
 
 use std::fs;
 use std::io;
@@ -28,12 +28,12 @@ impl TryFrom<String> for InnerPath {
 }
 
 impl InnerPath {
-    /// The path as it stands in the script.
+    /// The path as the script has it.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Writes the whole file, with the folders above it.
+    /// Writes the whole file and creates missing folders.
     pub(super) fn write(&self, root: &Path, text: &str) -> io::Result<()> {
         let place = self.place(root)?;
         if let Some(parent) = place.parent() {
@@ -42,7 +42,7 @@ impl InnerPath {
         fs::write(place, text)
     }
 
-    /// Puts `to` in the place of the first `from`; a text that is not there is an error.
+    /// Replaces the first `from` by `to`. A missing `from` is an error.
     pub(super) fn replace(&self, root: &Path, from: &str, to: &str) -> io::Result<()> {
         let place = self.place(root)?;
         let text = fs::read_to_string(&place)?;
@@ -52,7 +52,7 @@ impl InnerPath {
         fs::write(place, text.replacen(from, to, 1))
     }
 
-    /// Where it is, once symbolic links on the way are followed; they may lead nowhere but inside.
+    /// The real path after following symlinks, which may not lead outside.
     fn place(&self, root: &Path) -> io::Result<PathBuf> {
         let root = root.canonicalize()?;
         let place = root.join(&self.0);
@@ -75,27 +75,27 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_are_refused() {
+    fn paths_that_lead_outside_are_refused() {
         for text in ["", "/etc/passwd", "..", "../a", "a/../../b", "a/.."] {
             assert!(InnerPath::try_from(text.to_owned()).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn links_that_lead_out_are_not_followed() {
+    fn symlinks_that_lead_outside_are_not_followed() {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(outside.path().join("kept"), "kept").unwrap();
+        fs::write(outside.path().join("safe"), "safe").unwrap();
         symlink(outside.path(), inside.path().join("folder")).unwrap();
-        symlink(outside.path().join("kept"), inside.path().join("file")).unwrap();
+        symlink(outside.path().join("safe"), inside.path().join("file")).unwrap();
         symlink(outside.path().join("new"), inside.path().join("dangling")).unwrap();
-        for text in ["folder/new", "folder/deep/new", "folder/kept", "file", "dangling"] {
+        for text in ["folder/new", "folder/deep/new", "folder/safe", "file", "dangling"] {
             path(text).write(inside.path(), "changed").expect_err(text);
         }
-        path("file").replace(inside.path(), "kept", "changed").expect_err("replace through a link");
+        path("file").replace(inside.path(), "safe", "changed").expect_err("replace through a symlink");
         let left: Vec<_> =
             fs::read_dir(outside.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["kept"]);
-        assert_eq!(fs::read_to_string(outside.path().join("kept")).unwrap(), "kept");
+        assert_eq!(left, ["safe"]);
+        assert_eq!(fs::read_to_string(outside.path().join("safe")).unwrap(), "safe");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A script as it stands in its file. Everything that can be wrong with it is found here, before the first step.
+//! The file format of a script. All of its errors are found here, before the first step runs.
 
 use std::fs;
 use std::path::Path;
@@ -16,22 +16,20 @@ pub struct Script {
     turns: Vec<Turn>,
 }
 
-/// What is done for one prompt.
+/// The steps for one prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Turn {
     /// The text that a prompt must contain for this turn to be played.
     when: Option<String>,
-    /// What is done.
     #[serde(default, rename = "step")]
     pub(super) steps: Vec<Step>,
 }
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "StepTable")]
 pub(super) enum Step {
-    Say(String),
+    Message(String),
     Think(String),
     Write(Write),
     Replace(Replace),
@@ -43,7 +41,7 @@ pub(super) enum Step {
     Raw(String),
 }
 
-/// A file to write, whole.
+/// A file to write as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Write {
@@ -51,7 +49,7 @@ pub(super) struct Write {
     pub(super) text: String,
 }
 
-/// A text to put in the place of another.
+/// A text to replace by another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Replace {
@@ -77,8 +75,8 @@ impl Script {
         Ok(Self { turns: file.turn })
     }
 
-    /// The turn for this prompt: the first one that fits from `next` on, and when none is left, the last one that
-    /// fits at all. Its place is returned with it.
+    /// The turn for this prompt, with its index: the first one from `next` on that fits, or else the last one that
+    /// fits at all.
     pub(super) fn turn_for(&self, prompt: &str, next: usize) -> Option<(usize, &Turn)> {
         let mut fitting = self.turns.iter().enumerate().filter(|(_, turn)| turn.fits(prompt));
         fitting.clone().find(|(place, _)| *place >= next).or_else(|| fitting.next_back())
@@ -91,7 +89,7 @@ impl Turn {
     }
 }
 
-/// The file.
+/// The file as a whole.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptFile {
@@ -99,11 +97,12 @@ struct ScriptFile {
     turn: Vec<Turn>,
 }
 
-/// A step in the file: a table of which exactly one key may be there.
+/// A step in the file: a table with exactly one key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepTable {
-    say: Option<String>,
+    #[serde(rename = "say")]
+    message: Option<String>,
     think: Option<String>,
     write: Option<Write>,
     replace: Option<Replace>,
@@ -120,7 +119,7 @@ impl TryFrom<StepTable> for Step {
 
     fn try_from(table: StepTable) -> Result<Self, String> {
         let given = [
-            table.say.map(|text| ("say", Self::Say(text))),
+            table.message.map(|text| ("say", Self::Message(text))),
             table.think.map(|text| ("think", Self::Think(text))),
             table.write.map(|write| ("write", Self::Write(write))),
             table.replace.map(|replace| ("replace", Self::Replace(replace))),
@@ -143,7 +142,7 @@ impl TryFrom<StepTable> for Step {
     }
 }
 
-/// A duration as people write it.
+/// A duration in words, such as `250ms`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Pause(Duration);
@@ -156,7 +155,7 @@ impl TryFrom<String> for Pause {
     }
 }
 
-/// What a step says was used.
+/// The usage that a step reports.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct UsageTable {
@@ -241,7 +240,7 @@ mod tests {
             ..Usage::default()
         };
         let steps = vec![
-            Step::Say("a".into()),
+            Step::Message("a".into()),
             Step::Think("b".into()),
             Step::Write(Write { path: path("c/d"), text: "e".into() }),
             Step::Replace(Replace { path: path("f"), from: "g".into(), to: "h".into() }),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn an_error_names_its_line() {
         for (text, parts) in [
             ("[[turn]]\nstep = [{ shout = 'a' }]", ["line 2", "unknown field `shout`"]),
             ("[[turn]]\nwhile = 'a'", ["line 2", "unknown field `while`"]),
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_chosen_by_its_place_and_by_what_the_prompt_contains() {
+    fn a_turn_is_chosen_by_its_index_and_the_text_of_the_prompt() {
         let text = "[[turn]]\n[[turn]]\nwhen = 'red'\n[[turn]]\nwhen = 'blue'\n";
         let script = Script::parse(text).unwrap();
         let place = |prompt, next| script.turn_for(prompt, next).map(|(place, _)| place);

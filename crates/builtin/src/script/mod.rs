@@ -1,7 +1,7 @@
 //! The scripted agent: plays turns from a TOML file instead of asking a model.
 //!
-//! It serves the demo and tests: what it does is known beforehand, costs nothing and needs no network. It reads one
-//! line `{"prompt": "…"}` from its standard input, plays one turn, and prints one JSON line per
+//! It serves the demo and tests: its behaviour is known beforehand, costs nothing and needs no network. It reads one
+//! line `{"prompt": "…"}` from standard input, plays one turn, and prints one JSON line per
 //! [`towline_core::AgentEvent`].
 //!
 //! ```toml

@@ -1,4 +1,4 @@
-//! Plays one turn: the whole life of one process of the scripted agent.
+//! Plays one turn, which is the whole life of a process of the scripted agent.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,34 +14,32 @@ use super::format::{Step, Turn};
 use super::session::{Memory, Progress};
 use super::{Script, ScriptError, ScriptSession, command};
 
-/// Where progress is kept when nobody says otherwise: beside the script.
+/// The default folder for progress, beside the script.
 const STATE_FOLDER: &str = ".towline-script";
 
-/// What the scripted agent is started with.
+/// The parameters of the scripted agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptArgs {
-    /// The script's file.
     pub script: PathBuf,
-    /// The conversation to hold.
     pub session: ScriptSession,
-    /// The folder that remembers how far conversations are; `None` for `.towline-script` beside the script.
+    /// The folder that stores the progress of conversations; `None` for `.towline-script` beside the script.
     pub state: Option<PathBuf>,
 }
 
-/// How the turn went, and so how the process is to exit.
+/// How the turn ended, and so the exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Played {
-    /// To its end.
+    /// All steps were played.
     Done,
-    /// The script said that it fails.
+    /// A `fail` step ended the turn.
     Failed,
-    /// The script said to exit with this code in mid-turn.
+    /// An `exit` step ended the process with this code in mid-turn.
     Exited(u8),
 }
 
 impl Played {
-    /// The process's exit code.
+    /// The exit code of the process.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -70,10 +68,10 @@ pub fn main(
         played: before.played.saturating_add(1),
         next: turn.map_or(before.next, |(place, _)| before.next.max(place + 1)),
     };
-    // Kept before anything is said: whoever has heard of the conversation can resume it, whatever happens next.
+    // Stored before the first event: a reader that knows the conversation can resume it, whatever happens next.
     memory.keep(after)?;
 
-    let mut stage = Stage { stdout, cwd, turn: after.played, last_said: String::new(), cost: None };
+    let mut stage = Stage { stdout, cwd, turn: after.played, last_message: String::new(), cost: None };
     stage.emit(&AgentEvent::SessionStarted(SessionStarted {
         native_id: args.session.id().clone(),
         resumed: matches!(args.session, ScriptSession::Resume(_)),
@@ -113,11 +111,11 @@ struct Stage<'a, W> {
     cwd: &'a Path,
     /// The number of this turn in the conversation.
     turn: u32,
-    last_said: String,
+    last_message: String,
     cost: Option<MicroUsd>,
 }
 
-/// A tool call before anything has come of it.
+/// A tool call without its result.
 struct Call {
     tool: ToolKind,
     name: &'static str,
@@ -126,7 +124,7 @@ struct Call {
     paths: Vec<String>,
 }
 
-/// What came of a tool call.
+/// The result of a tool call.
 struct Outcome {
     status: ToolStatus,
     output: Option<String>,
@@ -138,7 +136,7 @@ impl<W: Write> Stage<'_, W> {
         for (place, step) in turn.steps.iter().enumerate() {
             let id = format!("call-{}-{}", self.turn, place + 1);
             match step {
-                Step::Say(text) => self.say(text)?,
+                Step::Message(text) => self.print_message(text)?,
                 Step::Think(text) => self.emit(&AgentEvent::Thought { text: text.clone() })?,
                 Step::Write(write) => {
                     let input = json!({"path": write.path.as_str(), "text": write.text});
@@ -164,8 +162,8 @@ impl<W: Write> Stage<'_, W> {
         Ok(Played::Done)
     }
 
-    fn say(&mut self, text: &str) -> Result<(), ScriptError> {
-        self.last_said = text.to_owned();
+    fn print_message(&mut self, text: &str) -> Result<(), ScriptError> {
+        self.last_message = text.to_owned();
         self.emit(&AgentEvent::Message { role: Role::Assistant, text: text.to_owned() })
     }
 
@@ -187,7 +185,7 @@ impl<W: Write> Stage<'_, W> {
         })
     }
 
-    /// Announces a call, makes it, and says what came of it.
+    /// Announces a call, makes it, and reports the result.
     fn call(
         &mut self,
         id: String,
@@ -223,7 +221,7 @@ impl<W: Write> Stage<'_, W> {
     fn end_turn(&mut self, stop: TurnStop) -> Result<(), ScriptError> {
         self.emit(&AgentEvent::TurnEnded(TurnEnd {
             stop,
-            text: self.last_said.clone(),
+            text: self.last_message.clone(),
             structured: None,
             inner_turns: None,
             reported_cost: self.cost,
@@ -235,7 +233,7 @@ impl<W: Write> Stage<'_, W> {
         self.print(&line)
     }
 
-    /// Flushed line by line, so that whoever follows sees each one when it happens.
+    /// Flushed line by line, so that followers see each event when it happens.
     fn print(&mut self, line: &[u8]) -> Result<(), ScriptError> {
         let written = self.stdout.write_all(&[line, b"\n"].concat()).and_then(|()| self.stdout.flush());
         written.map_err(ScriptError::Output)

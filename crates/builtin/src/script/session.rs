@@ -1,7 +1,7 @@
-//! What the scripted agent remembers between two processes: how far a conversation is.
+//! The scripted agent's memory between two processes: the progress of a conversation.
 //!
-//! One small file per conversation, in a folder of its own that git ignores, since the script may lie in the
-//! repository it works on.
+//! There is one small file per conversation, in a separate folder that git ignores, because the script may be in the
+//! repository that it changes.
 
 use std::fs;
 use std::io;
@@ -15,17 +15,17 @@ use super::ScriptError;
 /// The longest file of a conversation.
 const LONGEST: u64 = 4 * 1024;
 
-/// Which conversation is to be held.
+/// The conversation to play.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptSession {
-    /// A new one, which gets this id.
+    /// A new one with this id.
     Fresh(SessionId),
-    /// The one with this id goes on.
+    /// An earlier one with this id.
     Resume(SessionId),
 }
 
 impl ScriptSession {
-    /// Its id.
+    /// The id of the conversation.
     pub const fn id(&self) -> &SessionId {
         match self {
             Self::Fresh(id) | Self::Resume(id) => id,
@@ -33,16 +33,16 @@ impl ScriptSession {
     }
 }
 
-/// How far a conversation is.
+/// The progress of a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
-    /// How many turns were played.
+    /// The number of turns played.
     pub(super) played: u32,
-    /// The place of the turn that comes next.
+    /// The index of the next turn.
     pub(super) next: usize,
 }
 
-/// Where a conversation's progress is kept.
+/// Where a conversation's progress is stored.
 #[derive(Debug)]
 pub(super) struct Memory {
     folder: PathBuf,
@@ -59,14 +59,14 @@ impl Memory {
         Ok(Self { folder: folder.to_owned(), file: folder.join(format!("{id}.json")) })
     }
 
-    /// What was kept; `None` for a conversation that never was.
+    /// The stored progress; `None` for an unknown conversation.
     pub(super) fn recall(&self) -> Result<Option<Progress>, ScriptError> {
         let read = towline_files::read_if_present(&self.file, LONGEST);
         let Some(text) = read.map_err(|error| self.failed("read", error))? else { return Ok(None) };
         serde_json::from_slice(&text).map(Some).map_err(|error| self.failed("understand", error.into()))
     }
 
-    /// Keeps it. The file is replaced as a whole, so that a kill leaves the old one or the new one.
+    /// Stores the progress. The file is replaced as a whole, so a kill leaves the old or the new one.
     pub(super) fn keep(&self, progress: Progress) -> Result<(), ScriptError> {
         self.replace(progress).map_err(|error| self.failed("write", error))
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_kept_per_conversation() {
+    fn progress_is_stored_per_conversation() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         let [one, two] = ["one", "two"].map(|id| Memory::new(&state, &SessionId::new(id)).unwrap());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_never_leads_out_of_the_folder() {
+    fn an_id_never_leads_outside_the_folder() {
         for id in ["", ".", "..", "../a", "a/b", ".hidden", "a b", "a\0"] {
             let refused = Memory::new(Path::new("state"), &SessionId::new(id));
             assert!(matches!(refused, Err(ScriptError::BadSessionId { .. })), "{id:?}");

@@ -1,5 +1,5 @@
-//! What a tool takes: one table per tool, from which come the schema for models, the check of what they send, and the
-//! words about what is wrong with it.
+//! The arguments of tools: one table per tool, used for the schema, for validation and for the messages about what is
+//! wrong.
 
 use serde_json::{Map, Value, json};
 use towline_provider::ToolSpec;
@@ -13,7 +13,7 @@ use super::{Reach, ToolKind};
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    /// What it does, for the model.
+    /// The description for the model.
     pub(super) about: &'static str,
     pub(super) fields: &'static [Field],
     pub(super) kind: ToolKind,
@@ -21,28 +21,25 @@ pub(super) struct Tool {
     pub(super) work: Work,
 }
 
-/// What makes a call.
+/// What runs a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
-    /// Something with files, which may take a while and holds a thread.
+    /// A function on files, which may take a while and blocks a thread.
     Files(fn(&Places, &Arguments, &Patience) -> Result<String, String>),
-    /// A command.
     Command,
-    /// A page of the web.
     Fetch,
 }
 
-/// One argument.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) form: Form,
     pub(super) need: Need,
-    /// What it means, for the model.
+    /// The description for the model.
     pub(super) about: &'static str,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -97,7 +94,7 @@ impl Tool {
         ToolSpec { name: self.name.to_owned(), description: self.about.to_owned(), parameters }
     }
 
-    /// The arguments, once they are known to be what the table says; else what is wrong with them.
+    /// Validates the arguments. The error describes all that is wrong.
     pub(super) fn parse(&self, input: &Value) -> Result<Arguments, String> {
         let Value::Object(given) = input else {
             let shown = one_line(&input.to_string(), 200);
@@ -107,7 +104,7 @@ impl Tool {
             let Some(field) = self.fields.iter().find(|field| field.name == name) else {
                 return Err(self.wrong(&format!("there is no argument `{}`", one_line(name, 60))));
             };
-            // Some models write null for what they leave out.
+            // Some models send null for what they leave out.
             let left_out = field.need == Need::Optional && value.is_null();
             if !left_out && !field.form.fits(value) {
                 let shown = one_line(&value.to_string(), 60);
@@ -143,7 +140,7 @@ impl Field {
     }
 }
 
-/// Arguments that are what their tool's table says.
+/// Arguments that passed the validation.
 #[derive(Debug)]
 pub(super) struct Arguments(Map<String, Value>);
 
@@ -152,7 +149,7 @@ impl Arguments {
         self.0.get(name)?.as_str()
     }
 
-    /// A text that the table requires.
+    /// A required text.
     pub(super) fn required(&self, name: &str) -> &str {
         self.text(name).unwrap_or_default()
     }
@@ -161,13 +158,13 @@ impl Arguments {
         whole_number(self.0.get(name)?)
     }
 
-    /// False when it is left out.
+    /// False if it is left out.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
 
-/// A number of at least 1; `5.0` is one as well, since some models know no integers.
+/// A number of at least 1. Accepts `5.0` as well, since some models know no integers.
 fn whole_number(value: &Value) -> Option<u64> {
     let number = value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number))?;
@@ -194,7 +191,7 @@ mod tests {
     };
 
     #[test]
-    fn the_schema_says_what_the_table_says() {
+    fn the_schema_matches_the_table() {
         assert_eq!(
             TOOL.spec(),
             ToolSpec {
@@ -215,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_together_with_the_right_form() {
+    fn an_error_names_the_right_form() {
         let form = "The right form is {\"path\": string, \"limit\": integer (optional), \
                     \"all\": boolean (optional)}.";
         for (input, what) in [
@@ -239,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_or_null_or_a_round_float_is_understood() {
+    fn missing_and_null_arguments_and_round_floats_are_accepted() {
         let got = TOOL.parse(&json!({"path": "a", "limit": 3.0, "all": null})).unwrap();
         assert_eq!((got.required("path"), got.number("limit"), got.flag("all")), ("a", Some(3), false));
         let got = TOOL.parse(&json!({"path": "a", "all": true})).unwrap();

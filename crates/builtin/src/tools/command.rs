@@ -1,4 +1,4 @@
-//! `run`: a command in a shell, with its output bounded, its time bounded, and nothing left of it afterwards.
+//! `run`: a shell command with bounded output and time, and no process left afterwards.
 
 use std::future::Future;
 use std::io;
@@ -18,17 +18,17 @@ use super::output::{HeadAndTail, Pieces};
 use super::{Outcome, Reach, ToolKind};
 use crate::child::Group;
 
-/// How much output is kept.
-const KEPT: usize = 30 * 1024;
-/// How much is read at once.
+/// The most output that is returned.
+const OUTPUT_BYTES: usize = 30 * 1024;
+/// The most that is read at once.
 const AT_ONCE: usize = 16 * 1024;
-/// How long a command may take when nothing is said, in seconds.
+/// The default timeout in seconds.
 const USUAL_SECONDS: u64 = 600;
-/// How long a command may take at most, in seconds.
+/// The longest timeout in seconds.
 const MOST_SECONDS: u64 = 3_600;
-/// How long output may still come after the end: from helpers that are about to end, too.
+/// How long output may still arrive after the end, for example from helpers that are about to exit.
 const AFTERWARDS: Duration = Duration::from_millis(300);
-/// What no command sees: it lets one speak to Towline as the agent.
+/// Hidden from all commands, because it authenticates the agent to Towline.
 const ALWAYS_HIDDEN: &str = "TOWLINE_TOKEN";
 
 pub(super) const TOOL: Tool = Tool {
@@ -51,7 +51,7 @@ pub(super) const TOOL: Tool = Tool {
     work: Work::Command,
 };
 
-/// Runs the command. Dropping this ends it with all that it started.
+/// Runs the command. Dropping the future ends it with all its descendants.
 pub(super) async fn run(
     root: &Path,
     hidden: &[String],
@@ -68,7 +68,7 @@ pub(super) async fn run(
         Ok(started) => started,
         Err(error) => return Outcome::failed(format!("run: the command cannot be started: {error}")),
     };
-    let mut output = Output { pipe, kept: HeadAndTail::new(KEPT), pieces: Pieces::new(), progress };
+    let mut output = Output { pipe, ends: HeadAndTail::new(OUTPUT_BYTES), pieces: Pieces::new(), progress };
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let end = tokio::select! {
         status = output.follow_until(group.wait()) => End::Exited(status.ok()),
@@ -86,7 +86,7 @@ enum End {
 fn start(root: &Path, hidden: &[String], line: &str) -> io::Result<(Group, Receiver)> {
     let (reader, writer) = io::pipe()?;
     let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    // Our copies of the writing end go away with the command, so that the end of the output can be seen.
+    // Our copies of the writing end are dropped with the command; otherwise the output would never end.
     let mut command = Command::new("sh");
     command.arg("-c").arg(line).current_dir(root);
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
@@ -97,15 +97,15 @@ fn start(root: &Path, hidden: &[String], line: &str) -> io::Result<(Group, Recei
     Ok((Group::start(&mut command)?, reader))
 }
 
-/// What a command prints, on its way to the answer and to lookers-on.
+/// The output of a command, which goes to the result and to followers.
 struct Output<'a> {
     pipe: Receiver,
-    kept: HeadAndTail,
+    ends: HeadAndTail,
     pieces: Pieces,
     progress: &'a mut (dyn FnMut(&str) + Send),
 }
 
-/// Whether more can come.
+/// Whether more output can come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Open,
@@ -113,7 +113,7 @@ enum Stream {
 }
 
 impl Output<'_> {
-    /// Takes output in until `end` is there.
+    /// Reads output until `end` is ready.
     async fn follow_until<T>(&mut self, end: impl Future<Output = T>) -> T {
         tokio::pin!(end);
         let mut stream = Stream::Open;
@@ -130,7 +130,7 @@ impl Output<'_> {
         }
     }
 
-    /// Takes in what still comes, ends what is left, and says how it went.
+    /// Reads the remaining output, ends leftover processes, and returns the outcome.
     async fn finish(mut self, group: &mut Group, end: End) -> Outcome {
         let mut left_behind = false;
         let end = match end {
@@ -152,7 +152,7 @@ impl Output<'_> {
         if self.pieces.due().is_some() {
             self.show();
         }
-        outcome(self.kept.finish(), &end, left_behind)
+        outcome(self.ends.finish(), &end, left_behind)
     }
 
     async fn drain(&mut self) -> Stream {
@@ -170,7 +170,7 @@ impl Output<'_> {
         match read {
             Ok(0) | Err(_) => Stream::Ended,
             Ok(length) => {
-                self.kept.push(&buffer[..length]);
+                self.ends.push(&buffer[..length]);
                 self.pieces.push(&buffer[..length]);
                 Stream::Open
             }
@@ -226,7 +226,7 @@ mod tests {
         run_in(tempfile::tempdir().unwrap().path(), json!({ "command": line })).await
     }
 
-    /// Waits until the process whose number is in `file` is gone or dead but not yet reaped by whoever inherited it.
+    /// Waits until the process whose number is in `file` is gone, or dead but not yet reaped by its new parent.
     async fn gone(file: &Path) {
         let number: i32 = fs::read_to_string(file).unwrap().trim().parse().unwrap();
         let pid = Pid::from_raw(number).unwrap();
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// A command whose grandchild ignores every signal that can be ignored, and does not end.
+    /// A command whose grandchild ignores every signal that can be ignored, and does not exit.
     const STUBBORN: &str = "sh -c 'trap \"\" TERM INT HUP; echo $$ > inner; while :; do sleep 1; done' & \
                             trap '' TERM; echo $$ > outer; wait; wait";
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_run_is_said() {
+    async fn a_command_that_cannot_run_is_reported() {
         let words = run_line("a\0b").await;
         assert_eq!(words.status, Status::Failed);
         assert!(words.output.starts_with("run: the command cannot be started: "), "{}", words.output);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timeout_ends_all_of_it() {
+    async fn a_timeout_ends_all_processes() {
         let root = tempfile::tempdir().unwrap();
         let got =
             run_in(root.path(), json!({"command": format!("echo begun; {STUBBORN}"), "timeout": 2})).await;
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropping_it_ends_and_reaps_all_of_it() {
+    async fn dropping_the_future_ends_and_reaps_all_processes() {
         let root = tempfile::tempdir().unwrap();
         let (outer, inner) = (root.path().join("outer"), root.path().join("inner"));
         tokio::select! {
@@ -303,7 +303,7 @@ mod tests {
         }
         gone(&outer).await;
         gone(&inner).await;
-        // Our own child is not only dead but reaped.
+        // Our own child is dead and reaped.
         let number: i32 = fs::read_to_string(&outer).unwrap().trim().parse().unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
         while test_kill_process(Pid::from_raw(number).unwrap()).is_ok() {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_in_the_background_holds_nobody_up_and_is_ended() {
+    async fn background_processes_delay_nothing_and_are_ended() {
         let root = tempfile::tempdir().unwrap();
         let begun = Instant::now();
         let line =
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_hundred_megabytes_both_ends_are_kept() {
+    async fn a_hundred_megabytes_are_cut_to_both_ends() {
         let (mut pieces, mut shown, mut longest) = (0_u32, 0_usize, 0_usize);
         let arguments = TOOL.parse(&json!({
             "command": "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last",
@@ -337,15 +337,15 @@ mod tests {
             longest = longest.max(piece.len());
         })
         .await;
-        let half = KEPT / 2;
-        let left_out = 100_000_000 + 12 - KEPT;
+        let half = OUTPUT_BYTES / 2;
+        let left_out = 100_000_000 + 12 - OUTPUT_BYTES;
         let expected = format!(
             "first\n{}\n[… {left_out} bytes left out …]\n{}\nlast\n[exit code 0]",
             "x".repeat(half - 6),
             "x".repeat(half - 6)
         );
         assert!(got == Outcome::ok(expected), "{} bytes", got.output.len());
-        // Lookers-on hear of it now and then, and a little at a time.
+        // Followers get it at intervals, a little at a time.
         let tenths = begun.elapsed().as_millis() / 100 + 2;
         assert!(u128::from(pieces) <= tenths, "{pieces} pieces in {tenths} tenths of a second");
         assert!(longest <= 4_096, "{longest}");
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lookers_on_hear_of_output_while_the_command_runs() {
+    async fn followers_get_output_while_the_command_runs() {
         let root = tempfile::tempdir().unwrap();
         let arguments = TOOL.parse(&json!({
             "command": "printf 'half of \\303'; while ! test -e go; do sleep 0.01; done; printf '\\244\\n'; echo end",
@@ -362,7 +362,7 @@ mod tests {
         let go = root.path().join("go");
         let got = run(root.path(), &[], &arguments.unwrap(), &mut |piece| {
             heard.push_str(piece);
-            // The command goes on only once it was heard.
+            // The command continues only once its output was followed.
             fs::write(&go, "").unwrap();
         })
         .await;

@@ -1,4 +1,4 @@
-//! `edit`: a text in a file replaced by another.
+//! `edit`: replaces a text in a file.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::{Reach, ToolKind};
 
 /// The largest file that is edited.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// How many places are named.
+/// The most places that are named.
 const MOST_PLACES: usize = 10;
 
 pub(super) const TOOL: Tool = Tool {
@@ -41,7 +41,7 @@ pub(super) const TOOL: Tool = Tool {
 
 pub(super) fn edit(places: &Places, arguments: &Arguments) -> Result<String, String> {
     let text = arguments.required("path");
-    // The file must be there; that is said better by what looks for files.
+    // The file must exist; this check has the better error message.
     places.to_read(text)?;
     let path = places.to_write(text)?;
     let shown = places.shown(&path);
@@ -62,7 +62,7 @@ pub(super) fn edit(places: &Places, arguments: &Arguments) -> Result<String, Str
     ))
 }
 
-/// The text with `new` in the place of `old`, and the lines where that was; else what is wrong.
+/// The text with `old` replaced by `new`, and the lines of the replacements; or the reason why not.
 fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, Vec<usize>), String> {
     if old.is_empty() {
         return Err("`old` is empty; name the text to replace, or use `write` for a whole file".to_owned());
@@ -71,7 +71,7 @@ fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, Vec<
         return Err("`old` and `new` are the same".to_owned());
     }
     let crlf = (with_crlf(old), with_crlf(new));
-    // Models see and write plain line ends, whatever the file has.
+    // Models read and write plain line ends, whatever the file has.
     let (old, new) = match line_ends(text) {
         LineEnds::Crlf => (crlf.0.as_str(), crlf.1.as_str()),
         LineEnds::Mixed if !text.contains(old) => (crlf.0.as_str(), crlf.1.as_str()),
@@ -108,7 +108,7 @@ fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The lines on which `part` begins.
+/// The lines where `part` begins.
 fn lines_of(text: &str, part: &str) -> Vec<usize> {
     let (mut line, mut read_to) = (1, 0);
     text.match_indices(part)
@@ -127,7 +127,7 @@ fn named(lines: &[usize]) -> String {
     format!("{word} {}{more}", numbers.join(", "))
 }
 
-/// Words about a text that is not there, with lines that may have been meant.
+/// The error for a missing text, with lines that may have been meant.
 fn not_found(text: &str, old: &str) -> String {
     let mut words = "`old` is there 0 times; read the file again and copy the text exactly".to_owned();
     let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return words };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn one_occurrence_is_replaced_and_more_only_when_all_are_meant() {
+    fn one_occurrence_is_replaced_and_several_only_with_all() {
         assert_eq!(after("a b c", "b", "x", false), Ok("a x c".to_owned()));
         assert_eq!(after("b\nb\n", "b", "x", true), Ok("x\nx\n".to_owned()));
         assert_eq!(after("b", "b", "", true), Ok(String::new()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_with_lines_that_may_be_meant() {
+    fn a_missing_text_is_reported_with_similar_lines() {
         assert_eq!(
             after("fn a() {\n\tone();\n}\n", "    one();\n", "two();\n", false),
             Err("`old` is there 0 times; read the file again and copy the text exactly. Its first line, or one that \
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(after("a\r\nb\r\nc\r\n", "a\nb", "x\ny", false), Ok("x\r\ny\r\nc\r\n".to_owned()));
         assert_eq!(after("a\r\nb\r\n", "a\r\nb", "x\ny", false), Ok("x\r\ny\r\n".to_owned()));
         assert_eq!(after("a\nb\n", "a\nb", "x\ny", false), Ok("x\ny\n".to_owned()));
-        // In a file of both kinds the part that is replaced decides.
+        // In a file with both kinds of line ends the replaced part decides.
         assert_eq!(after("a\r\nb\r\nc\nd\n", "a\nb", "x\ny", false), Ok("x\r\ny\r\nc\nd\n".to_owned()));
         assert_eq!(after("a\r\nb\r\nc\nd\n", "c\nd", "x\ny", false), Ok("a\r\nb\r\nx\ny\n".to_owned()));
     }

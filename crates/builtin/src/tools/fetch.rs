@@ -1,6 +1,6 @@
-//! `fetch`: one page from the web, as text.
+//! `fetch`: one web page as text.
 //!
-//! A redirect is followed only on the same host: whoever permitted the call permitted that host.
+//! A redirect is followed only on the same host, because the permission was for that host.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::html;
 use super::output::HeadAndTail;
 use super::{Reach, ToolKind};
 
-/// How long it may take.
+/// The timeout of a request.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How much is loaded.
+/// The most that is loaded.
 const MOST_LOADED: usize = 1024 * 1024;
-/// How much is shown.
+/// The most that is shown.
 const MOST_SHOWN: usize = 100 * 1024;
-/// How much of an error page is shown.
+/// The most of an error page that is shown.
 const MOST_OF_ERROR: usize = 2 * 1024;
 /// How many redirects are followed.
 const MOST_REDIRECTS: usize = 5;
@@ -76,7 +76,7 @@ async fn load(mut url: Url) -> Result<String, String> {
 }
 
 fn client() -> Result<Client, String> {
-    // Another part of the process may have done so already.
+    // Another part of the process may have installed one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(redirect::Policy::none())
@@ -135,7 +135,7 @@ fn is_text(kind: &str) -> bool {
             .any(|text| kind.strip_prefix("application/") == Some(text))
 }
 
-/// The body as far as it is loaded, and whether there is more.
+/// The loaded part of the body, and whether there is more.
 async fn body(mut response: Response) -> reqwest::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     while let Some(piece) = response.chunk().await? {
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Fetches `path` from a server that answers each path as `pages` says: (path, head lines, body).
+    /// Fetches `path` from a server with these `pages`: (path, head lines, body).
     async fn fetch_from(path: &str, pages: &[(&str, &str, String)]) -> (Result<String, String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -174,7 +174,7 @@ mod tests {
                     "HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
                 );
-                // Whoever has enough hangs up.
+                // The client may hang up early.
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_had_is_said() {
+    async fn failures_are_reported() {
         let pages = [
             ("/away", "302 Found\r\nlocation: http://other.invalid/x", ""),
             ("/file", "302 Found\r\nlocation: file:///etc/passwd", ""),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_loaded_than_is_allowed() {
+    async fn the_loaded_size_is_limited() {
         let pages = [("/", "200 OK\r\ncontent-type: text/plain", "x".repeat(2 * MOST_LOADED))];
         let got = fetch_from("/", &pages).await.0.unwrap();
         assert!(got.ends_with("\n(there is more; only the first 1 MB was loaded)"));

@@ -1,6 +1,6 @@
-//! The words of a web page without its markup: enough for a model to read, in one pass.
+//! The text of a web page without its markup: enough for a model to read, in one pass.
 
-/// Elements whose content nobody reads.
+/// Elements whose content is not text.
 const HIDDEN: [&str; 5] = ["script", "style", "template", "svg", "noscript"];
 /// Elements that do not begin a new line.
 const INLINE: [&str; 22] = [
@@ -38,14 +38,14 @@ pub(super) fn text_of(page: &str) -> String {
     text.finish()
 }
 
-/// What a `<` begins.
+/// What begins with a `<`.
 enum Markup {
     None,
     Comment { length: usize },
     Tag { name: String, edge: Edge, length: usize },
 }
 
-/// Which end of an element a tag is.
+/// Whether a tag opens or closes an element.
 #[derive(PartialEq)]
 enum Edge {
     Begin,
@@ -72,7 +72,7 @@ impl Markup {
     }
 }
 
-/// How long a tag is; a `>` in quotes does not end it.
+/// The length of a tag; a `>` in quotes does not end it.
 fn end_of_tag(tag: &str) -> usize {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -86,7 +86,7 @@ fn end_of_tag(tag: &str) -> usize {
     tag.len()
 }
 
-/// What follows the end of an element whose content is not read.
+/// The rest after the end of an element whose content is skipped.
 fn past_end_of<'a>(rest: &'a str, name: &str) -> &'a str {
     let is_end = |at: usize| {
         rest.get(at + 2..at + 2 + name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
@@ -104,7 +104,7 @@ struct Text {
 }
 
 impl Text {
-    /// Adds words, with any white space as one space.
+    /// Adds text, with white space collapsed to one space.
     fn words(&mut self, raw: &str) {
         for character in unescaped(raw).chars() {
             if !character.is_whitespace() {
@@ -130,7 +130,7 @@ impl Text {
     }
 }
 
-/// The text with the usual character references replaced.
+/// Replaces the usual character references.
 fn unescaped(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_and_markup_goes() {
+    fn text_stays_and_markup_is_removed() {
         let page = "<!DOCTYPE html><html><head><title>T &amp; U</title><script>if (a < b) { x('</p>') }</SCRIPT >\n\
                     <style>p { color: red }</style></head><body><!-- no <b>this</b> --><h1 class=\"a>b\">Head</h1>\
                     <p>One <b>bold</b>\n   word&nbsp;&#8212;&#x21; 1 < 2 &bogus; &</p><ul><li>a<li>b</ul></body>";

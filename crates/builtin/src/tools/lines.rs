@@ -1,13 +1,12 @@
-//! Text files, line by line, with no more in memory than a line may have.
+//! Text files line by line, with at most one line in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// How much of a file is looked at to tell text from anything else.
+/// How much of a file is read to see whether it is text.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// A file that was opened.
 pub(super) enum Opened {
     /// It looks like text.
     Text(Lines<BufReader<File>>),
@@ -15,7 +14,7 @@ pub(super) enum Opened {
     Binary,
 }
 
-/// Opens a file. Of each line at most `longest` bytes are kept.
+/// Opens a file. A line is cut after `longest` bytes.
 pub(super) fn open(path: &Path, longest: usize) -> io::Result<Opened> {
     let mut reader = BufReader::with_capacity(LOOKED_AT, File::open(path)?);
     if reader.fill_buf()?.contains(&0) {
@@ -35,12 +34,12 @@ pub(super) struct Lines<R> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub(super) bytes: &'a [u8],
-    /// How many bytes of it were not kept.
+    /// How many bytes were cut off.
     pub(super) left_out: usize,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line, none at the end. A last line without an end is one, too.
+    /// The next line; `None` at the end. A last line without a line end counts.
     pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         let mut length = 0;

@@ -1,4 +1,4 @@
-//! `list`: the files of a folder, or those that fit a pattern.
+//! `list`: the files of a folder, or those that match a pattern.
 
 use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
 use super::places::Places;
@@ -6,14 +6,14 @@ use super::walk::{self, Depth, Patience};
 use super::words::count;
 use super::{Reach, ToolKind};
 
-/// How many files are named.
+/// The most files that are named.
 const MOST: usize = 500;
 
 pub(super) const TOOL: Tool = Tool {
     name: "list",
     about: "Lists files. Without `pattern`: what is in the folder itself, subfolders with a slash at the end. With \
             `pattern`: all files below the folder that fit. Files that git ignores are not shown. At most 500 are \
-            named; the answer says how many there are besides.",
+            named; the answer has the number of the others.",
     fields: &[
         Field {
             name: "path",
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_above_a_workspace_that_is_no_repository_hides_nothing() {
+    fn ignore_files_above_a_workspace_without_a_repository_are_not_used() {
         let above = tempfile::tempdir().unwrap();
         fs::write(above.path().join(".gitignore"), "*\n").unwrap();
         file(above.path(), "root/a.rs");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn many_files_are_counted_and_not_named() {
+    fn files_above_the_limit_are_counted_and_not_named() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..503 {
             file(root.path(), &format!("f{number:04}"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_that_was_given_up_stops() {
+    fn an_abandoned_walk_stops() {
         let root = project();
         let (patience, give_up) = Patience::new();
         drop(give_up);

@@ -1,7 +1,6 @@
-//! What the built-in agent can do in its workspace.
+//! The tools of the built-in agent.
 //!
-//! Each tool is a module of its own; here is what they have in common. Whether a call may be made is not decided here:
-//! the conversation asks for permission first.
+//! Each tool is a module; this one has what they share. Permission is not decided here: the turn asks for it first.
 
 mod arguments;
 mod command;
@@ -26,71 +25,64 @@ pub use self::toolbox::Fetch;
 pub(crate) use self::toolbox::{ToolOptions, Toolbox};
 pub(crate) use self::words::one_line;
 
-/// What a call is about to do, for whoever permits it or looks on.
+/// What a call is about to do, for permission and display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Described {
     /// One line for people: the command, the path.
     pub(crate) title: String,
-    /// What kind of thing it is.
     pub(crate) kind: ToolKind,
-    /// The files it is about, as absolute paths.
+    /// The files concerned, as absolute paths.
     pub(crate) paths: Vec<PathBuf>,
-    /// Whether it must be permitted first.
+    /// Whether it needs permission.
     pub(crate) reach: Reach,
 }
 
-/// The kinds of tools that the Agent Client Protocol knows.
+/// The tool kinds of the Agent Client Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolKind {
     /// Reads a file or lists files.
     Read,
     /// Changes a file.
     Edit,
-    /// Looks for something.
+    /// Searches the content of files.
     Search,
     /// Runs a command.
     Execute,
-    /// Gets something from elsewhere.
+    /// Loads something from elsewhere.
     Fetch,
-    /// Anything else.
     Other,
 }
 
-/// How far a call reaches.
+/// Whether a call needs permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It looks at files of the workspace, and changes nothing.
+    /// It reads files of the workspace and changes nothing.
     Looks,
-    /// It changes something, or looks elsewhere: it needs permission.
+    /// It changes something, or reads elsewhere, so it needs permission.
     Acts,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// What the model is told, bounded in size.
+    /// The text for the model, bounded in size.
     pub(crate) output: String,
-    /// Whether it worked.
     pub(crate) status: Status,
 }
 
 impl Outcome {
-    /// It worked.
     pub(crate) fn ok(output: impl Into<String>) -> Self {
         Self { output: output.into(), status: Status::Ok }
     }
 
-    /// It did not work, and this is why.
     pub(crate) fn failed(output: impl Into<String>) -> Self {
         Self { output: output.into(), status: Status::Failed }
     }
 }
 
-/// Whether a call worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It did what it says it does.
     Ok,
-    /// It did not; the output says why and what to do instead.
+    /// It failed. The output names the reason and what to do instead.
     Failed,
 }

@@ -1,11 +1,11 @@
-//! Output that may be endless: its beginning and its end are kept, and pieces of it are shown on the way.
+//! Bounds output of any length: cuts it to its beginning and end, and passes pieces of it on while it arrives.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The beginning and the end of something long.
+/// The beginning and the end of a long output.
 #[derive(Debug)]
 pub(crate) struct HeadAndTail {
     half: usize,
@@ -15,32 +15,31 @@ pub(crate) struct HeadAndTail {
 }
 
 impl HeadAndTail {
-    /// Keeps about `most` bytes.
+    /// Holds about `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
         let half = most / 2;
         Self { half, head: Vec::new(), tail: VecDeque::new(), total: 0 }
     }
 
-    /// `text`, if it is not too long; else its beginning and its end.
+    /// `text` as it is, or cut to its beginning and end if it is too long.
     pub(crate) fn of(text: &str, most: usize) -> String {
-        let mut kept = Self::new(most);
-        kept.push(text.as_bytes());
-        kept.finish()
+        let mut ends = Self::new(most);
+        ends.push(text.as_bytes());
+        ends.finish()
     }
 
-    /// Adds a piece.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         self.total = self.total.saturating_add(piece.len() as u64);
         let (head, rest) = piece.split_at(piece.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
-        // Of a large piece only what will remain is touched.
+        // Only the part of a large piece that will remain is copied.
         let rest = &rest[rest.len().saturating_sub(self.half)..];
         let too_many = (self.tail.len() + rest.len()).saturating_sub(self.half);
         self.tail.drain(..too_many);
         self.tail.extend(rest);
     }
 
-    /// What was kept, with words about what was not.
+    /// The text, with a note about what was cut out.
     pub(crate) fn finish(mut self) -> String {
         let tail = self.tail.make_contiguous();
         if self.total <= (self.head.len() + tail.len()) as u64 {
@@ -56,7 +55,7 @@ impl HeadAndTail {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// How many bytes at the end belong to an unfinished character.
 fn unfinished(bytes: &[u8]) -> usize {
     let start = bytes.len().saturating_sub(3);
     for (index, byte) in bytes.iter().enumerate().skip(start).rev() {
@@ -73,12 +72,12 @@ fn unfinished(bytes: &[u8]) -> usize {
     0
 }
 
-/// How often lookers-on hear of a running command at most.
+/// The shortest time between two pieces for followers.
 const EVERY: Duration = Duration::from_millis(100);
-/// How much they hear at once at most: the last of it.
+/// The longest piece for followers: the end of the output.
 const AT_ONCE: usize = 4 * 1024;
 
-/// Output on its way to lookers-on, in pieces that are neither too many nor too large.
+/// Output for followers, in pieces that are neither too many nor too large.
 #[derive(Debug)]
 pub(super) struct Pieces {
     waiting: Vec<u8>,
@@ -97,7 +96,7 @@ impl Pieces {
         self.waiting.extend_from_slice(piece);
     }
 
-    /// When the next piece may be shown; none as long as there is nothing to show.
+    /// When the next piece may be shown; `None` while there is nothing to show.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.waiting.len() > unfinished(&self.waiting)).then_some(self.due)
     }
@@ -116,24 +115,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_kept_as_it_is() {
+    fn a_short_output_is_not_changed() {
         assert_eq!(HeadAndTail::of("12345678", 8), "12345678");
         assert_eq!(HeadAndTail::of("", 8), "");
     }
 
     #[test]
-    fn of_what_does_not_fit_both_ends_are_kept_however_it_arrives() {
+    fn a_long_output_is_cut_to_both_ends_however_it_arrives() {
         let expected = "1234\n[… 2 bytes left out …]\n7890";
         for size in 1..11 {
-            let mut kept = HeadAndTail::new(8);
-            b"1234567890".chunks(size).for_each(|piece| kept.push(piece));
-            assert_eq!(kept.finish(), expected);
+            let mut ends = HeadAndTail::new(8);
+            b"1234567890".chunks(size).for_each(|piece| ends.push(piece));
+            assert_eq!(ends.finish(), expected);
         }
     }
 
     #[test]
     fn characters_are_not_torn() {
-        // Three bytes each: the cuts are within the second and the second last.
+        // Three bytes each: the cuts are inside the second and the second last.
         assert_eq!(HeadAndTail::of("€€€€", 8), "€\n[… 6 bytes left out …]\n€");
         let mut pieces = Pieces::new();
         pieces.push(&"a€".as_bytes()[..3]);
@@ -146,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_by_what_is_kept() {
-        let mut kept = HeadAndTail::new(30 * 1024);
+    fn memory_is_bounded() {
+        let mut ends = HeadAndTail::new(30 * 1024);
         let mut pieces = Pieces::new();
         for _ in 0..2_000 {
-            kept.push(&[b'x'; 16 * 1024]);
+            ends.push(&[b'x'; 16 * 1024]);
             pieces.push(&[b'x'; 16 * 1024]);
         }
-        assert!(kept.head.capacity() + kept.tail.capacity() <= 60 * 1024, "{}", kept.tail.capacity());
+        assert!(ends.head.capacity() + ends.tail.capacity() <= 60 * 1024, "{}", ends.tail.capacity());
         assert!(pieces.waiting.capacity() <= 16 * 1024, "{}", pieces.waiting.capacity());
     }
 }

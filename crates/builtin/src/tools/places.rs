@@ -1,7 +1,7 @@
-//! Where the tools may look and write: inside the session's directory, and for looking in further ones as well.
+//! Where the tools may read and write: inside the session's directory; reading also in further directories.
 //!
-//! Every path is followed through its symbolic links first; what counts is where it ends. Commands are not bound by
-//! this: they run as the agent itself.
+//! Every path is resolved through its symlinks first, and the result counts. Commands are not bound by this: they run
+//! as the agent itself.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -24,12 +24,12 @@ impl Places {
         &self.root
     }
 
-    /// Where `text` leads, for a description: it need not be there or be allowed.
+    /// The path for a description. It need not exist or be allowed.
     pub(super) fn named(&self, text: &str) -> PathBuf {
         self.resolve(text).unwrap_or_else(|_| self.root.join(text))
     }
 
-    /// How a path is called in answers: below the root without the root.
+    /// The path for answers: relative to the root if it is below.
     pub(super) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root) {
             Ok(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
@@ -38,7 +38,7 @@ impl Places {
         }
     }
 
-    /// Where `text` leads, if that may be read and is there.
+    /// The resolved path, if it may be read and exists.
     pub(super) fn to_read(&self, text: &str) -> Result<PathBuf, String> {
         let place = self.resolve(text)?;
         if !place.starts_with(&self.root) && !self.readable.iter().any(|folder| place.starts_with(folder)) {
@@ -53,13 +53,13 @@ impl Places {
         }
     }
 
-    /// Where `text` leads, if that may be written. It need not be there.
+    /// The resolved path, if it may be written. It need not exist.
     pub(super) fn to_write(&self, text: &str) -> Result<PathBuf, String> {
         let place = self.resolve(text)?;
         let Ok(inner) = place.strip_prefix(&self.root) else {
             return Err(self.outside(text, &place));
         };
-        // The path as it was written counts, too: `.git` may itself be a link.
+        // The given path counts, too: `.git` may itself be a symlink.
         if has_git(inner) || has_git(Path::new(text).strip_prefix(&self.root).unwrap_or(Path::new(text))) {
             return Err(format!("`{text}` belongs to git and is not written by this tool; use git for that"));
         }
@@ -70,7 +70,7 @@ impl Places {
         }
     }
 
-    /// Follows the links of all that is there; the rest of the path is kept.
+    /// Resolves symlinks in the part of the path that exists, and appends the rest.
     fn resolve(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err(
@@ -86,11 +86,9 @@ impl Places {
             ));
         }
         let real = there.canonicalize().map_err(|error| {
-            format!(
-                "`{text}` leads through a link that cannot be followed ({error}); remove or mend the link"
-            )
+            format!("`{text}` contains a symlink that cannot be followed ({error}); remove or repair it")
         })?;
-        // Joining nothing would add a slash.
+        // Joining an empty path would add a slash.
         Ok(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     }
 
@@ -108,7 +106,7 @@ impl Places {
 }
 
 fn has_git(path: &Path) -> bool {
-    // Some file systems do not tell `.git` from `.GIT`.
+    // On some file systems `.GIT` is the same as `.git`.
     path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_is_read_by_any_of_its_names() {
+    fn files_inside_are_read_by_any_of_their_names() {
         let scene = Scene::new();
         let places = scene.places();
         let file = places.root().join("src/a.txt");
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_is_neither_read_nor_written() {
+    fn paths_that_lead_outside_are_neither_read_nor_written() {
         let scene = Scene::new();
         let places = scene.places();
         let secret = scene.outside.path().join("secret").to_str().unwrap().to_owned();
@@ -184,7 +182,7 @@ mod tests {
         }
         let words = places.to_write("out/secret").unwrap_err();
         assert!(words.contains(&secret) && words.contains("outside the workspace"), "{words}");
-        // What may be read may not be written.
+        // A readable directory may not be written.
         places.to_write(scene.readable.path().join("notes").to_str().unwrap()).expect_err("readable only");
         for text in ["", "a\0b", "none/../x", "none/../../x"] {
             places.to_write(text).expect_err(text);
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_have_a_place_inside_and_git_has_its_own() {
+    fn new_files_may_be_inside_but_not_in_git() {
         let scene = Scene::new();
         let places = scene.places();
         assert_eq!(places.to_write("new/deep/b.txt"), Ok(places.root().join("new/deep/b.txt")));

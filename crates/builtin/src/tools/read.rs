@@ -1,4 +1,4 @@
-//! `read`: a text file with line numbers, a part at a time.
+//! `read`: a part of a text file with line numbers.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,17 +8,17 @@ use super::lines::{self, Lines, Opened};
 use super::places::Places;
 use super::{Reach, ToolKind};
 
-/// How many lines are shown at once.
+/// The most lines that are shown at once.
 const MOST_LINES: u64 = 2_000;
-/// How many bytes are shown at once.
+/// The most bytes that are shown at once.
 const MOST_BYTES: usize = 50 * 1024;
-/// How much of a line is shown.
+/// The longest line that is shown.
 const LONGEST_LINE: usize = 2_000;
 
 pub(super) const TOOL: Tool = Tool {
     name: "read",
     about: "Reads a text file. Every line is shown with its number and a tab before it, which are not part of the \
-            file. At most 2000 lines or 50 KB are shown at once; the end of the answer says how to read on.",
+            file. At most 2000 lines or 50 KB are shown at once; the end of the answer shows how to read the rest.",
     fields: &[
         Field {
             name: "path",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_numbers_and_a_part_says_how_to_read_on() {
+    fn lines_have_numbers_and_a_part_shows_how_to_read_the_rest() {
         let file: (&str, &[u8]) = ("a", b"\xef\xbb\xbfone\r\ntwo\nthree");
         assert_eq!(
             read_in(&[file], &json!({"path": "a"})),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_at_once_is_bounded_in_lines_bytes_and_length_of_lines() {
+    fn an_answer_is_bounded_in_lines_bytes_and_length_of_lines() {
         let many = "x\n".repeat(5_000);
         let got = read_in(&[("a", many.as_bytes())], &json!({"path": "a", "limit": 9_999})).unwrap();
         assert!(got.ends_with("(lines 1 to 2000; more follows: read on with offset 2001)"));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_file_is_refused_by_name() {
+    fn a_file_that_is_not_text_is_refused_by_name() {
         assert_eq!(
             read_in(&[("a.png", b"\x89PNG\0\0")], &json!({"path": "a.png"})),
             Err("a.png is a binary file of 6 bytes and is not shown; use `run` to look at it".to_owned())

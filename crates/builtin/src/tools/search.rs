@@ -12,15 +12,15 @@ use super::walk::{self, Depth, Patience};
 use super::words::count;
 use super::{Reach, ToolKind};
 
-/// How many lines are shown.
+/// The most lines that are shown.
 const MOST: usize = 200;
-/// How much of a line is shown.
+/// The longest part of a line that is shown.
 const SHOWN: usize = 300;
-/// How much of a line is looked at.
+/// The longest part of a line that is searched.
 const LOOKED_AT: usize = 1024 * 1024;
-/// How large a compiled expression may be.
+/// The largest compiled expression.
 const LARGEST_EXPRESSION: usize = 4 * 1024 * 1024;
-/// How many lines are looked at between two looks at the clock.
+/// How many lines are searched between two looks at the clock.
 const LINES_AT_ONCE: usize = 10_000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -84,7 +84,7 @@ pub(super) fn search(places: &Places, arguments: &Arguments, patience: &Patience
     Ok(found.finish())
 }
 
-/// Why a search ended before all was searched.
+/// Why a search ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     TooMany,
@@ -101,7 +101,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Searches one file; one that cannot be read is passed over, as it may just have been removed.
+    /// Searches one file. A file that cannot be read is skipped, as it may just have been removed.
     fn look_into(&mut self, path: &Path) {
         let Ok(Opened::Text(mut lines)) = lines::open(path, LOOKED_AT) else { return };
         let mut number = 0;
@@ -139,7 +139,7 @@ impl Found<'_> {
     }
 }
 
-/// The part of a line around a place in it.
+/// The part of a line around a match.
 fn around(line: &[u8], at: usize) -> String {
     let start = if at < SHOWN - 100 { 0 } else { at - 100 };
     let end = line.len().min(start + SHOWN);
@@ -176,7 +176,7 @@ mod tests {
     ];
 
     #[test]
-    fn lines_are_found_in_text_that_git_does_not_ignore() {
+    fn ignored_and_binary_files_are_not_searched() {
         let of = |input| search_in(&FILES, &input);
         assert_eq!(
             of(json!({"pattern": r"fn \w+\b"})),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_said() {
+    fn an_invalid_expression_is_reported() {
         let words = search_in(&[], &json!({"pattern": "a("})).unwrap_err();
         assert!(words.contains("`pattern` is no regular expression"), "{words}");
         let words = search_in(&[], &json!({"pattern": r"\w{9999}{9999}"})).unwrap_err();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_bounded_in_lines_and_in_their_length() {
+    fn answers_are_bounded_in_lines_and_bytes() {
         let many = "hit\n".repeat(300);
         let got = search_in(&[("a", many.as_bytes())], &json!({"pattern": "hit"})).unwrap();
         assert_eq!(got.lines().count(), 201);

@@ -1,4 +1,4 @@
-//! All tools of a session behind one door.
+//! All tools of a session, by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +13,12 @@ use super::words::one_line;
 use super::{Described, Outcome, Reach, ToolKind};
 use super::{command, edit, fetch, list, read, search, write};
 
-/// How long a title may be.
+/// The longest title.
 const LONGEST_TITLE: usize = 200;
 
-/// What the tools of a session may do.
+/// Options of a session's tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToolOptions {
-    /// Whether pages of the web may be loaded.
     pub(crate) fetch: Fetch,
     /// Further directories that may be read, as absolute paths.
     pub(crate) dirs: Vec<PathBuf>,
@@ -27,10 +26,9 @@ pub(crate) struct ToolOptions {
     pub(crate) hidden_env: Vec<String>,
 }
 
-/// Whether pages of the web may be loaded.
+/// Whether web pages may be loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fetch {
-    /// There is no such tool.
     #[default]
     Off,
     /// They may, with permission.
@@ -53,7 +51,7 @@ impl Toolbox {
         Self { places: Arc::new(Places::new(root, &options.dirs)), options }
     }
 
-    /// The tools as models are told of them.
+    /// The descriptions of the tools for models.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         self.tools().map(Tool::spec).collect()
     }
@@ -63,7 +61,7 @@ impl Toolbox {
         self.tool(name).is_some()
     }
 
-    /// What a call is about to do, whatever its arguments are.
+    /// What a call is about to do. Any arguments are accepted.
     pub(crate) fn describe(&self, call: &Call) -> Described {
         let text = |name: &str| call.input.get(name).and_then(Value::as_str);
         let Some(tool) = self.tool(&call.name) else {
@@ -71,7 +69,7 @@ impl Toolbox {
             return Described { title, kind: ToolKind::Other, paths: Vec::new(), reach: Reach::Acts };
         };
         let path_field = tool.fields.iter().find(|field| field.name == "path");
-        // Whoever leaves out a path that must be there means none; else it is the workspace itself.
+        // If an optional path is left out, it is the workspace itself.
         let whole = path_field.filter(|field| field.need == Need::Optional).map(|_| ".");
         let named = path_field.and_then(|_| text("path").or(whole));
         let path = named.unwrap_or_default();
@@ -92,7 +90,7 @@ impl Toolbox {
         }
     }
 
-    /// Makes a call; `progress` hears pieces of a command's output. Dropping this ends what it started.
+    /// Makes a call. `progress` receives pieces of a command's output. Dropping the future ends what it started.
     pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
         let Some(tool) = self.tool(&call.name) else {
             let names: Vec<_> = self.tools().map(|tool| tool.name).collect();
@@ -117,14 +115,14 @@ impl Toolbox {
         }
     }
 
-    /// Does something with files where it holds nobody up.
+    /// Runs a function on files on a thread that may block.
     async fn aside(
         &self,
         arguments: Arguments,
         work: fn(&Places, &Arguments, &Patience) -> Result<String, String>,
     ) -> Result<String, String> {
         let places = Arc::clone(&self.places);
-        // Lives as long as this is waited for, so that a walk that nobody waits for ends.
+        // Dropped with this future, so that an abandoned walk ends.
         let (patience, _give_up) = Patience::new();
         tokio::task::spawn_blocking(move || work(&places, &arguments, &patience))
             .await
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_web_is_there_only_when_it_is_on() {
+    fn the_fetch_tool_exists_only_when_it_is_on() {
         let root = tempfile::tempdir().unwrap();
         let names = |toolbox: &Toolbox| toolbox.specs().into_iter().map(|spec| spec.name).collect::<Vec<_>>();
         let toolbox = Toolbox::new(root.path(), ToolOptions::default());
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_described_for_whoever_permits_them() {
+    fn calls_are_described_for_permission() {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().canonicalize().unwrap();
         let toolbox = everything(root.path());

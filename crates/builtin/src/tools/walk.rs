@@ -1,4 +1,4 @@
-//! Files below a folder, without those that git ignores and without git's own.
+//! Files below a folder, except git's own and those that git ignores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,19 +10,18 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::places::Places;
 
-/// How long a walk may take.
+/// The longest time of a walk.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// How deep a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// What is in the folder itself.
+    /// The folder itself.
     One,
-    /// Everything below.
     All,
 }
 
-/// What can end a walk early: whoever wants it, or the time that it takes.
+/// What ends a walk early: its caller, or a timeout.
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
     given_up: Arc<AtomicBool>,
@@ -51,13 +50,13 @@ impl Patience {
     }
 }
 
-/// Goes through what is below `folder`, sorted by name; what cannot be read is passed over.
+/// Walks below `folder`, sorted by name. Unreadable entries are skipped.
 pub(super) fn below(folder: &Path, places: &Places, depth: Depth) -> impl Iterator<Item = DirEntry> {
     let mut walk = WalkBuilder::new(folder);
     walk.hidden(false)
         .git_global(false)
         .require_git(false)
-        // What lies above a workspace that is no repository says nothing about it.
+        // Ignore files above a workspace that is no repository do not apply to it.
         .parents(places.root().join(".git").exists())
         .filter_entry(|entry| entry.file_name() != ".git")
         .sort_by_file_name(std::cmp::Ord::cmp);
@@ -67,7 +66,7 @@ pub(super) fn below(folder: &Path, places: &Places, depth: Depth) -> impl Iterat
     walk.build().filter_map(Result::ok).filter(|entry| entry.depth() > 0)
 }
 
-/// A pattern for files: one without a slash is for their names in any folder.
+/// A pattern for files. One without a slash matches names in any folder.
 pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };

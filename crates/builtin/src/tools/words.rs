@@ -1,10 +1,10 @@
-//! Words for people and models that more than one tool needs.
+//! Texts for people and models that several tools need.
 
 use std::fmt::Write;
 
 use towline_core::misleads;
 
-/// `text` on one line of at most `longest` characters, without anything that a terminal would obey.
+/// `text` on one line of at most `longest` characters, without control characters.
 pub(crate) fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
     let mut characters = text.trim().chars();

@@ -1,4 +1,4 @@
-//! `write`: a whole file, put in place at once.
+//! `write`: replaces a whole file in one step.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -41,7 +41,7 @@ pub(super) fn write(places: &Places, arguments: &Arguments) -> Result<String, St
     })
 }
 
-/// Puts a file in place in one step: who reads it sees the old content or the new one, and nothing between.
+/// Replaces a file in one step: a reader sees the old content or the new, never a mixture.
 pub(super) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
@@ -83,24 +83,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_there_keeps_its_mode_and_a_link_to_it_stays_one() {
+    fn an_existing_file_keeps_its_mode_and_a_symlink_to_it_remains() {
         let root = tempfile::tempdir().unwrap();
         let script = root.path().join("run.sh");
         fs::write(&script, "old").unwrap();
         fs::set_permissions(&script, Permissions::from_mode(0o751)).unwrap();
-        symlink("run.sh", root.path().join("link")).unwrap();
-        let got = write_in(root.path(), "link", "new");
+        symlink("run.sh", root.path().join("alias")).unwrap();
+        let got = write_in(root.path(), "alias", "new");
         assert_eq!(got, Ok("Wrote run.sh anew: 1 line, 3 bytes.".to_owned()));
         assert_eq!(fs::read_to_string(&script).unwrap(), "new");
         assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o751);
-        assert!(root.path().join("link").symlink_metadata().unwrap().is_symlink());
+        assert!(root.path().join("alias").symlink_metadata().unwrap().is_symlink());
         let left: Vec<_> =
             fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left.len(), 2, "{left:?}");
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_with_the_reason() {
+    fn a_failed_write_is_reported_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("file"), "").unwrap();
         let words = write_in(root.path(), "file/below", "x").unwrap_err();

@@ -6,27 +6,28 @@ use towline_provider::{ErrorClass, Item};
 use super::support::*;
 
 fn compacted(news: &[Value]) -> Vec<(u64, u64)> {
-    let told = news.iter().filter(|message| message["method"] == "_towline/compacted");
-    told.map(|message| {
-        (message["params"]["before"].as_u64().unwrap(), message["params"]["after"].as_u64().unwrap())
-    })
-    .collect()
+    let messages = news.iter().filter(|message| message["method"] == "_towline/compacted");
+    messages
+        .map(|message| {
+            (message["params"]["before"].as_u64().unwrap(), message["params"]["after"].as_u64().unwrap())
+        })
+        .collect()
 }
 
-/// An answer after which the context is that full.
+/// An answer after which the context holds `input` tokens.
 fn filling(step: Step, input: u64) -> Step {
     but(step, |answer| answer.usage.input = input)
 }
 
 #[tokio::test]
-async fn a_conversation_that_fills_its_window_is_summed_up_and_the_turn_goes_on() {
+async fn a_conversation_that_fills_its_window_is_summarised_and_the_turn_continues() {
     let place = Place::new();
     let look = filling(calls(&[("list", json!({}))]), 90_000);
-    let (mut agent, session) = place.session([look, says("SUMMARY"), says("Done.")]).await;
+    let (mut agent, session) = place.session([look, replies("SUMMARY"), replies("Done.")]).await;
     let (news, answer) = agent.prompt(&session, "do it").await;
     assert_eq!((stop_reason(&answer), text(&news, "agent_message_chunk").as_str()), ("end_turn", "Done."));
-    let told = compacted(&news);
-    assert!(told.len() == 1 && told[0].0 > 90_000 && told[0].1 < 10_000, "{told:?}");
+    let messages = compacted(&news);
+    assert!(messages.len() == 1 && messages[0].0 > 90_000 && messages[0].1 < 10_000, "{messages:?}");
     let asked = agent.asked();
     assert_eq!(asked[1].tools, 0);
     let Item::User { text: request } = &asked[1].items[0] else { panic!("{asked:?}") };
@@ -39,14 +40,14 @@ async fn a_conversation_that_fills_its_window_is_summed_up_and_the_turn_goes_on(
 }
 
 #[tokio::test]
-async fn a_provider_that_says_it_is_too_long_is_given_a_summary_once() {
+async fn a_provider_that_reports_an_overflow_gets_a_summary_once() {
     let place = Place::new();
-    let steps = [fails("", ErrorClass::Overflow), says("SUMMARY"), says("Done.")];
+    let steps = [fails("", ErrorClass::Overflow), replies("SUMMARY"), replies("Done.")];
     let (mut agent, session) = place.session(steps).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!((stop_reason(&answer), compacted(&news).len()), ("end_turn", 1));
     let place = Place::new();
-    let steps = [fails("", ErrorClass::Overflow), says("SUMMARY"), fails("", ErrorClass::Overflow)];
+    let steps = [fails("", ErrorClass::Overflow), replies("SUMMARY"), fails("", ErrorClass::Overflow)];
     let (mut agent, session) = place.session(steps).await;
     let (_, answer) = agent.prompt(&session, "go").await;
     assert_eq!(
@@ -59,21 +60,21 @@ async fn a_provider_that_says_it_is_too_long_is_given_a_summary_once() {
 async fn a_summary_that_does_not_help_ends_the_turn() {
     let place = Place::new();
     let full = || filling(calls(&[("list", json!({}))]), 95_000);
-    let (mut agent, session) = place.session([full(), says("SUMMARY"), full()]).await;
+    let (mut agent, session) = place.session([full(), replies("SUMMARY"), full()]).await;
     let (_, answer) = agent.prompt(&session, "go").await;
     assert_eq!(answer["error"]["data"]["class"], "overflow", "{answer}");
     assert_eq!(agent.asked().len(), 3);
     let place = Place::new();
     let long = "x".repeat(500_000);
-    let (mut agent, session) = place.session([says("SUMMARY")]).await;
+    let (mut agent, session) = place.session([replies("SUMMARY")]).await;
     let (_, answer) = agent.prompt(&session, &long).await;
     assert_eq!(answer["error"]["data"]["class"], "overflow", "{answer}");
 }
 
 #[tokio::test]
-async fn the_user_can_have_it_summed_up() {
+async fn the_user_can_ask_for_a_summary() {
     let place = Place::new();
-    let (mut agent, session) = place.session([says("Hi."), says("SUMMARY"), says("ok")]).await;
+    let (mut agent, session) = place.session([replies("Hi."), replies("SUMMARY"), replies("ok")]).await;
     let (news, answer) = agent.prompt(&session, "/compact").await;
     assert_eq!(
         (stop_reason(&answer), text(&news, "agent_message_chunk").as_str()),

@@ -1,4 +1,4 @@
-//! The whole agent but for the provider: a client on one side, a scripted model on the other, real tools and files.
+//! The whole agent except the provider: a client on one side, a scripted model on the other, real tools and files.
 
 mod compaction;
 mod permissions;

@@ -1,4 +1,4 @@
-//! Who may act.
+//! Permissions of calls.
 
 use serde_json::{Value, json};
 use towline_provider::Item;
@@ -14,10 +14,10 @@ fn requests(news: &[Value]) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn calls_that_act_are_asked_about_and_those_that_look_are_not() {
+async fn calls_that_act_need_permission_and_those_that_read_do_not() {
     let place = Place::new();
     let looks = calls(&[("list", json!({}))]);
-    let (mut agent, session) = place.session([looks, writes("a"), says("ok")]).await;
+    let (mut agent, session) = place.session([looks, writes("a"), replies("ok")]).await;
     let (news, _) = agent.prompt(&session, "go").await;
     let asked = requests(&news);
     assert_eq!(asked.len(), 1);
@@ -31,9 +31,9 @@ async fn calls_that_act_are_asked_about_and_those_that_look_are_not() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_always_is_not_asked_again_for_its_kind() {
+async fn allow_always_holds_for_the_kind_of_call() {
     let place = Place::new();
-    let steps = [writes("a"), writes("b"), calls(&[("run", json!({"command": "true"}))]), says("ok")];
+    let steps = [writes("a"), writes("b"), calls(&[("run", json!({"command": "true"}))]), replies("ok")];
     let (mut agent, session) = place.session(steps).await;
     agent.permit = "allow_always";
     let (news, _) = agent.prompt(&session, "go").await;
@@ -43,18 +43,18 @@ async fn what_is_allowed_always_is_not_asked_again_for_its_kind() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_in_bypass() {
+async fn nothing_is_asked_in_bypass() {
     let place = Place::new();
-    let (mut agent, session) = place.session([writes("a"), says("ok")]).await;
+    let (mut agent, session) = place.session([writes("a"), replies("ok")]).await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     let (news, _) = agent.prompt(&session, "go").await;
     assert_eq!((requests(&news).len(), place.work().join("a").exists()), (0, true));
 }
 
 #[tokio::test]
-async fn a_rejected_call_is_told_to_the_model_and_the_turn_goes_on() {
+async fn a_rejection_is_reported_to_the_model_and_the_turn_continues() {
     let place = Place::new();
-    let (mut agent, session) = place.session([writes("a"), says("Then not.")]).await;
+    let (mut agent, session) = place.session([writes("a"), replies("Then not.")]).await;
     agent.permit = "reject_once";
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!((stop_reason(&answer), ends(&news)[0].1.as_str()), ("end_turn", "failed"));
@@ -67,12 +67,12 @@ async fn a_rejected_call_is_told_to_the_model_and_the_turn_goes_on() {
 #[tokio::test]
 async fn a_turn_that_waits_for_a_permission_can_be_cancelled() {
     let place = Place::new();
-    let (mut agent, session) = place.session([writes("a"), says("ok")]).await;
+    let (mut agent, session) = place.session([writes("a"), replies("ok")]).await;
     let id = agent.ask(&session, "go").await;
     let request = agent.wait_for("session/request_permission").await;
     agent.send(&json!({"method": "session/cancel", "params": {"sessionId": session}})).await;
     assert_eq!(stop_reason(&agent.until(id).await.1), "cancelled");
-    // The client's answer comes too late, and means nothing.
+    // The client's answer comes too late and is ignored.
     let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     agent.send(&json!({"id": request["id"], "result": outcome})).await;
     agent.prompt(&session, "on").await;

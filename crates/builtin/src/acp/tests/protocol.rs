@@ -5,7 +5,7 @@ use serde_json::json;
 use super::support::*;
 
 #[tokio::test]
-async fn it_says_what_it_can() {
+async fn it_announces_its_capabilities() {
     let place = Place::new();
     let mut agent = place.agent([]);
     let answer = agent.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
@@ -37,7 +37,7 @@ async fn a_new_session_has_modes_a_model_and_a_command() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_refused_and_the_next_line_is_read() {
+async fn a_malformed_message_is_refused_and_the_next_line_is_read() {
     let place = Place::new();
     let mut agent = place.agent([]);
     for (line, code) in [
@@ -83,7 +83,7 @@ async fn requests_are_answered_while_a_turn_runs_and_a_second_prompt_is_refused(
 #[tokio::test]
 async fn sessions_run_side_by_side() {
     let place = Place::new();
-    let (mut agent, one) = place.session([Step::Hangs("one works"), says("two is done")]).await;
+    let (mut agent, one) = place.session([Step::Hangs("one works"), replies("two is done")]).await;
     let two = agent.new_session().await;
     let first = agent.ask(&one, "hang").await;
     agent.wait_for_update("agent_message_chunk").await;
@@ -110,7 +110,7 @@ async fn the_end_of_the_input_cancels_what_runs_and_ends_the_agent() {
 #[tokio::test]
 async fn another_model_is_asked_once_it_is_chosen() {
     let place = Place::new();
-    let (mut agent, session) = place.session([says("a"), says("b")]).await;
+    let (mut agent, session) = place.session([replies("a"), replies("b")]).await;
     agent.prompt(&session, "one").await;
     agent.call("session/set_model", json!({"sessionId": session, "modelId": "other"})).await;
     let (news, _) = agent.prompt(&session, "two").await;

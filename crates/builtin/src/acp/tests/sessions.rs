@@ -1,4 +1,4 @@
-//! Sessions that go on in another process.
+//! Sessions that continue in another process.
 
 use serde_json::{Value, json};
 use towline_provider::Item;
@@ -15,14 +15,14 @@ async fn a_loaded_session_is_shown_again_and_a_resumed_one_is_not() {
     write(&place.work(), "a.txt", "one\n");
     let mut settings = place.settings();
     settings.prices = Some("input=10,output=0".parse().unwrap());
-    let steps = [answers("I read.", &[("read", json!({"path": "a.txt"}))]), says("Done.")];
+    let steps = [answers("I read.", &[("read", json!({"path": "a.txt"}))]), replies("Done.")];
     let mut agent = Agent::start(settings.clone(), place.work(), steps);
     let session = agent.new_session().await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     agent.prompt(&session, "go").await;
     agent.end().await;
 
-    let mut agent = Agent::start(settings.clone(), place.work(), [says("On.")]);
+    let mut agent = Agent::start(settings.clone(), place.work(), [replies("On.")]);
     let (news, answer) = agent.open("session/load", &session).await;
     assert_eq!(answer["result"]["modes"]["currentModeId"], "bypass");
     let shown: Vec<_> = updates(&news, None).iter().map(|update| update["sessionUpdate"].clone()).collect();
@@ -38,7 +38,7 @@ async fn a_loaded_session_is_shown_again_and_a_resumed_one_is_not() {
     assert_eq!(agent.asked()[0].items.len(), 5);
     agent.end().await;
 
-    let mut agent = Agent::start(settings, place.work(), [says("On.")]);
+    let mut agent = Agent::start(settings, place.work(), [replies("On.")]);
     let (news, answer) = agent.open("session/resume", &session).await;
     assert_eq!((updates(&news, None), answer["result"].is_object()), (Vec::<Value>::new(), true));
     agent.prompt(&session, "on").await;
@@ -46,9 +46,9 @@ async fn a_loaded_session_is_shown_again_and_a_resumed_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_session_cut_at_any_byte_goes_on_with_what_is_left() {
+async fn a_session_cut_at_any_byte_continues_with_the_whole_records() {
     let place = Place::new();
-    let steps = [calls(&[("list", json!({})), ("list", json!({"path": "."}))]), says("Done.")];
+    let steps = [calls(&[("list", json!({})), ("list", json!({"path": "."}))]), replies("Done.")];
     let (mut agent, session) = place.session(steps).await;
     agent.prompt(&session, "go").await;
     agent.end().await;
@@ -56,19 +56,19 @@ async fn a_session_cut_at_any_byte_goes_on_with_what_is_left() {
     let header = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     for cut in (header..=whole.len()).step_by(7).chain([whole.len()]) {
         std::fs::write(file(&place, &session), &whole[..cut]).unwrap();
-        let mut agent = place.agent([says("On.")]);
+        let mut agent = place.agent([replies("On.")]);
         let (_, answer) = agent.open("session/resume", &session).await;
         assert!(answer["result"].is_object(), "{cut}: {answer}");
         agent.prompt(&session, "on").await;
         let items = agent.asked()[0].items.clone();
-        // Whatever was cut off: every call has a result, in the order of the calls.
+        // Wherever the cut is, every call has a result, in the order of the calls.
         for pair in items.windows(2) {
-            if let [Item::Model(said), next] = pair
-                && !said.calls.is_empty()
+            if let [Item::Model(message), next] = pair
+                && !message.calls.is_empty()
             {
                 let Item::Results { results } = next else { panic!("{cut}: {items:?}") };
                 let ids = |id: &String| id.clone();
-                let called: Vec<_> = said.calls.iter().map(|call| ids(&call.id)).collect();
+                let called: Vec<_> = message.calls.iter().map(|call| ids(&call.id)).collect();
                 assert_eq!(results.iter().map(|result| ids(&result.id)).collect::<Vec<_>>(), called, "{cut}");
                 let stopped = "The agent was stopped in the middle of this call";
                 assert!(results.iter().all(|result| !result.failed || result.output.starts_with(stopped)));
@@ -80,7 +80,7 @@ async fn a_session_cut_at_any_byte_goes_on_with_what_is_left() {
 }
 
 #[tokio::test]
-async fn what_is_no_session_here_is_not_found() {
+async fn a_session_of_another_directory_is_not_found() {
     let place = Place::new();
     let (agent, session) = place.session([]).await;
     agent.end().await;

@@ -20,22 +20,22 @@ use super::super::model::{MakeModel, Model};
 use super::super::server::serve;
 use super::super::{AcpSettings, Fetch};
 
-/// Nothing takes so long.
+/// Far longer than anything in these tests takes.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What every answer takes unless it says something else.
+/// The usage of an answer unless the test sets another.
 pub(super) const USAGE: Usage = Usage { input: 100, output: 20, cache_read: 7, cache_write: 3 };
 
-/// What the model does when it is asked.
+/// What the model does with the next question.
 pub(super) enum Step {
     Answers(Answer),
-    /// Says something, and fails then.
+    /// Writes a text, then fails.
     Fails(&'static str, ProviderError),
-    /// Says something, and nothing more.
+    /// Writes a text, then nothing more.
     Hangs(&'static str),
 }
 
-/// What the model was asked.
+/// A question that the model received.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Asked {
     pub(super) model: String,
@@ -62,22 +62,22 @@ impl Model for Scripted {
         });
         let step = self.steps.lock().unwrap().pop_front().expect("the model is asked once too often");
         Box::pin(async move {
-            let mut say = |text: &str| {
+            let mut write_text = |text: &str| {
                 if !text.is_empty() {
                     on_delta(Delta::Text(text.to_owned()));
                 }
             };
             match step {
                 Step::Answers(answer) => {
-                    say(&answer.message.text);
+                    write_text(&answer.message.text);
                     Ok(answer)
                 }
                 Step::Fails(text, error) => {
-                    say(text);
+                    write_text(text);
                     Err(error)
                 }
                 Step::Hangs(text) => {
-                    say(text);
+                    write_text(text);
                     std::future::pending().await
                 }
             }
@@ -85,12 +85,12 @@ impl Model for Scripted {
     }
 }
 
-/// An answer that says something.
-pub(super) fn says(text: &str) -> Step {
+/// An answer of text alone.
+pub(super) fn replies(text: &str) -> Step {
     answers(text, &[])
 }
 
-/// An answer that wants tools called; ids are `c1`, `c2` and so on within it.
+/// An answer with tool calls, whose ids are `c1`, `c2` and so on.
 pub(super) fn calls(calls: &[(&str, Value)]) -> Step {
     answers("", calls)
 }
@@ -101,15 +101,15 @@ pub(super) fn answers(text: &str, calls: &[(&str, Value)]) -> Step {
         name: (*name).to_owned(),
         input: input.clone(),
     };
-    let said = ModelMessage {
+    let message = ModelMessage {
         text: text.to_owned(),
         calls: calls.iter().enumerate().map(call).collect(),
         native: None,
     };
-    Step::Answers(Answer { message: said, stop: Stop::Done, usage: USAGE })
+    Step::Answers(Answer { message: message, stop: Stop::Done, usage: USAGE })
 }
 
-/// The same with another end or usage.
+/// The same step with a changed answer.
 pub(super) fn but(step: Step, change: impl FnOnce(&mut Answer)) -> Step {
     match step {
         Step::Answers(mut answer) => {
@@ -124,7 +124,7 @@ pub(super) fn fails(text: &'static str, class: ErrorClass) -> Step {
     Step::Fails(text, ProviderError { class, status: None, until: None, message: "scripted".into() })
 }
 
-/// A folder to work in, and one for sessions.
+/// A folder to work in and one for sessions.
 pub(super) struct Place {
     root: TempDir,
 }
@@ -162,12 +162,12 @@ impl Place {
         }
     }
 
-    /// Starts an agent here whose model does this.
+    /// Starts an agent here whose model follows `steps`.
     pub(super) fn agent(&self, steps: impl IntoIterator<Item = Step>) -> Agent {
         Agent::start(self.settings(), self.work(), steps)
     }
 
-    /// The same with a session.
+    /// The same with an open session.
     pub(super) async fn session(&self, steps: impl IntoIterator<Item = Step>) -> (Agent, String) {
         let mut agent = self.agent(steps);
         let id = agent.new_session().await;
@@ -183,7 +183,7 @@ pub(super) struct Agent {
     server: JoinHandle<()>,
     work: PathBuf,
     last_id: u64,
-    /// What it is answered when it asks for a permission.
+    /// The option that a permission request is answered with.
     pub(super) permit: &'static str,
 }
 
@@ -217,14 +217,14 @@ impl Agent {
         id
     }
 
-    /// The next message; none at the end of the output.
+    /// The next message; `None` at the end of the output.
     pub(super) async fn next(&mut self) -> Option<Value> {
         let line =
             tokio::time::timeout(DEADLINE, self.output.next_line()).await.expect("news in time").unwrap();
         line.map(|line| serde_json::from_str(&line).expect("JSON"))
     }
 
-    /// All news until the answer to a request, and the answer. Permissions are answered on the way.
+    /// All messages until the answer to a request, and the answer. Permission requests are answered on the way.
     pub(super) async fn until(&mut self, id: u64) -> (Vec<Value>, Value) {
         let mut news = Vec::new();
         loop {
@@ -239,7 +239,7 @@ impl Agent {
         }
     }
 
-    /// The answer to a request, without the news before it.
+    /// The answer to a request, without the messages before it.
     pub(super) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.until(id).await.1
@@ -251,7 +251,7 @@ impl Agent {
         answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
-    /// Opens an earlier session; gives the news and the answer.
+    /// Opens an earlier session. Returns the messages and the answer.
     pub(super) async fn open(&mut self, method: &str, session: &str) -> (Vec<Value>, Value) {
         let params = json!({"sessionId": session, "cwd": self.work, "mcpServers": []});
         let id = self.request(method, params).await;
@@ -263,13 +263,13 @@ impl Agent {
         self.request("session/prompt", json!({"sessionId": session, "prompt": prompt})).await
     }
 
-    /// A whole turn: the news, and the answer.
+    /// A whole turn: its messages and the answer.
     pub(super) async fn prompt(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
         let id = self.ask(session, text).await;
         self.until(id).await
     }
 
-    /// The next message that is of this method.
+    /// The next message of this method.
     pub(super) async fn wait_for(&mut self, method: &str) -> Value {
         loop {
             let message = self.next().await.unwrap_or_else(|| panic!("{method} comes"));
@@ -293,7 +293,7 @@ impl Agent {
         self.model.asked.lock().unwrap().clone()
     }
 
-    /// Closes its input, and waits for its end.
+    /// Closes the agent's input and waits for its end.
     pub(super) async fn end(mut self) -> Vec<Value> {
         self.input.shutdown().await.unwrap();
         let mut last = Vec::new();
@@ -305,20 +305,20 @@ impl Agent {
     }
 }
 
-/// The updates among the news, of one kind or of all.
+/// The updates among the messages, of one kind or of all.
 pub(super) fn updates(news: &[Value], kind: Option<&str>) -> Vec<Value> {
     let updates = news.iter().filter(|message| message["method"] == "session/update");
     let updates = updates.map(|message| message["params"]["update"].clone());
     updates.filter(|update| kind.is_none_or(|kind| update["sessionUpdate"] == kind)).collect()
 }
 
-/// What was said in all chunks of a kind.
+/// The text of all chunks of a kind.
 pub(super) fn text(news: &[Value], kind: &str) -> String {
     let chunks = updates(news, Some(kind)).into_iter();
     chunks.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The last state of each call: its id, status and output.
+/// The last state of each call: id, status and output.
 pub(super) fn ends(news: &[Value]) -> Vec<(String, String, String)> {
     let over = |update: &Value| update["status"] == "completed" || update["status"] == "failed";
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();

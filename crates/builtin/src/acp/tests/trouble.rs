@@ -1,4 +1,4 @@
-//! A provider that gives no answer.
+//! A provider that fails.
 
 use serde_json::{Value, json};
 use towline_provider::{ErrorClass, ProviderError};
@@ -12,15 +12,16 @@ fn retries(news: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_go_better_is_tried_again_and_said_once() {
+async fn passing_errors_are_retried_and_each_retry_is_reported() {
     let place = Place::new();
-    let steps = [fails("Hal", ErrorClass::CutOff), fails("", ErrorClass::Server), says("Hello."), says("ok")];
+    let steps =
+        [fails("Hal", ErrorClass::CutOff), fails("", ErrorClass::Server), replies("Hello."), replies("ok")];
     let (mut agent, session) = place.session(steps).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!(stop_reason(&answer), "end_turn");
-    let told = retries(&news);
-    assert_eq!(told.len(), 2);
-    for (retry, (attempt, delay)) in told.iter().zip([(2, 375..=625), (3, 1500..=2500)]) {
+    let retried = retries(&news);
+    assert_eq!(retried.len(), 2);
+    for (retry, (attempt, delay)) in retried.iter().zip([(2, 375..=625), (3, 1500..=2500)]) {
         assert_eq!(retry["attempt"], attempt);
         assert_eq!((&retry["sessionId"], &retry["message"]), (&json!(session), &json!("scripted")));
         assert!(delay.contains(&retry["delayMs"].as_u64().unwrap()), "{retry}");
@@ -33,7 +34,7 @@ async fn what_may_go_better_is_tried_again_and_said_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_go_better_ends_the_prompt_with_its_class() {
+async fn lasting_errors_end_the_prompt_with_their_class() {
     for (class, name, code, tries) in [
         (ErrorClass::Auth, "auth", 401, 1),
         (ErrorClass::Limited, "limited", 429, 1),
@@ -44,7 +45,7 @@ async fn what_does_not_go_better_ends_the_prompt_with_its_class() {
         (ErrorClass::Invalid, "invalid", 400, 1),
     ] {
         let place = Place::new();
-        let steps = (0..tries).map(|_| fails("", class)).chain([says("Better.")]);
+        let steps = (0..tries).map(|_| fails("", class)).chain([replies("Better.")]);
         let (mut agent, session) = place.session(steps).await;
         let (_, answer) = agent.prompt(&session, "go").await;
         let wanted = json!({"code": code, "message": "scripted", "data": {"class": name}});
@@ -64,7 +65,7 @@ async fn a_short_limit_is_waited_for_once() {
             ProviderError { class, status: Some(429), until: Some(until), message: "slow".into() },
         )
     };
-    let (mut agent, session) = place.session([limited(50), says("ok"), limited(50), limited(50)]).await;
+    let (mut agent, session) = place.session([limited(50), replies("ok"), limited(50), limited(50)]).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!((stop_reason(&answer), retries(&news).len()), ("end_turn", 1));
     let (_, answer) = agent.prompt(&session, "go").await;

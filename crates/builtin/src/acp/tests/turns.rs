@@ -1,4 +1,4 @@
-//! What happens in a turn.
+//! The course of a turn.
 
 use serde_json::{Value, json};
 use towline_provider::{CallResult, Item, Stop, Usage};
@@ -10,9 +10,9 @@ async fn words_are_streamed_and_end_the_turn_with_its_usage() {
     let place = Place::new();
     let mut settings = place.settings();
     settings.prices = Some("input=10,output=50,cache_read=1,cache_write=20".parse().unwrap());
-    let mut agent = Agent::start(settings, place.work(), [says("Hello."), says("Again.")]);
+    let mut agent = Agent::start(settings, place.work(), [replies("Hello."), replies("Again.")]);
     let session = agent.new_session().await;
-    let (news, answer) = agent.prompt(&session, "Say hello").await;
+    let (news, answer) = agent.prompt(&session, "Greet me").await;
     assert_eq!(text(&news, "agent_message_chunk"), "Hello.");
     // 100 × 10 + 20 × 50 + 7 × 1 + 3 × 20 micro-dollars.
     let taken = json!({"model": "scripted", "input": 100, "output": 20, "cache_read": 7, "cache_write": 3});
@@ -37,19 +37,19 @@ async fn words_are_streamed_and_end_the_turn_with_its_usage() {
     let (news, _) = agent.prompt(&session, "Again").await;
     assert_eq!(updates(&news, Some("usage_update")), [usage(0.004_134)]);
     let items = &agent.asked()[1].items;
-    assert_eq!((items.len(), &items[0], &items[2]), (3, &user("Say hello"), &user("Again")));
+    assert_eq!((items.len(), &items[0], &items[2]), (3, &user("Greet me"), &user("Again")));
 }
 
 #[tokio::test]
-async fn calls_are_told_carried_out_and_given_to_the_model() {
+async fn calls_are_reported_and_run_and_the_model_gets_their_results() {
     let place = Place::new();
     write(&place.work(), "a.txt", "one\n");
     let edit = json!({"path": "a.txt", "old": "one", "new": "two"});
-    let (mut agent, session) = place.session([calls(&[("edit", edit.clone())]), says("Done.")]).await;
+    let (mut agent, session) = place.session([calls(&[("edit", edit.clone())]), replies("Done.")]).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!(std::fs::read_to_string(place.work().join("a.txt")).unwrap(), "two\n");
     let path = place.work().join("a.txt");
-    let told = &updates(&news, Some("tool_call"))[0];
+    let reported = &updates(&news, Some("tool_call"))[0];
     let wanted = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": "edit-1",
@@ -59,7 +59,7 @@ async fn calls_are_told_carried_out_and_given_to_the_model() {
         "locations": [{"path": path}],
         "rawInput": edit,
     });
-    assert_eq!(*told, wanted);
+    assert_eq!(*reported, wanted);
     let last = updates(&news, Some("tool_call_update")).pop().unwrap();
     let diff = json!({"type": "diff", "path": path, "oldText": "one\n", "newText": "two\n"});
     assert_eq!((&last["status"], &last["content"][0]), (&json!("completed"), &diff));
@@ -71,11 +71,11 @@ async fn calls_are_told_carried_out_and_given_to_the_model() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_and_wrong_arguments_are_told_to_the_model() {
+async fn the_model_learns_of_an_unknown_tool_and_of_wrong_arguments() {
     let place = Place::new();
     let wanted =
         calls(&[("fly", json!({})), ("read", json!("no object")), ("read", json!({"path": "../x"}))]);
-    let (mut agent, session) = place.session([wanted, says("Sorry.")]).await;
+    let (mut agent, session) = place.session([wanted, replies("Sorry.")]).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!(stop_reason(&answer), "end_turn");
     let ends = ends(&news);
@@ -93,7 +93,8 @@ async fn answers_that_are_cut_or_refused_end_the_turn_without_their_calls() {
     for (stop, reason) in [(Stop::MaxTokens, "max_tokens"), (Stop::Refused, "refusal")] {
         let place = Place::new();
         let cut = calls(&[("write", json!({"path": "a", "content": "x"}))]);
-        let (mut agent, session) = place.session([but(cut, |answer| answer.stop = stop), says("ok")]).await;
+        let (mut agent, session) =
+            place.session([but(cut, |answer| answer.stop = stop), replies("ok")]).await;
         let (_, answer) = agent.prompt(&session, "go").await;
         assert_eq!(stop_reason(&answer), reason);
         assert!(!place.work().join("a").exists());
@@ -110,17 +111,17 @@ async fn a_turn_ends_at_its_limit_of_answers() {
     let mut settings = place.settings();
     settings.max_turns = Some(2);
     let look = || calls(&[("list", json!({}))]);
-    let mut agent = Agent::start(settings, place.work(), [look(), look(), look(), says("Done.")]);
+    let mut agent = Agent::start(settings, place.work(), [look(), look(), look(), replies("Done.")]);
     let session = agent.new_session().await;
     assert_eq!(stop_reason(&agent.prompt(&session, "go").await.1), "max_turn_requests");
     assert_eq!(stop_reason(&agent.prompt(&session, "on").await.1), "end_turn");
 }
 
 #[tokio::test]
-async fn what_a_command_prints_is_told_while_it_runs() {
+async fn the_output_of_a_command_is_reported_while_it_runs() {
     let place = Place::new();
     let command = json!({"command": "echo ready; while ! test -e go; do sleep 0.01; done; echo end"});
-    let (mut agent, session) = place.session([calls(&[("run", command)]), says("Done.")]).await;
+    let (mut agent, session) = place.session([calls(&[("run", command)]), replies("Done.")]).await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     let id = agent.ask(&session, "go").await;
     loop {
@@ -136,10 +137,10 @@ async fn what_a_command_prints_is_told_while_it_runs() {
 }
 
 #[tokio::test]
-async fn a_cancelled_command_is_ended_and_the_conversation_goes_on() {
+async fn a_cancelled_command_is_ended_and_the_conversation_continues() {
     let place = Place::new();
     let command = json!({"command": "echo $$ > pid; sleep 600"});
-    let (mut agent, session) = place.session([calls(&[("run", command)]), says("ok")]).await;
+    let (mut agent, session) = place.session([calls(&[("run", command)]), replies("ok")]).await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     let id = agent.ask(&session, "go").await;
     let pid_file = place.work().join("pid");
@@ -171,17 +172,17 @@ async fn a_cancelled_command_is_ended_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn a_provider_that_counts_no_tokens_is_told_of_once_in_a_session() {
+async fn a_provider_that_counts_no_tokens_is_reported_once_per_session() {
     let place = Place::new();
     let uncounted = |step| but(step, |answer| answer.usage = Usage::default());
     let look = || calls(&[("list", json!({}))]);
-    let steps = [look(), uncounted(look()), uncounted(says("Done.")), uncounted(says("Again."))];
+    let steps = [look(), uncounted(look()), uncounted(replies("Done.")), uncounted(replies("Again."))];
     let (mut agent, session) = place.session(steps).await;
     let problems = |news: &[Value]| {
-        let told = news.iter().filter(|message| message["method"] == "_towline/problem");
-        told.map(|message| message["params"]["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let problems = news.iter().filter(|message| message["method"] == "_towline/problem");
+        problems.map(|message| message["params"]["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let told = problems(&agent.prompt(&session, "go").await.0);
-    assert!(told.len() == 1 && told[0].contains("does not say how many tokens"), "{told:?}");
+    let reported = problems(&agent.prompt(&session, "go").await.0);
+    assert!(reported.len() == 1 && reported[0].contains("does not report how many tokens"), "{reported:?}");
     assert_eq!(problems(&agent.prompt(&session, "on").await.0), Vec::<String>::new());
 }
