@@ -19,6 +19,7 @@ const FINISHED: &[&str] = &[
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "crates/builtin",
     "crates/check",
     "crates/config",
     "crates/core",
