@@ -2,7 +2,7 @@
 //! commit passes through here.
 //!
 //! Programs that colour their output do so into pipes, too, and in a terminal they move the cursor about instead of printing
-//! spaces and line ends. No screen is kept here: what a program draws again is there again.
+//! spaces and line ends. What a program draws a second time is there twice.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,6 @@ const SEQUENCE: char = '\u{9b}';
 /// What a control sequence does to the text around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Move {
-    /// Nothing.
     Stay,
     /// What follows is further along the line.
     Along,
@@ -52,7 +51,7 @@ pub fn without_escapes(text: &str) -> Cow<'_, str> {
 }
 
 /// The line as a person would read it: without control sequences, without a carriage return at its end, and without
-/// what a carriage return has written over. Tabs stay. Where the cursor was moved, words are kept apart, by a line end if
+/// what a carriage return has written over. Tabs stay. Where the cursor was moved, words stay apart, by a line end if
 /// it went to another line: so there may be several lines in it.
 pub fn plain_line(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
@@ -89,7 +88,7 @@ fn skip_sequence(rest: &mut Rest<'_>) -> Move {
             rest.next();
             return skip_control_sequence(rest);
         }
-        // Titles, links and device strings: up to a bell or the string terminator.
+        // Titles, addresses and device strings: up to a bell or the string terminator.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             rest.next();
             skip_string(rest);
@@ -174,7 +173,7 @@ mod tests {
             ("\u{1b}[2 qcursor form", "cursor form"),
             ("\u{9b}1mbold", "bold"),
             ("\u{1b}]0;a title\u{7}text", "text"),
-            ("\u{1b}]8;;http://x/\u{1b}\\link\u{1b}]8;;\u{1b}\\ after", "link after"),
+            ("\u{1b}]8;;http://x/\u{1b}\\text\u{1b}]8;;\u{1b}\\ after", "text after"),
             ("\u{1b}Pq device string\u{1b}\\text", "text"),
             ("\u{1b}7saved\u{1b}8\u{1b}=\u{1b}>\u{1b}cdone", "saveddone"),
             ("\u{1b}(Bcharset\u{1b}#8", "charset"),
@@ -195,7 +194,7 @@ mod tests {
             ("first\u{1b}[3;1Hsecond\u{1b}[1B\u{1b}[1Bthird\u{1b}Mfourth", "first\nsecond\nthird\nfourth"),
             ("\u{1b}[2J\u{1b}[Htop\u{1b}[A", "top"),
             ("old\u{1b}[2K\u{1b}[Gnew", "new"),
-            ("kept\u{1b}[1B10 %\r20 %\u{1b}[2K\u{1b}[1G30 %", "kept\n30 %"),
+            ("first\u{1b}[1B10 %\r20 %\u{1b}[2K\u{1b}[1G30 %", "first\n30 %"),
             ("erased\u{1b}[K\u{1b}[J\u{1b}[1mbold", "erasedbold"),
         ] {
             assert_eq!(plain_line(line), wanted, "{line:?}");
