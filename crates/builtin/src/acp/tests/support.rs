@@ -106,7 +106,7 @@ pub(super) fn answers(text: &str, calls: &[(&str, Value)]) -> Step {
         calls: calls.iter().enumerate().map(call).collect(),
         native: None,
     };
-    Step::Answers(Answer { message: message, stop: Stop::Done, usage: USAGE })
+    Step::Answers(Answer { message, stop: Stop::Done, usage: USAGE })
 }
 
 /// The same step with a changed answer.
