@@ -109,5 +109,9 @@ pub(crate) const fn permissions(settings: &AgentSettings) -> Ability {
         Permission::Bypass => Ability::Yes("`deny` decides what it may not; all else it may"),
         Permission::Ask => Ability::Yes("the rules decide at once; what they leave open, you are asked"),
         Permission::Deny => Ability::Yes("the rules decide at once; what they leave open is refused"),
+        Permission::Edits => {
+            Ability::Yes("it reads and edits; commands are refused, unless a rule allows them")
+        }
+        Permission::ReadOnly => Ability::Yes("it reads; all else is refused, unless a rule allows it"),
     }
 }

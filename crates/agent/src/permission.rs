@@ -3,6 +3,7 @@
 //! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually looked first, with
 //! the same lists; so whatever is unclear here is not allowed rather than allowed.
 
+pub(crate) mod presets;
 mod shell;
 
 use std::borrow::Cow;
@@ -94,11 +95,12 @@ impl Rules {
         if let Some(rule) = allowing {
             return by_rule(Verdict::Allow, rule.text.clone());
         }
-        match self.otherwise {
-            Permission::Bypass => by_rule(Verdict::Allow, "permission = \"bypass\"".to_owned()),
-            Permission::Ask => by_rule(Verdict::Ask, would_allow(tool, input)),
-            Permission::Deny => by_rule(Verdict::Deny, would_allow(tool, input)),
+        let preset = self.otherwise;
+        if preset == Permission::Bypass || presets::allows(preset, tool, input, directory) {
+            return by_rule(Verdict::Allow, format!("permission = {:?}", preset.name()));
         }
+        let verdict = if preset == Permission::Ask { Verdict::Ask } else { Verdict::Deny };
+        by_rule(verdict, would_allow(tool, input))
     }
 
     /// Whether a person has permitted this call; the permission is used up then.

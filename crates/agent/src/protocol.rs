@@ -12,7 +12,7 @@ use towline_core::{
 
 use crate::abilities::Abilities;
 use crate::environment::{Extra, environment};
-use crate::settings::AgentSettings;
+use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
 use crate::text;
 use crate::version::{TestedVersions, Version};
@@ -128,6 +128,11 @@ pub trait Agent: Send + Sync {
     /// Settings that have no effect on agents of this kind, and are therefore refused.
     fn refused_settings(&self) -> &'static [RefusedSettings] {
         &[]
+    }
+
+    /// The way out where agents of this kind cannot be held to a permission; none if they can.
+    fn refuses_permission(&self, _permission: Permission) -> Option<&'static str> {
+        None
     }
 
     /// How a person can keep it from doing all that they may do themselves.

@@ -1,6 +1,7 @@
 //! What a person can set for an agent: `[agents.NAME]`, already read and checked.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::protocol::WindowSize;
 
 /// What happens when the agent asks to use a tool that no rule speaks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Permission {
     /// It may do what the user may.
     Bypass,
@@ -20,6 +21,34 @@ pub enum Permission {
     Ask,
     /// Only what `allow` names.
     Deny,
+    /// It may read, and edit files of its workspace, and run no commands.
+    Edits,
+    /// It may read.
+    ReadOnly,
+}
+
+impl Permission {
+    /// The names used in the configuration.
+    pub const NAMES: [&'static str; 5] = ["bypass", "ask", "deny", "edits", "read-only"];
+
+    /// The name used in the configuration.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Whether the agent's kind has to make sure that it runs no commands.
+    pub(crate) const fn forbids_commands(self) -> bool {
+        matches!(self, Self::Edits | Self::ReadOnly)
+    }
+}
+
+impl FromStr for Permission {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let all = [Self::Bypass, Self::Ask, Self::Deny, Self::Edits, Self::ReadOnly];
+        all.into_iter().find(|permission| permission.name() == name).ok_or(())
+    }
 }
 
 /// An agent's settings. What is written of them never holds the values of its environment: they may be secret.
@@ -79,6 +108,11 @@ impl AgentSettings {
     /// Whether it has to ask before it uses its tools: because a person decides, or because something is forbidden.
     pub fn must_ask(&self) -> bool {
         self.permission != Permission::Bypass || !self.deny.is_empty()
+    }
+
+    /// Whether `allow` has a rule for this tool.
+    pub(crate) fn allows_some(&self, tool: &str) -> bool {
+        self.allow.iter().any(|rule| rule.split('(').next() == Some(tool))
     }
 }
 

@@ -122,11 +122,8 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
     kind_keys::check(settings, name, kind)?;
     let cli = command_agents::read(settings, name, kind, &command)?;
     let api = builtin_agents::read(settings, name, kind)?;
-    let permission = match settings.get::<String>(&["agents", name, "permission"]).as_deref() {
-        Some("bypass") => Permission::Bypass,
-        Some("ask") => Permission::Ask,
-        _ => Permission::Deny,
-    };
+    let permission = settings.get::<String>(&["agents", name, "permission"]);
+    let permission = permission.and_then(|name| name.parse().ok()).unwrap_or(Permission::Deny);
     let mcp = read_mcp(settings, name);
     let list = |key| settings.get(&["agents", name, key]).unwrap_or_default();
     let time = |key| settings.get(&["agents", name, key]).unwrap_or_default();

@@ -22,6 +22,13 @@ pub(crate) fn check(settings: &mut Settings, name: &str, kind: Kind) -> Option<(
             }
         }
     }
+    let permission = settings.get::<String>(&["agents", name, "permission"]);
+    let permission = permission.and_then(|permission| permission.parse().ok());
+    if let Some(fix) = permission.and_then(|permission| agent(kind).refuses_permission(permission))
+        && promises(settings, name, "permission")
+    {
+        refuse(settings, name, "permission", kind, fix);
+    }
     (settings.problems.len() == problems).then_some(())
 }
 

@@ -12,7 +12,7 @@ use crate::suggest::nearest;
 const AGENT_KINDS: &[&str] = &towline_agent::Kind::NAMES;
 
 /// What an agent may do beyond its lists.
-const PERMISSIONS: &[&str] = &["bypass", "ask", "deny"];
+const PERMISSIONS: &[&str] = &towline_agent::Permission::NAMES;
 
 /// What to do with the checks on the base.
 const BASELINES: &[&str] = &["auto", "red", "off"];

@@ -178,7 +178,7 @@ fn bad_values_are_refused_with_what_to_write() {
         (
             "agents.claude.permission = \"yolo\"",
             "`agents.claude.permission` cannot be `yolo` in FILE (line 1, column 28); \
-             use one of bypass, ask, deny",
+             use one of bypass, ask, deny, edits, read-only",
         ),
         (
             "[[checks]]\nrun = \"x\"\nstdout = \"(\"",
@@ -237,8 +237,9 @@ fn every_permission_is_taken() {
     let permission = |word: &str| {
         loaded(&format!("agents.claude.permission = \"{word}\"")).config.agents["claude"].permission
     };
-    let all = [Permission::Bypass, Permission::Ask, Permission::Deny];
-    assert_eq!(["bypass", "ask", "deny"].map(permission), all);
+    let all =
+        [Permission::Bypass, Permission::Ask, Permission::Deny, Permission::Edits, Permission::ReadOnly];
+    assert_eq!(Permission::NAMES.map(permission), all);
 }
 
 #[test]

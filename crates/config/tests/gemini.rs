@@ -21,10 +21,17 @@ fn a_command_is_all_that_must_be_set() {
 }
 
 #[test]
+fn it_can_be_held_to_reading() {
+    let loaded = loaded(&agent("permission = \"read-only\""));
+    assert_eq!(loaded.config.agents["mine"].permission, Permission::ReadOnly);
+}
+
+#[test]
 fn what_it_could_not_be_held_to_is_refused_with_the_way_out() {
     for (lines, wanted) in [
         ("permission = \"ask\"", "`agents.mine.permission` does not go"),
         ("permission = \"deny\"", "`agents.mine.permission` does not go"),
+        ("permission = \"edits\"", "`agents.mine.permission` does not go"),
         ("deny = [\"WebFetch\"]", "`agents.mine.deny` does not go"),
         ("mcp = { x = { command = [\"x\"] } }", "`agents.mine.mcp` does not go"),
     ] {

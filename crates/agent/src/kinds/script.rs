@@ -8,7 +8,7 @@ use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
 use crate::lines::{Conversation, Lines, Reading, Unknown, line};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Restriction};
-use crate::settings::AgentSettings;
+use crate::settings::{AgentSettings, Permission};
 
 /// The scripted agent.
 pub(crate) struct Script;
@@ -33,6 +33,10 @@ impl Agent for Script {
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
         "the scripted agent needs no sign-in".to_owned()
+    }
+
+    fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
+        permission.forbids_commands().then_some("it does what its script says: leave `permission` out")
     }
 
     fn restriction(&self) -> Restriction {

@@ -137,7 +137,7 @@ pub(crate) fn look_at(
         version: None,
         tested: None,
         signed_in: signed_in.clone(),
-        permission: permission_word(settings.permission).to_owned(),
+        permission: settings.permission.name().to_owned(),
     };
     let mut rows = vec![program_row(name, settings, path.as_deref())];
     if let Some(path) = path {
@@ -228,14 +228,6 @@ fn sign_in_row(settings: &AgentSettings, signed_in: &SignedIn) -> Option<Row> {
     }
 }
 
-const fn permission_word(permission: Permission) -> &'static str {
-    match permission {
-        Permission::Bypass => "bypass",
-        Permission::Ask => "ask",
-        Permission::Deny => "deny",
-    }
-}
-
 fn permission_row(name: &str, settings: &AgentSettings) -> Row {
     match settings.permission {
         Permission::Bypass => {
@@ -246,6 +238,14 @@ fn permission_row(name: &str, settings: &AgentSettings) -> Row {
         }
         Permission::Ask => Row::new(Mark::Good, "permission", "ask: you are asked about what no rule allows"),
         Permission::Deny => Row::new(Mark::Good, "permission", "deny: only what `allow` names"),
+        Permission::Edits => Row::new(
+            Mark::Good,
+            "permission",
+            "edits: it reads and edits in its workspace; commands only where `allow` names them",
+        ),
+        Permission::ReadOnly => {
+            Row::new(Mark::Good, "permission", "read-only: it reads; all else only where `allow` names it")
+        }
     }
 }
 

@@ -81,6 +81,8 @@ exceptions! { $
                 "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_rule_permits_and_forbids:
                 "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
+            under_edits_files_are_changed_and_no_command_runs:
+                "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_person_permits_a_call:
                 "It cannot be asked in this mode: settings that would promise otherwise are refused, and point to `kind = \"acp\"`.",
             a_question_of_its_own_tool_reaches_a_person:
@@ -172,6 +174,10 @@ exceptions! { $
             a_cut_stream_is_no_success:
                 "What it asks, and of whom, is its own affair: Towline sees what it prints and how it exits.",
             a_rule_permits_and_forbids:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
+            under_edits_files_are_changed_and_no_command_runs:
+                "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
+            under_read_only_nothing_changes:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",
             a_person_permits_a_call:
                 "Its tools are its own: Towline sees none of them, and refuses settings that would promise otherwise.",

@@ -91,6 +91,8 @@ every_case_for_every_subject! {
         ctrl_c_in_the_middle_of_a_tool_leaves_nothing,
         a_paused_goal_is_resumed_at_no_cost,
         a_rule_permits_and_forbids,
+        under_edits_files_are_changed_and_no_command_runs,
+        under_read_only_nothing_changes,
         a_person_permits_a_call,
         the_words_of_a_refusal_reach_the_model,
         a_question_of_its_own_tool_reaches_a_person,

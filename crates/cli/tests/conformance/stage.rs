@@ -1,5 +1,6 @@
 //! The stage of a case: a desk with one agent, and the model that it talks to.
 
+use std::path::Path;
 use std::process::Child;
 
 use serde_json::Value;
@@ -86,9 +87,22 @@ impl Stage {
         Self::set(subject, rules.into(), lines)
     }
 
+    /// Where the model names files of the project.
+    pub(crate) fn with_project(
+        subject: &'static dyn Subject,
+        rules: impl FnOnce(&Path) -> Vec<Rule>,
+    ) -> Self {
+        let desk = Desk::new();
+        let rules = rules(&desk.project.path());
+        Self::at(desk, subject, rules, &[])
+    }
+
     fn set(subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
+        Self::at(Desk::new(), subject, rules, lines)
+    }
+
+    fn at(mut desk: Desk, subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
         let model = ModelServer::start(rules);
-        let mut desk = Desk::new();
         for (name, value) in subject.prepare(&desk.home.path(), &model.url(), lines) {
             desk.set(&name, &value);
         }

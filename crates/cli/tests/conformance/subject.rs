@@ -25,6 +25,9 @@ pub(crate) trait Subject: Sync {
     /// A call of its shell tool.
     fn shell_call(&self, command: &str) -> Reply;
 
+    /// A call of the tool that it edits with, which creates a file at this absolute path.
+    fn write_call(&self, path: &Path, content: &str) -> Reply;
+
     /// The name under which it offers the tool `ask` of Towline's MCP server.
     fn ask_tool(&self) -> &'static str;
 

@@ -73,6 +73,10 @@ pub(super) fn env(
 ) -> BTreeMap<String, String> {
     let preset = Preset::of(settings);
     let mut env = environment(settings, inherited, &extra(preset));
+    if preset == Preset::Opencode && settings.must_ask() {
+        // It asks about nothing unless it is told to, and no other value may take the place of this one.
+        env.insert("OPENCODE_PERMISSION".to_owned(), r#"{"*":"ask"}"#.to_owned());
+    }
     let mut default = |name: &str, value: &str| {
         env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     };
@@ -82,13 +86,7 @@ pub(super) fn env(
             default("GEMINI_CLI_NO_RELAUNCH", "true");
             default("GEMINI_CLI_TRUST_WORKSPACE", "true");
         }
-        Preset::Opencode => {
-            default("OPENCODE_DISABLE_AUTOUPDATE", "1");
-            // It asks about nothing unless it is told to.
-            if settings.must_ask() {
-                default("OPENCODE_PERMISSION", r#"{"*":"ask"}"#);
-            }
-        }
+        Preset::Opencode => default("OPENCODE_DISABLE_AUTOUPDATE", "1"),
         Preset::Builtin => {
             let key = settings.api.key_variable();
             if let Some(value) = inherited.get(key) {

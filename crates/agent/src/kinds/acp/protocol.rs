@@ -271,5 +271,12 @@ fn unused(settings: &AgentSettings, preset: Preset) -> Vec<String> {
         unused.push("dirs");
     }
     let words = |name| format!("this agent cannot be given `{name}`: it is set, but has no effect");
-    unused.into_iter().map(words).collect()
+    let permission = settings.permission;
+    let partly = (preset == Preset::Plain && permission.forbids_commands()).then(|| {
+        format!(
+            "`permission = {:?}` holds for what this agent asks about; whether it asks is up to it",
+            permission.name()
+        )
+    });
+    unused.into_iter().map(words).chain(partly).collect()
 }

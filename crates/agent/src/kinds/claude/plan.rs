@@ -6,11 +6,17 @@ use serde_json::json;
 use towline_core::SessionPlan;
 
 use crate::environment::{Extra, environment};
+use crate::permission::presets::{EDITING, READING};
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, McpServer, Permission};
 
 /// Tools that take the agent out of our hands: into another directory, or into paid turns later on.
 const RUNAWAY_TOOLS: [&str; 4] = ["EnterWorktree", "ExitWorktree", "CronCreate", "ScheduleWakeup"];
+
+/// Tools that touch neither files nor commands: questions, its list of what is to be done, and the search for tools of MCP
+/// servers.
+const HARMLESS_TOOLS: [&str; 6] =
+    ["AskUserQuestion", "ToolSearch", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
 /// What a Claude Code sets for the processes below it. Towline may well be one of them, but the agents it starts
 /// are sessions of their own: these would make them keep no transcript, take a foreign session's place, or reach
@@ -59,9 +65,11 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     }
     let mode = match settings.permission {
         Permission::Bypass => "bypassPermissions",
-        Permission::Ask | Permission::Deny => "default",
+        // Its mode for edits runs some commands without asking.
+        Permission::Ask | Permission::Deny | Permission::Edits | Permission::ReadOnly => "default",
     };
     argv.extend(["--permission-mode".to_owned(), mode.to_owned()]);
+    argv.extend(offered(settings).map(|tools| format!("--tools={}", tools.join(","))));
     // These flags take any number of words; joined with `=` they take one, whatever follows.
     argv.extend(settings.allow.iter().map(|rule| format!("--allowedTools={rule}")));
     argv.extend(disallowed(settings).map(|rule| format!("--disallowedTools={rule}")));
@@ -86,9 +94,23 @@ const TWO_WAY: [&str; 10] = [
     "stdio",
 ];
 
+/// The only built-in tools that it is offered under a preset: it asks about no command that it takes for harmless, and a
+/// project's own settings may allow more.
+fn offered(settings: &AgentSettings) -> Option<Vec<&str>> {
+    let edits: &[&str] = match settings.permission {
+        Permission::Bypass | Permission::Ask | Permission::Deny => return None,
+        Permission::Edits => &EDITING,
+        Permission::ReadOnly => &[],
+    };
+    let allowed = settings.allow.iter().filter_map(|rule| rule.split('(').next());
+    let allowed = allowed.filter(|tool| !tool.starts_with("mcp__"));
+    let tools = READING.into_iter().chain(HARMLESS_TOOLS).chain(edits.iter().copied());
+    Some(tools.chain(allowed).collect())
+}
+
 /// The settings' own list, and the runaway tools unless the settings allow them by name.
 fn disallowed(settings: &AgentSettings) -> impl Iterator<Item = &str> {
-    let is_allowed = |tool: &&str| settings.allow.iter().any(|rule| rule.split('(').next() == Some(*tool));
+    let is_allowed = |tool: &&str| settings.allows_some(tool);
     let is_denied = |tool: &&str| settings.deny.iter().any(|rule| rule == tool);
     let runaway = RUNAWAY_TOOLS.into_iter().filter(move |tool| !is_allowed(tool) && !is_denied(tool));
     settings.deny.iter().map(String::as_str).chain(runaway)

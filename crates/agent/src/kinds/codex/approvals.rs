@@ -137,7 +137,9 @@ impl CodexProtocol {
             [(_, only)] => only.clone(),
             many => many.iter().map(|(_, input)| input.clone()).collect(),
         };
-        let ruling = self.ruling_of_changes(&inputs, &tool, &input);
+        let mut ruled = inputs;
+        ruled.extend(changes.iter().filter_map(|change| Some(("Write", tools::move_input(change)?))));
+        let ruling = self.ruling_of_changes(&ruled, &tool, &input);
         let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };
         Ok(self.settle(request.id, wanted, ruling))
     }

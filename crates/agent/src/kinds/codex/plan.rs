@@ -62,8 +62,7 @@ pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (
         "approvalPolicy": approval_policy(settings),
         // A reviewer of the agent's own would decide in our place.
         "approvalsReviewer": "user",
-        // What is permitted is to work: the workspace is what isolates, and the rules are what forbids.
-        "sandbox": "danger-full-access",
+        "sandbox": sandbox(settings),
         "config": config(settings, context),
     });
     if let Some(model) = context.model.or(settings.model.as_deref()) {
@@ -86,6 +85,13 @@ pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (
 /// Where anything may be forbidden, the agent asks about everything: it does not know our rules.
 fn approval_policy(settings: &AgentSettings) -> &'static str {
     if settings.must_ask() { "untrusted" } else { "never" }
+}
+
+/// What is permitted is to work: the workspace is what isolates, and the rules are what forbids. Commands that it takes for
+/// harmless run unasked, since it has no other way to read: where commands are forbidden, they can write nothing.
+fn sandbox(settings: &AgentSettings) -> &'static str {
+    let is_read_only = settings.permission.forbids_commands() && !settings.allows_some("Bash");
+    if is_read_only { "read-only" } else { "danger-full-access" }
 }
 
 fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {

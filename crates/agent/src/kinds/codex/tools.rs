@@ -131,6 +131,11 @@ pub(super) fn change_input(change: &FileChange, diff: String) -> Value {
     json!({"file_path": change.path, "kind": change.kind.r#type, "diff": diff})
 }
 
+/// Where a change moves its file, as rules see it.
+pub(super) fn move_input(change: &FileChange) -> Option<Value> {
+    change.kind.move_path.as_ref().map(|path| json!({"file_path": path, "kind": "move"}))
+}
+
 fn mcp_use(call: &McpItem<'_>) -> ToolUse {
     let was_rejected = call.error.as_ref().is_some_and(|error| error.message == MCP_REJECTED);
     let status = if was_rejected { ToolStatus::Denied } else { status(&call.status) };

@@ -4,10 +4,14 @@ use towline_core::{LaunchProblem, SessionPlan};
 
 use super::protocol::CommandProtocol;
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Resuming, Stdio};
-use crate::settings::{AgentSettings, PromptBy};
+use crate::settings::{AgentSettings, Permission, PromptBy};
 
 /// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
+
+/// The way out for settings that a program would have to keep to by itself.
+const NOT_KEPT: &str = "Towline cannot make a plain program keep to it: \
+                        set it in `command` or `args`, in the program's own words";
 
 /// A program that takes a prompt, prints text and exits.
 pub(crate) struct Command;
@@ -35,22 +39,16 @@ impl Agent for Command {
     }
 
     fn refused_settings(&self) -> &'static [RefusedSettings] {
-        const KEYS: &[&str] = &[
-            "permission",
-            "allow",
-            "deny",
-            "model",
-            "system_append",
-            "dirs",
-            "max_turns",
-            "startup_timeout",
-        ];
-        const FIX: &str = "Towline cannot make a plain program keep to it: \
-                           set it in `command` or `args`, in the program's own words";
+        const KEYS: &[&str] =
+            &["allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
         &[
-            RefusedSettings { keys: KEYS, fix: FIX },
+            RefusedSettings { keys: KEYS, fix: NOT_KEPT },
             RefusedSettings { keys: &["mcp"], fix: "configure the program itself" },
         ]
+    }
+
+    fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
+        (permission != Permission::Bypass).then_some(NOT_KEPT)
     }
 
     fn restriction(&self) -> Restriction {

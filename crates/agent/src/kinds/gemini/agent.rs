@@ -9,9 +9,12 @@ use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::kinds::acp::Acp;
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Stdio};
-use crate::settings::AgentSettings;
+use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
+
+/// The way out for settings that it has no place for in this mode.
+const USE_ACP: &str = "Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
 
 /// Gemini CLI, by its stream of JSON. The program is the one that also speaks ACP: what does not depend on the mode is
 /// said there.
@@ -28,20 +31,25 @@ impl Agent for Gemini {
     }
 
     fn refused_settings(&self) -> &'static [RefusedSettings] {
-        const FIX: &str =
-            "Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
-        &[RefusedSettings { keys: &["permission", "deny", "mcp"], fix: FIX }]
+        &[RefusedSettings { keys: &["deny", "mcp"], fix: USE_ACP }]
+    }
+
+    /// Nobody is asked in this mode. So edits could not be kept from its own settings, which can let it run commands.
+    fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
+        (!matches!(permission, Permission::Bypass | Permission::ReadOnly)).then_some(USE_ACP)
     }
 
     fn restriction(&self) -> Restriction {
         Restriction::Otherwise(
-            "It cannot be restricted in this mode: the agent `gemini`, which speaks ACP, can.",
+            "In this mode it can only be restricted by `permission = \"read-only\"`: the agent\n      \
+             `gemini`, which speaks ACP, keeps to all of them.",
         )
     }
 
     /// The configuration refuses the same. Here it is what keeps rules that nobody would enforce from being ignored.
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
-        settings.must_ask().then(|| LaunchProblem::Other {
+        let is_kept = self.refuses_permission(settings.permission).is_none() && settings.deny.is_empty();
+        (!is_kept).then(|| LaunchProblem::Other {
             message:
                 "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
@@ -87,7 +95,10 @@ impl Agent for Gemini {
 
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Abilities {
-            permissions: Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
+            permissions: match settings.permission {
+                Permission::ReadOnly => Ability::Yes("it reads, and is refused all else"),
+                _ => Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
+            },
             tokens: Ability::Yes("of each model, with the end of the turn"),
             cost: Ability::Partly(abilities::ESTIMATED_COST),
             mcp: Ability::No(

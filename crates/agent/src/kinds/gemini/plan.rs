@@ -3,12 +3,14 @@
 use towline_core::SessionPlan;
 
 use crate::protocol::LaunchContext;
-use crate::settings::AgentSettings;
+use crate::settings::{AgentSettings, Permission};
 
 /// Program and arguments. The prompt is never among them: without one there, it is read from standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
-    argv.extend(["--output-format", "stream-json", "--approval-mode", "yolo"].map(str::to_owned));
+    // Without a terminal, its usual mode refuses all that it would ask about.
+    let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
+    argv.extend(["--output-format", "stream-json", "--approval-mode", mode].map(str::to_owned));
     let (flag, session) = match context.session {
         SessionPlan::Fresh(id) => ("--session-id", id),
         SessionPlan::Resume(id) => ("--resume", id),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use towline_testkit::model::{Matcher, Reply, Rule};
 use towline_testkit::scratch::wait_until_process_tree_gone;
 
-use crate::stage::{Line, RIGHT, Stage, done};
+use crate::stage::{Line, PROMPT, RIGHT, Stage, done};
 use crate::subject::{Refusal, Subject};
 use crate::support::{finish, of_attempts};
 
@@ -34,6 +34,31 @@ pub(crate) fn a_rule_permits_and_forbids(subject: &'static dyn Subject) {
         }
         Refusal::EndsTheTurn => assert_eq!(turns.len(), 2),
     }
+}
+
+pub(crate) fn under_edits_files_are_changed_and_no_command_runs(subject: &'static dyn Subject) {
+    let stage = works_with_preset(subject, "edits");
+    let check = "grep -x towline motto.txt && ! test -e ran.txt";
+    done(&stage.desk.towline(["run", PROMPT, "--in-place", "--check", check, "--json"]));
+}
+
+pub(crate) fn under_read_only_nothing_changes(subject: &'static dyn Subject) {
+    let stage = works_with_preset(subject, "read-only");
+    let check = "! test -e motto.txt && ! test -e ran.txt";
+    done(&stage.desk.towline(["run", PROMPT, "--in-place", "--check", check, "--json"]));
+    // It was tried: the model was asked again with what became of the call.
+    assert!(stage.model.turns().len() > 1 || subject.facts().refusal == Refusal::EndsTheTurn);
+}
+
+/// A model that creates a file with the agent's tool for edits, and then runs a command, in a directory that is known
+/// beforehand.
+fn works_with_preset(subject: &'static dyn Subject, permission: &str) -> Stage {
+    let stage = Stage::with_project(subject, |project| {
+        let writes = subject.write_call(&project.join("motto.txt"), "towline\n");
+        let works = Rule::always().reply(writes).then(subject.shell_call("touch ran.txt"));
+        vec![works.then(Reply::text("That is all."))]
+    });
+    stage.settings(&format!("permission = {permission:?}"))
 }
 
 /// What was decided in the first attempt: about which tool, how, and by whom.

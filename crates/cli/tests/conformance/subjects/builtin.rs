@@ -79,6 +79,10 @@ impl Subject for Builtin {
         Reply::tool("run", json!({ "command": command }))
     }
 
+    fn write_call(&self, path: &Path, content: &str) -> Reply {
+        Reply::tool("write", json!({"path": path, "content": content}))
+    }
+
     fn ask_tool(&self) -> &'static str {
         "mcp__towline__ask"
     }

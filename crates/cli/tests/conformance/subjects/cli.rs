@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use towline_testkit::agents::{AgentCli, shell_call};
+use towline_testkit::agents::{AgentCli, shell_call, write_call};
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
@@ -166,6 +166,10 @@ impl Subject for Cli {
 
     fn shell_call(&self, command: &str) -> Reply {
         shell_call(self.cli, command)
+    }
+
+    fn write_call(&self, path: &Path, content: &str) -> Reply {
+        write_call(self.cli, path, content)
     }
 
     fn ask_tool(&self) -> &'static str {

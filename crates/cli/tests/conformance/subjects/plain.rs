@@ -46,6 +46,10 @@ impl Subject for Plain {
         Reply::text("nothing")
     }
 
+    fn write_call(&self, _path: &Path, _content: &str) -> Reply {
+        Reply::text("nothing")
+    }
+
     fn ask_tool(&self) -> &'static str {
         ""
     }
