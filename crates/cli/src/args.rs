@@ -357,6 +357,9 @@ pub(crate) struct Logs {
     /// The agent's own output, byte for byte and with its secrets, of the last attempt or of `--attempt`
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
+    /// With --raw: print the agent's standard error instead of its standard output
+    #[arg(long, requires = "raw")]
+    pub(crate) stderr: bool,
     /// Only this attempt
     #[arg(long, value_name = "N")]
     pub(crate) attempt: Option<u32>,

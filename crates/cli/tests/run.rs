@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::BufRead as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -433,6 +434,30 @@ fn raw_logs_are_followed_to_the_end_of_the_goal() {
     let stored =
         Path::new(desk.show(&goal)["attempts"][0]["dir"].as_str().expect("a directory")).join("stdout.log");
     assert_eq!(finish(follower).stdout, std::fs::read_to_string(stored).expect("the log"));
+}
+
+#[test]
+fn standard_error_is_followed_while_the_agent_runs() {
+    let commands = "echo heard >&2; while ! test -e go; do sleep 0.05; done; printf end >&2";
+    let desk = Desk::with_script(|dir| hostile::doing(dir, commands));
+    let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
+    let goal = desk.only_goal();
+    wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
+    let mut follower = desk.start(["logs", &goal, "--raw", "--stderr", "-f"]);
+    let mut printed = std::io::BufReader::new(follower.stdout.take().expect("its output"));
+    let mut line = String::new();
+    printed.read_line(&mut line).expect("a line while the agent waits");
+    assert_eq!(line, "heard\n");
+
+    let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
+    std::fs::write(Path::new(&workspace).join("go"), "").expect("the signal to go on");
+    assert_eq!(finish(towline).code, Some(0));
+    printed.read_line(&mut line).expect("the rest");
+    assert_eq!(line, "heard\nend");
+    assert_eq!(finish(follower).code, Some(0));
+    assert_eq!(desk.towline(["logs", &goal, "--raw", "--stderr"]).stdout, line);
+    let refused = desk.towline(["logs", &goal, "--stderr"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("--raw"), "{refused:?}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `towline logs`: what happened to a goal, as a story, as events, or as the agent's own bytes.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use towline_core::{Envelope, Seq};
-use towline_engine::follow;
+use towline_engine::{Following, follow};
 use towline_process::{LogReader, Stream};
 
 use crate::args::{Logs, RunFormat};
@@ -67,7 +69,7 @@ fn fitted(lines: &[String]) -> Vec<String> {
     lines.iter().flat_map(|line| output::fitted(line)).collect()
 }
 
-async fn following(found: &Found, after: Seq) -> Result<towline_engine::Following, Failure> {
+async fn following(found: &Found, after: Seq) -> Result<Following, Failure> {
     let following = follow(&found.state.home, found.state.store.clone(), &found.record, after).await;
     following
         .map_err(|error| Failure::internal(format!("cannot reach the process that drives the goal: {error}")))
@@ -89,33 +91,62 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
             "`towline gc` removes it after the time that `retention.logs` says; the story is still there",
         ));
     }
-    let mut reader = LogReader::output(&directory(number), Stream::Stdout, 0);
-    copy(&mut reader, &directory(number))?;
+    let stream = if args.stderr { Stream::Stderr } else { Stream::Stdout };
+    let mut output = RawOutput::open(directory(number), stream);
+    output.copy()?;
     if args.follow {
         let mut following = following(found, found.record.last_seq).await?;
-        // Every event means that there may be more bytes, or another attempt.
-        while let Some(event) = following.next().await? {
-            copy(&mut reader, &directory(number))?;
+        while let Some(event) = output.copy_until_event(&mut following).await? {
             if let (None, Some(newer)) = (args.attempt, event.attempt.filter(|newer| *newer > number)) {
                 number = newer;
-                reader = LogReader::output(&directory(number), Stream::Stdout, 0);
+                output = RawOutput::open(directory(number), stream);
             }
         }
-        copy(&mut reader, &directory(number))?;
+        output.copy()?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn copy(reader: &mut LogReader, directory: &Path) -> Result<(), Failure> {
-    loop {
-        let chunk = reader.read();
-        let chunk = chunk.map_err(|error| {
-            let log = directory.join(Stream::Stdout.file_name());
-            Failure::internal(format!("cannot read {}: {error}", log.display()))
-        })?;
-        if chunk.is_empty() {
-            return Ok(());
+/// How long output that is no event may wait until it is printed.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What an attempt's agent printed on one of its streams.
+struct RawOutput {
+    log: PathBuf,
+    reader: LogReader,
+}
+
+impl RawOutput {
+    fn open(directory: PathBuf, stream: Stream) -> Self {
+        let reader = LogReader::output(&directory, stream, 0);
+        Self { log: directory.join(stream.file_name()), reader }
+    }
+
+    /// Prints what is new.
+    fn copy(&mut self) -> Result<(), Failure> {
+        loop {
+            let chunk = self
+                .reader
+                .read()
+                .map_err(|error| Failure::internal(format!("cannot read {}: {error}", self.log.display())))?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            output::tell_bytes(chunk);
         }
-        output::tell_bytes(chunk);
+    }
+
+    /// Prints what is new until the next event, which may be the beginning of another attempt.
+    async fn copy_until_event(&mut self, following: &mut Following) -> Result<Option<Envelope>, Failure> {
+        let mut next = pin!(following.next());
+        loop {
+            tokio::select! {
+                event = &mut next => {
+                    self.copy()?;
+                    return Ok(event?);
+                }
+                () = tokio::time::sleep(PAUSE) => self.copy()?,
+            }
+        }
     }
 }
