@@ -25,7 +25,6 @@ pub struct AgentLine {
 pub struct AgentCheck {
     /// Whether nothing has to be fixed.
     pub ok: bool,
-    /// The agent.
     #[serde(flatten)]
     pub line: AgentLine,
     /// What it can do, by the name of the ability.

@@ -12,7 +12,6 @@ use crate::{AgentFacts, Finding, FrameFacts};
 pub struct DoctorReport {
     /// Whether nothing has to be fixed.
     pub ok: bool,
-    /// Towline's version.
     pub towline: String,
     /// What is worth a person's time.
     pub findings: Vec<Finding>,
@@ -104,7 +103,7 @@ pub struct OpenQuestion {
     pub text: String,
 }
 
-/// The configuration.
+/// The state of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfigurationFacts {
@@ -114,7 +113,6 @@ pub struct ConfigurationFacts {
     pub settings: Vec<SettingFacts>,
     /// Settings without effect.
     pub warnings: Vec<String>,
-    /// Mistakes.
     pub errors: Vec<ProblemFacts>,
 }
 
@@ -124,7 +122,6 @@ pub struct ConfigurationFacts {
 pub struct LayerFacts {
     /// Its name, such as `user`.
     pub layer: String,
-    /// Its file.
     pub path: Option<String>,
     /// `read`, `absent` or `unreadable`.
     pub state: String,

@@ -145,7 +145,6 @@ pub struct BaselineReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedReport {
-    /// The branch.
     pub into: String,
     /// Its commit after the merge.
     pub commit: String,
@@ -161,7 +160,6 @@ pub struct MergedReport {
 pub struct AttemptReport {
     /// Its number, counted from 1.
     pub n: u32,
-    /// Its id.
     pub id: String,
     /// The agent's name in the configuration.
     pub agent: String,
@@ -229,7 +227,6 @@ pub struct ContextReport {
 pub struct UsageReport {
     /// Tokens sent, without those that came from a cache.
     pub input: u64,
-    /// Tokens received.
     pub output: u64,
     /// Tokens read from a cache.
     pub cache_read: u64,
@@ -245,7 +242,6 @@ pub struct UsageReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DecisionReport {
-    /// The tool.
     pub tool: String,
     /// `allow` or `deny`.
     pub outcome: String,

@@ -29,7 +29,7 @@ pub use self::goal::{
 };
 pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
 pub use self::steps::{
-    GcReport, InitReport, InstalledAgent, KeptReport, MergeReport, MissingPart, ProposedCheck, PushReport,
-    RmReport, SparedReport, VerifyReport, WasteReport,
+    GcReport, InitReport, InstalledAgent, MergeReport, MissingPart, PreservedReport, ProposedCheck,
+    PushReport, RmReport, SparedReport, VerifyReport, WasteReport,
 };
 pub use self::verdict::{BaselineCheckReport, CheckReport, VerdictReport};

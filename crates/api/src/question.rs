@@ -12,7 +12,6 @@ pub struct QuestionLine {
     pub goal: String,
     /// The goal's title.
     pub title: String,
-    /// The question.
     #[serde(flatten)]
     pub question: QuestionReport,
 }
@@ -45,7 +44,6 @@ pub struct QuestionReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PartReport {
-    /// The question.
     pub question: String,
     /// The answers to choose from.
     pub options: Vec<OptionReport>,
@@ -57,7 +55,6 @@ pub struct PartReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OptionReport {
-    /// The answer.
     pub label: String,
     /// What the agent writes about it.
     pub description: String,

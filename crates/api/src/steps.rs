@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::VerdictReport;
 
-/// `merge --json`.
+/// The reply of `merge --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergeReport {
@@ -30,13 +30,12 @@ pub struct MergeReport {
     pub dry_run: bool,
 }
 
-/// `push --json`.
+/// The reply of `push --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PushReport {
     /// The goal's id.
     pub id: String,
-    /// The remote.
     pub remote: String,
     /// The goal's branch there.
     pub branch: String,
@@ -48,7 +47,7 @@ pub struct PushReport {
     pub answer: Vec<String>,
 }
 
-/// `verify --json`.
+/// The reply of `verify --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerifyReport {
@@ -77,7 +76,8 @@ pub struct RmReport {
     /// Why it was not.
     pub error: Option<String>,
     /// Work that only this goal had.
-    pub kept: Vec<KeptReport>,
+    #[serde(rename = "kept")]
+    pub preserved: Vec<PreservedReport>,
     /// Files that were not removed.
     pub left: Option<String>,
     /// Bytes that were freed.
@@ -87,14 +87,14 @@ pub struct RmReport {
 /// Work that only a goal had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct KeptReport {
+pub struct PreservedReport {
     /// The ref that keeps it in the user's repository.
     pub reference: Option<String>,
     /// The commit with the work.
     pub commit: String,
 }
 
-/// `gc --json`.
+/// The reply of `gc --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GcReport {
@@ -105,7 +105,8 @@ pub struct GcReport {
     /// What was or would be removed.
     pub removed: Vec<WasteReport>,
     /// What could not be removed.
-    pub kept: Vec<SparedReport>,
+    #[serde(rename = "kept")]
+    pub spared: Vec<SparedReport>,
 }
 
 /// Something that nobody needs any more.
@@ -118,7 +119,6 @@ pub struct WasteReport {
     pub goal: Option<String>,
     /// Where it is.
     pub path: String,
-    /// Its size.
     pub bytes: u64,
 }
 
@@ -134,11 +134,10 @@ pub struct SparedReport {
     pub why: String,
 }
 
-/// `init --json`.
+/// The reply of `init --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InitReport {
-    /// The file.
     pub path: String,
     /// Whether it was written.
     pub written: bool,

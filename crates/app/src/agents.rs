@@ -53,7 +53,6 @@ pub(crate) fn must_be_installed(
 
 /// The agents of a goal.
 pub struct GoalAgents {
-    /// Their settings.
     pub agents: BTreeMap<AgentName, AgentSettings>,
     /// Settings without effect.
     pub notices: Vec<Notice>,

@@ -23,7 +23,6 @@ const LONGEST_LAYER: u64 = 1 << 20;
 pub struct State {
     /// The state directory.
     pub home: Home,
-    /// The goals.
     pub store: Arc<dyn Store>,
 }
 

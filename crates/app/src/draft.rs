@@ -41,9 +41,7 @@ pub struct Request {
     pub checks: Vec<String>,
     /// Names of agents, in order of preference.
     pub agents: Vec<String>,
-    /// The model.
     pub model: Option<String>,
-    /// Limits.
     pub budget: Vec<BudgetChange>,
     /// The commit that the work starts from.
     pub base: Option<String>,
@@ -61,7 +59,6 @@ pub struct Request {
 
 /// A goal that is ready to be created.
 pub struct Draft {
-    /// The goal.
     pub goal: Goal,
     /// The agents that it may use.
     pub agents: BTreeMap<AgentName, AgentSettings>,
@@ -202,8 +199,8 @@ fn prompt(run: &Request, file: &GoalFile) -> Result<String, Error> {
                 .hint("leave one of them out"))
         }
         (Some(prompt), None) | (None, Some(prompt)) => Ok(prompt.clone()),
-        (None, None) => Err(Error::usage(format!("{name} does not say what is to be done"))
-            .hint("write `prompt = \"…\"` in TOML, or the words below the settings in Markdown")),
+        (None, None) => Err(Error::usage(format!("{name} has no prompt"))
+            .hint("add `prompt = \"…\"` to a TOML file, or text below the settings of a Markdown file")),
     }
 }
 

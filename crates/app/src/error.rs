@@ -25,7 +25,6 @@ pub enum Error {
     /// The goal cannot be removed.
     #[error("goal {} was not removed: {source}", .goal.short())]
     Removal {
-        /// The goal.
         goal: GoalId,
         /// What is in the way.
         source: RemovalError,

@@ -22,7 +22,6 @@ const NAMED: usize = 10;
 pub struct Found {
     /// Where it is stored.
     pub state: State,
-    /// The goal.
     pub record: GoalRecord,
 }
 
@@ -88,7 +87,7 @@ fn ambiguous(given: &str, several: &[Listed]) -> Error {
         lines.push("and more".to_owned());
     }
     Error::usage(format!("`{given}` names several goals:\n  {}", lines.join("\n  ")))
-        .hint("give the id as it stands here")
+        .hint("use one of these ids")
 }
 
 /// The only paused goal of the repository that the context's directory is in.

@@ -38,7 +38,7 @@ fn text(path: &Path, shown: &Path) -> Result<String, Error> {
     read.map_err(|error| failed(&error))?;
     if bytes.len() > LONGEST_GOAL_FILE {
         return Err(failed(&format_args!("it has more than {LONGEST_GOAL_FILE} bytes"))
-            .hint("keep the goal short, and tell the agent which files to read"));
+            .hint("shorten the prompt, and name files that the agent should read"));
     }
     String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8"))
 }

@@ -66,11 +66,11 @@ pub(crate) async fn begin(
         Some(repository) => repository.git_settings(&repository.resolve("HEAD")?)?,
         None => Repository::folder_settings(&folder)?,
     };
-    let kept = keep(context, request, goal, repository.as_ref(), &folder, &git)?;
+    let before = keep(context, request, goal, repository.as_ref(), &folder, &git)?;
     let folder = folder.display().to_string();
     let mut notices = vec![Notice::InPlace { goal, folder: folder.clone(), mode }];
-    notices.extend(kept.warnings.into_iter().map(Notice::Files));
-    Ok(Beginning { repository: folder, mode, base: kept.base, git, notices })
+    notices.extend(before.warnings.into_iter().map(Notice::Files));
+    Ok(Beginning { repository: folder, mode, base: before.base, git, notices })
 }
 
 /// Keeps what is there in Towline's own repository of the goal. Nothing is left of that when it fails.
@@ -92,13 +92,13 @@ fn keep(
         Some(repository) => repository.resolve("HEAD").and_then(|head| repository.own(&history, &head, git)),
         None => Repository::create_own(folder, &history, git),
     };
-    let kept = own.and_then(|own| {
-        let kept = own.keep_before(consent(request))?;
-        own.refuse_filters_inside(&kept.base, git)?;
-        Ok(kept)
+    let before = own.and_then(|own| {
+        let before = own.keep_before(consent(request))?;
+        own.refuse_filters_inside(&before.base, git)?;
+        Ok(before)
     });
-    kept.map_err(|error| {
-        // It was made a moment ago for a goal that will not be; what stays of it is in nobody's way.
+    before.map_err(|error| {
+        // The goal will not exist. Leftovers of its repository do no harm.
         let _ = home.remove(&history);
         // Only when nothing else is in it.
         let _ = history.parent().map(std::fs::remove_dir);

@@ -122,8 +122,8 @@ impl Place {
     }
 }
 
-/// What the file says about agents, and which of them are there. Only the names that every Towline knows are written
-/// down: an agent of the user's own is unknown to whoever else uses the repository.
+/// The agents that the file names, and those that are installed. The file names only agents that every Towline knows:
+/// other users of the repository do not have the agents of this user.
 fn agents(context: &Context) -> (Agents, Vec<InstalledAgent>) {
     let files = context.layer_files(&context.directory);
     let of_user: Vec<LayerFile> =
@@ -173,8 +173,8 @@ fn missing(context: &Context, place: &Place, plan: &Plan, agents: &[InstalledAge
     let absent =
         plan.programs.iter().filter(|program| find::program(program, &place.root, search_path).is_none());
     all.extend(absent.map(|program| {
-        let what = format!("`{program}` was not found on PATH, and the file says to run it");
-        missing(program, what, "install it, or change what the file says".to_owned())
+        let what = format!("`{program}` was not found on PATH, but a check or the setup runs it");
+        missing(program, what, "install it, or change the file".to_owned())
     }));
     all
 }
@@ -195,7 +195,7 @@ fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
     if !force {
         return create(path);
     }
-    // What is there is replaced whole or not at all, and a link itself instead of what it leads to.
+    // A rename replaces the whole file or nothing, and a symlink instead of its target.
     let draft = path.with_extension(format!("toml.{}.new", std::process::id()));
     create(&draft).and_then(|()| fs::rename(&draft, path)).inspect_err(|_| {
         // It may not even have been made.

@@ -37,7 +37,6 @@ pub struct Diagnosis {
     pub git: GitFacts,
     /// The state directory.
     pub store: StoreFacts,
-    /// The configuration.
     pub configuration: ConfigurationFacts,
     /// How processes are supervised.
     pub processes: ProcessesFacts,
@@ -77,7 +76,7 @@ pub struct AgentList {
     pub warnings: Vec<Warning>,
 }
 
-/// One agent.
+/// What is known about one agent.
 pub struct AgentDetails {
     /// What was seen of it.
     pub line: AgentLine,

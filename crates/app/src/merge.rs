@@ -39,7 +39,6 @@ pub struct Merge {
 
 /// A merge that was made, or would be.
 pub struct Merged {
-    /// The goal.
     pub goal: GoalId,
     /// The kind of merge.
     pub way: MergeWay,

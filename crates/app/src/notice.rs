@@ -34,7 +34,6 @@ pub enum Notice {
     UnprotectedTests,
     /// The agent may do all that the user may.
     Unrestricted {
-        /// The agent.
         agent: AgentName,
         /// How it can be restricted.
         restriction: Restriction,

@@ -13,24 +13,15 @@ use crate::find;
 /// How far a recheck is.
 pub enum RecheckStep {
     /// The branch has other commits than the goal started from, so the checks run on the merge first.
-    MovedOn {
-        /// The branch.
-        into: String,
-    },
+    MovedOn { into: String },
     /// The recorded work is about to be checked.
-    Checking {
-        /// The goal.
-        goal: GoalId,
-        /// Its work.
-        commit: Commit,
-    },
+    Checking { goal: GoalId, commit: Commit },
     /// A check started or finished.
     Check(Progress, GoalId),
 }
 
 /// Both verdicts on a goal's recorded work.
 pub struct Verified {
-    /// The goal.
     pub goal: GoalId,
     /// The recorded verdict.
     pub then: Verdict,

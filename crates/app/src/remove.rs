@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use towline_api::{KeptReport, RmReport};
+use towline_api::{PreservedReport, RmReport};
 use towline_core::GoalId;
 use towline_engine::{Engine, RemovalError, Removed, UnmergedWork};
 use towline_store::{GoalRecord, StoreError};
@@ -13,7 +13,6 @@ use crate::find;
 
 /// One goal that was to be removed.
 pub struct Removal {
-    /// The goal.
     pub goal: GoalId,
     /// The goal as it was; none if it could not be read.
     pub record: Option<GoalRecord>,
@@ -24,16 +23,16 @@ pub struct Removal {
 impl Removal {
     /// As programs read it.
     pub fn report(&self) -> RmReport {
-        let kept = |reference: Option<String>, commit: String| KeptReport { reference, commit };
+        let preserved = |reference: Option<String>, commit: String| PreservedReport { reference, commit };
         let id = self.goal.to_string();
         match &self.removed {
-            Ok(Removed { kept: work, left, bytes }) => RmReport {
+            Ok(Removed { preserved: work, left, bytes }) => RmReport {
                 id,
                 removed: true,
                 error: None,
-                kept: work
+                preserved: work
                     .iter()
-                    .map(|work| kept(Some(work.reference.clone()), work.commit.to_string()))
+                    .map(|work| preserved(Some(work.reference.clone()), work.commit.to_string()))
                     .collect(),
                 left: left.files.as_ref().map(|files| files.display().to_string()),
                 bytes: *bytes,
@@ -43,8 +42,15 @@ impl Removal {
                     RemovalError::Unmerged { work } => work.as_slice(),
                     _ => &[],
                 };
-                let kept = work.iter().map(|work| kept(None, work.commit.to_string())).collect();
-                RmReport { id, removed: false, error: Some(error.to_string()), kept, left: None, bytes: 0 }
+                let commits = work.iter().map(|work| preserved(None, work.commit.to_string())).collect();
+                RmReport {
+                    id,
+                    removed: false,
+                    error: Some(error.to_string()),
+                    preserved: commits,
+                    left: None,
+                    bytes: 0,
+                }
             }
         }
     }

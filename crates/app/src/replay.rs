@@ -25,9 +25,7 @@ pub trait ReplayViewer {
 
 /// Whether the bytes of an attempt still mean what is stored.
 pub struct ReplayOutcome {
-    /// The goal.
     pub goal: GoalId,
-    /// The attempt.
     pub attempt: AttemptNo,
     /// How many events are the same, or the first that is not.
     pub outcome: Result<u64, Difference>,
@@ -84,14 +82,14 @@ fn open(found: &Found, number: AttemptNo) -> Result<Replay, Error> {
             Error::not_found(error.to_string()).hint([("see why", Action::Show(goal))])
         }
         ReplayError::Removed { .. } => Error::not_found(error.to_string()).hint([(
-            "`towline gc` removes them after the time that `retention.logs` says; the story is still there",
+            "`towline gc` removes them after `retention.logs`; the events are still there",
             Action::Log(goal),
         )]),
         ReplayError::NotOver { .. } => {
             Error::usage(error.to_string()).hint([("follow it", Action::Follow(goal))])
         }
         ReplayError::Unreadable { .. } => Error::internal(error.to_string())
-            .hint([("the bytes are there all the same", Action::RawLog(goal.short(), number.get()))]),
+            .hint([("the raw log can still be read", Action::RawLog(goal.short(), number.get()))]),
     })
 }
 

@@ -13,11 +13,9 @@ use crate::find;
 
 /// Files that are as they were.
 pub struct Restored {
-    /// The goal.
     pub goal: GoalId,
     /// The files that were there, as a commit.
     pub replaced: Commit,
-    /// The directory.
     pub folder: PathBuf,
     /// The repository with the commit.
     pub history: PathBuf,
@@ -52,9 +50,11 @@ pub async fn restore(context: &Context, id: &str, paths: Vec<String>) -> Result<
     if let Ok(restored) = &restored
         && guard.record.state.phase.is_settled()
     {
-        let text =
-            format!("the files were put back; what was there is kept as {}", restored.replaced.short());
-        // The files are back all the same when nobody can write that down.
+        let text = format!(
+            "the files were restored; those they replaced are in commit {}",
+            restored.replaced.short()
+        );
+        // The files are restored even if the note cannot be recorded.
         let _ = guard.note(Event::Notice { text }).await;
     }
     guard.give_back().await;

@@ -280,7 +280,7 @@ pub(crate) struct Demo {
 pub(crate) struct Show {
     /// The goal's id, any prefix of it that no other goal shares, or `@` for the newest goal
     pub(crate) id: String,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -297,7 +297,7 @@ pub(crate) struct Ls {
     /// List the N newest goals; without it, all of them
     #[arg(short = 'n', value_name = "N")]
     pub(crate) limit: Option<NonZeroUsize>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -305,7 +305,7 @@ pub(crate) struct Ls {
 /// Say whether Towline can work here.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -320,7 +320,7 @@ pub(crate) struct Agents {
     /// What to do instead of listing them.
     #[command(subcommand)]
     pub(crate) command: Option<AgentsCommand>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -384,7 +384,7 @@ pub(crate) struct Diff {
 /// List open questions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Questions {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -446,7 +446,7 @@ pub(crate) struct Resume {
 /// The scripted agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Script {
-    /// The script.
+    /// The path of the script.
     pub(crate) script: PathBuf,
     /// Begin this session.
     #[arg(long, required_unless_present = "resume", conflicts_with = "resume")]

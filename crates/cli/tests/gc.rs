@@ -174,11 +174,11 @@ fn logs_of_a_goal_that_went_on_after_the_look_stay() {
 
         let (holder, clearer) = (engine_beside(&home, &store), engine_beside(&home, &store));
         let held = holder.hold(goal.parse().expect("an id")).await.expect("nobody drives it");
-        assert_eq!(reason(&clearer.clear_away(first).await), "somebody works on the goal");
+        assert_eq!(reason(&clearer.remove_waste(first).await), "somebody works on the goal");
         held.give_back().await;
         let retried = desk.towline(["retry", &goal, "--budget", "attempts=+1"]);
         assert_eq!(retried.code, Some(3), "{retried:?}");
-        assert_eq!(reason(&clearer.clear_away(second).await), "the goal went on and ended just now");
+        assert_eq!(reason(&clearer.remove_waste(second).await), "the goal went on and ended just now");
         holder.close().await;
         clearer.close().await;
     });

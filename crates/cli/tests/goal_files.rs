@@ -238,7 +238,7 @@ fn a_file_that_cannot_be_used_is_refused_and_nothing_is_created() {
             "---\nmodle: x\n---\nDo it.",
             vec!["unknown key `modle` in a.md (line 2, column 1)", "`model`"],
         ),
-        ("a.toml", "title = \"x\"", vec!["a.toml does not say what is to be done", "prompt ="]),
+        ("a.toml", "title = \"x\"", vec!["a.toml has no prompt", "prompt ="]),
         ("a.md", "---\ntemplate: true\n---\nDo {{ it }}.", vec!["uses `it`", "line 1 of the prompt"]),
         ("a.md", "---\nprotect: {paths: ['a[']}\n---\nDo it.", vec!["a["]),
         ("a.md", "---\nworkspace: {base: mian}\n---\nDo it.", vec!["mian", "main"]),

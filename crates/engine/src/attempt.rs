@@ -1,8 +1,8 @@
-//! Runs one attempt: starts the agent under its supervisor, or takes up the one that runs already, and turns its raw
-//! bytes into news until its tree is gone.
+//! Runs one attempt: starts the agent under its supervisor, or adopts one that is running, and turns its raw bytes
+//! into events until its process tree is gone.
 //!
-//! There is one way through: the log is read from its beginning through the protocol. What was recorded before is
-//! not told again, what `stdin.log` shows as sent is not sent again; then it goes on live.
+//! Both cases take the same path: the log is read from its beginning through the protocol. Events that are recorded are
+//! not sent again, and lines that `stdin.log` has are not written again. From there on the attempt is live.
 
 mod past;
 mod start;
@@ -60,7 +60,7 @@ pub(crate) struct Job {
     pub(crate) started: bool,
     /// Where to look for what earlier attempts left.
     pub(crate) trail: Trail,
-    /// When it was decided to start it: its clocks run from there, whoever looks after it.
+    /// When the core decided to start it. Its deadlines count from there, whichever engine runs it.
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
     pub(crate) answered: BTreeMap<String, Timestamp>,
@@ -74,11 +74,11 @@ pub(crate) struct Job {
 /// Runs the attempt to its classified end and reports that.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job, sender: EventSender, control: ExecutorControl) {
     if job.started && !RunState::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
-        // A driver that is gone needs no news.
+        // A driver that is gone needs no report.
         let _ = give_up(&shared, job, &sender, control.stop).await;
         return;
     }
-    // A driver that is gone has left the attempt to whoever takes the goal up next.
+    // If the driver is gone, the next engine that resumes the goal adopts the attempt.
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &sender, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
@@ -121,7 +121,7 @@ struct Conversation<'a> {
     recorded_to: u64,
     past: Past,
     sent: Sent,
-    /// Whether a rule kept the agent from using a tool.
+    /// Whether a rule denied the agent a tool.
     was_denied: bool,
     /// Whether it has come to the end of a turn and begun no other.
     turn_is_over: bool,
@@ -132,11 +132,11 @@ struct Conversation<'a> {
     exit_patience: Duration,
 }
 
-/// Whether the agent may be told something more.
+/// Whether more can be written to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     Open,
-    /// It was told that nothing follows; when its turn is over, it is to end by itself.
+    /// Its standard input is closed. It should exit when its turn is over.
     Closed,
 }
 
@@ -144,7 +144,7 @@ enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stopping {
     No,
-    /// Its clock ran out; the driver was told and will say what to do.
+    /// It has reached a timeout. The driver knows and decides what follows.
     Overdue,
     /// It was asked to end its turn; at this moment it gets signals.
     Asked(Instant),
@@ -255,19 +255,19 @@ impl<'a> Conversation<'a> {
         };
         let ended = question.into_iter().chain([Event::AttemptEnded { end, exit, work, changes }]);
         let ended = ended.map(|event| own(self.sender.stamp(), event));
-        // Together: no question is lost, and last words, which have no place in the output to be known by, are recorded once.
+        // In one batch: no question is lost, and the last events, which have no offset in the output, are recorded once.
         self.sender.send(last_words.into_iter().chain(ended).collect()).await
     }
 
     /// Records the start of the agent together with what follows from that alone, and then acts on it.
     async fn begin(&mut self, job: &Job) -> Result<(), DriverGone> {
-        let (said, wanted) = apart(self.reading.start());
+        let (events, requests) = apart(self.reading.start());
         if !job.started {
             let started = own(self.sender.stamp(), Event::AttemptStarted);
-            let news = std::iter::once(started).chain(self.news(said, None));
+            let news = std::iter::once(started).chain(self.news(events, None));
             self.sender.send_and_wait(news.collect()).await?;
         }
-        self.act(wanted, None).await
+        self.act(requests, None).await
     }
 
     /// Whether the supervisor ended the tree although nobody here asked for it: it got a signal itself.
@@ -292,13 +292,13 @@ impl<'a> Conversation<'a> {
             Stopping::No | Stopping::Overdue => (overdue, overdue),
         };
         tokio::select! {
-            // In this order: what ends the process comes before what it says.
+            // In this order: ending the process comes before reading its output.
             biased;
             Ok(()) = self.control.stop.changed() => self.on_stop().await?,
             () = tokio::time::sleep_until(signal_at), if matches!(self.stopping, Stopping::Asked(_)) => {
                 self.signal().await;
             }
-            // Each sign of life begins the wait anew.
+            // Each output restarts the wait.
             () = tokio::time::sleep_until(lingers_until), if lingers => self.signal().await,
             () = tokio::time::sleep_until(overdue), if self.stopping == Stopping::No && self.time.is_known() => {
                 if self.time.now() >= due {
@@ -311,7 +311,7 @@ impl<'a> Conversation<'a> {
             }
             Ok(()) = self.control.lease_ends.changed() => {
                 let lifetime = lifetime(*self.control.lease_ends.borrow_and_update());
-                // A supervisor that does not answer is about to say why.
+                // The next notice has the reason why a supervisor did not answer.
                 let _ = supervisor.extend(lifetime).await;
             }
             notice = supervisor.next() => match notice {
@@ -335,7 +335,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Whether the agent has nothing left to do and says nothing, and yet does not end.
+    /// Whether the agent has finished its work and its output, and still does not exit.
     fn lingers(&self, output: Output) -> bool {
         let is_over = self.input == Input::Closed && self.turn_is_over;
         is_over && self.stopping == Stopping::No && output == Output::Drained
@@ -354,7 +354,7 @@ impl<'a> Conversation<'a> {
             (StopLevel::Kill, _) => {
                 self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
                 if let RunState::Alive(supervisor) = &self.run {
-                    // A supervisor that does not answer is about to say why.
+                    // The next notice has the reason why a supervisor did not answer.
                     let _ = supervisor.kill().await;
                 }
             }
@@ -383,7 +383,7 @@ impl<'a> Conversation<'a> {
             if actions.iter().all(|action| matches!(action, Action::Emit { .. })) {
                 batch.extend(self.news(actions, Some(raw)));
             } else {
-                // Everything up to here is recorded before the agent hears an answer.
+                // Everything up to here is recorded before the agent gets an answer.
                 self.sender.send_and_wait(std::mem::take(&mut batch)).await?;
                 self.act(actions, Some(raw)).await?;
             }
@@ -392,21 +392,21 @@ impl<'a> Conversation<'a> {
         Ok(Output::More)
     }
 
-    /// Carries out what the protocol wants. What it says is recorded, all of it, before anything is done: a crash in
-    /// between must not lose the rest of a line that counts as read.
+    /// Carries out the actions of a protocol. All events are recorded before anything else is done: a crash in between
+    /// must not lose the rest of a line that counts as read.
     async fn act(&mut self, actions: Vec<Action>, raw: Option<RawRef>) -> Result<(), DriverGone> {
-        let (said, wanted) = apart(actions);
-        let news = self.news(said, raw);
-        if wanted.is_empty() {
+        let (events, requests) = apart(actions);
+        let news = self.news(events, raw);
+        if requests.is_empty() {
             return self.sender.send(news).await;
         }
         self.sender.send_and_wait(news).await?;
-        for action in wanted {
+        for action in requests {
             match (action, &self.run) {
                 (Action::Write(bytes), _) => self.write(&bytes).await,
                 // A process that is gone has its input closed.
                 (Action::CloseStdin, RunState::Alive(supervisor)) => {
-                    // A supervisor that does not answer is about to say why.
+                    // The next notice has the reason why a supervisor did not answer.
                     let _ = supervisor.close_stdin().await;
                     self.input = Input::Closed;
                 }
@@ -456,7 +456,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Brings an answer or the operator's words to the agent. What it cannot hear any more is kept for the next prompt.
+    /// Sends an answer or a message of the operator to the agent. If the agent cannot read it any more, it becomes part of
+    /// the next prompt.
     async fn deliver(&mut self, delivery: Delivery) -> Result<(), DriverGone> {
         let (steer, answers) = match delivery.what {
             Delivered::Answer { question, request, reply } => {
@@ -468,7 +469,7 @@ impl<'a> Conversation<'a> {
         let is_heard = words.iter().any(|action| matches!(action, Action::Write(_)));
         self.act(words, None).await?;
         match answers {
-            // An adopted agent that does not wait any more was answered by whoever looked after it before.
+            // An adopted agent that does not wait any more was answered by an earlier engine.
             Some(question) if is_heard || self.past.output_to > 0 => {
                 self.deadlines.answered(self.time.now());
                 self.sender
@@ -491,7 +492,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// What is said, and what is to be done.
+/// Splits actions into events and everything else.
 fn apart(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
     actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }))
 }

@@ -13,8 +13,8 @@ use towline_process::{ancestors, has_lost_supervisor, is_below_supervisor};
 /// The word that makes the program a supervisor.
 pub const SUPERVISOR: &str = "shim";
 
-/// The first arguments of every supervisor of this state directory, which tell it from one of another. The directory counts,
-/// not its path: one directory may have several.
+/// The first arguments of every supervisor of this state directory. They identify the directory itself and not its path,
+/// because a directory may have several paths.
 pub fn supervisor_arguments(state_directory: &Path) -> io::Result<Vec<String>> {
     let about = fs::metadata(state_directory)?;
     Ok(vec![SUPERVISOR.to_owned(), format!("{:x}-{:x}", about.dev(), about.ino())])
@@ -53,11 +53,11 @@ mod tests {
     #[test]
     fn the_supervisors_of_a_state_directory_are_the_same_by_any_path_and_differ_from_others() {
         let dir = tempfile::tempdir().expect("a scratch directory");
-        let [state, nested, link] = ["state", "state/nested", "link"].map(|name| dir.path().join(name));
+        let [state, nested, alias] = ["state", "state/nested", "alias"].map(|name| dir.path().join(name));
         fs::create_dir_all(&nested).expect("directories");
-        symlink(&state, &link).expect("a symlink");
+        symlink(&state, &alias).expect("a symlink");
         let of = |path: &Path| supervisor_arguments(path).expect("a directory");
-        assert_eq!(of(&state), of(&link));
+        assert_eq!(of(&state), of(&alias));
         assert_ne!(of(&state), of(&nested));
         assert!(!is_supervised(&dir.path().join("missing"), std::process::id()).expect("none"));
     }

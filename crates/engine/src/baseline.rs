@@ -42,7 +42,7 @@ pub(crate) struct Job {
     pub(crate) setup_changes: BTreeMap<String, Option<String>>,
 }
 
-/// Reports what the checks say about the base, or why that is not known; nothing when it was stopped.
+/// Reports the result of the checks on the base, or why it is unknown; nothing if the run was stopped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     job: Job,
@@ -92,8 +92,8 @@ async fn reach(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> 
     Ok(Reached { checks, reused: None, missing })
 }
 
-/// What an earlier goal has found, perhaps beside an agent that disturbed it. Where the base must be red, only what the checks
-/// say now counts.
+/// The result that an earlier goal stored. An agent may have disturbed those checks, so a base that must be red is checked
+/// again.
 async fn stored(shared: &Shared, goal: &Goal, key: Option<&str>) -> Option<StoredBaseline> {
     if goal.baseline == BaselineMode::Red {
         return None;
@@ -151,8 +151,8 @@ fn missing(goal: &Goal, results: &[CheckResult], environment: &Environment) -> O
     })
 }
 
-/// Whether every failure says something about the base. A timeout, a signal, a program that could not be run or a setup that failed
-/// may be over the next time.
+/// Whether every failure is a property of the base. A timeout, a signal, a program that could not be run or a failed setup
+/// may not happen again.
 pub(crate) fn is_of_the_base(goal: &Goal, results: &[CheckResult]) -> bool {
     let mut failed = results.iter().filter(|result| !result.met);
     failed.all(|result| match goal.checks.iter().find(|check| check.name == result.name) {
@@ -170,7 +170,7 @@ fn without_output(check: BaselineCheck) -> CheckResult {
     CheckResult { name, met, exit_code, problem: None, evidence: String::new(), took: Duration::ZERO }
 }
 
-/// What decides the result, as one hash; none when that cannot be told, and the result is not stored.
+/// A hash of everything that the result depends on. None if that is not known; the result is not stored then.
 async fn key_of(job: &Job) -> Option<String> {
     let (goal, environment) = (&job.goal, &job.resolved.environment);
     let (from, copy) = (goal.workspace.repository.clone(), goal.workspace.copy.clone());
@@ -187,10 +187,10 @@ pub(crate) fn key(goal: &Goal, copies: &str, path: &str, passed: &[&String]) -> 
     // Only these read what is to be done.
     let is_program = |kind: &CheckKind| matches!(kind, CheckKind::Program { .. });
     let reads_goal = goal.checks.iter().any(|check| is_program(&check.kind));
-    let told = reads_goal.then_some((&goal.title, &goal.prompt));
+    let texts = reads_goal.then_some((&goal.title, &goal.prompt));
     let decides = (
         (KEY_VERSION, env!("CARGO_PKG_VERSION"), &workspace.repository, &workspace.base),
-        (&goal.checks, told, &goal.protect, &goal.unprotect),
+        (&goal.checks, texts, &goal.protect, &goal.unprotect),
         (&workspace.setup, &workspace.copy, copies, &workspace.generated),
         (&workspace.git, path, passed),
     );

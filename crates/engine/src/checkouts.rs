@@ -15,14 +15,14 @@ use crate::sweep::named_entries;
 
 /// The disk space of all checkouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeptCheckouts {
+pub struct StoredCheckouts {
     /// How many goals have one.
     pub goals: usize,
     /// The size of their files.
     pub bytes: u64,
 }
 
-impl KeptCheckouts {
+impl StoredCheckouts {
     /// Looks at all that are there.
     pub fn of(home: &Home) -> Self {
         let found = all(home);
@@ -65,15 +65,15 @@ mod tests {
         let [one, other]: [GoalId; 2] =
             ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"]
                 .map(|id| id.parse().expect("a goal id"));
-        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts::default());
+        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts::default());
         for place in of_goal(&home, one).iter().chain(&of_goal(&home, other)[2..]) {
             home.make(&place.join("target")).expect("made");
             fs::write(place.join("target/out"), "0123456789").expect("written");
         }
         home.make(&home.verifications().join("else.warm")).expect("made");
-        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 2, bytes: 40 });
+        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts { goals: 2, bytes: 40 });
         remove(&home, one).expect("removed");
-        assert_eq!(KeptCheckouts::of(&home), KeptCheckouts { goals: 1, bytes: 10 });
+        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts { goals: 1, bytes: 10 });
         assert_eq!(all(&home), [(other, home.verification(other))]);
     }
 }

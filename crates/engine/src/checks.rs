@@ -93,7 +93,7 @@ pub(crate) async fn run(
 /// What is judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {
-    /// What the configuration of the goal's project says.
+    /// The configuration of the goal's project.
     pub(crate) resolved: &'a Resolved,
     /// Towline's own repository of the goal.
     pub(crate) repository: &'a Repository,
@@ -164,8 +164,8 @@ pub(crate) async fn judge(
     verdict
 }
 
-/// What an attempt left that no verdict speaks about. Where that cannot be told, nothing: its work is kept, and the
-/// next attempt goes on with it.
+/// Whether an attempt left work that no verdict covers. If that is unknown, the answer is no: the work stays in the
+/// workspace, and the next attempt continues it.
 pub(crate) async fn left_work(
     home: &Home,
     goal: Goal,
@@ -187,7 +187,7 @@ pub(crate) async fn left_work(
     if before.is_some_and(|tree| tree != candidate.tree) { Work::Unchecked } else { Work::Nothing }
 }
 
-/// What is changed in the workspace, in short; nothing where that cannot be told.
+/// A summary of the changes in the workspace; empty if it cannot be made.
 pub(crate) async fn changes(
     home: &Home,
     goal: Goal,

@@ -17,7 +17,6 @@ const ALARM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Wall time, as a value that tests can replace.
 pub trait Clock: Send + Sync {
-    /// Now.
     fn now(&self) -> Timestamp;
 
     /// An alarm by this clock. Called inside a runtime.

@@ -54,50 +54,35 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Have something happen to a goal that an operator may wish for.
+    /// Carry out a command of the operator.
     #[serde(rename = "wish")]
     Command {
-        /// Which one.
         goal: GoalId,
-        /// What.
         #[serde(rename = "wish")]
         command: GoalCommand,
     },
-    /// Take in what the agent of a living attempt says.
+    /// Record a report that the agent of a living attempt makes through a tool.
     Word {
         /// The goal it works on.
         goal: GoalId,
         /// What proves that it is that agent.
         token: String,
-        /// What it says.
         word: AgentWord,
     },
     /// Pass on what is added to a goal's log, and the message that its agent is writing.
-    Follow {
-        /// Which one.
-        goal: GoalId,
-    },
+    Follow { goal: GoalId },
 }
 
-/// What an agent may say by Towline's tools.
+/// A report that an agent makes through Towline's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub enum AgentWord {
     /// Only a person can answer this.
-    Ask {
-        /// What.
-        ask: Ask,
-    },
+    Ask { ask: Ask },
     /// It wants to wait once its turn has ended.
-    Sleep {
-        /// How long.
-        duration: Duration,
-        /// What for.
-        reason: String,
-    },
+    Sleep { duration: Duration, reason: String },
     /// How far it is.
     Progress {
-        /// In words.
         text: String,
         /// Out of a hundred.
         percent: Option<u8>,
@@ -127,11 +112,8 @@ impl From<AgentWord> for AgentEvent {
 pub enum Reply {
     /// It has happened.
     Accepted,
-    /// It makes no sense where the goal stands.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    /// The request does not fit the phase of the goal.
+    Refused { why: String },
     /// This engine does not drive that goal.
     NotDriven,
     /// The request was not understood.
@@ -199,7 +181,7 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => {
                     clients.spawn(serve_client(stream, Arc::clone(&shared), Arc::clone(&places)));
                 }
-                // Out of file handles, say: whoever wanted in tries again.
+                // For example, no file handles are left. The client tries again.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
             Some(_) = clients.join_next(), if !clients.is_empty() => {}
@@ -326,8 +308,8 @@ pub(crate) async fn send(
     writing.write_all(&line(message)?).await
 }
 
-/// Says something for the agent of an attempt to whichever of the engines in `directory` drives its goal; no answer when
-/// none does. All engines are asked at once, so a suspended one does not delay the agents of the others.
+/// Sends a report of an agent to the engine in `directory` that drives its goal; none if no engine does. All engines are
+/// asked at once, so a suspended one does not delay the agents of the others.
 pub async fn speak_for_agent(
     directory: &Path,
     goal: GoalId,
@@ -381,7 +363,7 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Optio
         Ok(Err(error)) => Err(error),
         // Whether it was done is not known, so nobody else may do it.
         Err(_) => {
-            let message = "it does not answer; if it was stopped (Ctrl-Z), go on with it: fg";
+            let message = "it does not answer; if it was suspended with Ctrl-Z, continue it with `fg`";
             Err(io::Error::new(io::ErrorKind::TimedOut, message))
         }
     }
@@ -445,11 +427,11 @@ mod tests {
         };
         let goal = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
         let word = AgentWord::Submit { summary: "done".to_owned() };
-        let said = async {
+        let request = async {
             timeout(ANSWER_PATIENCE / 2, speak_for_agent(dir.path(), goal, "the-token", &word)).await
         };
-        let (said, ()) = tokio::join!(said, engine);
-        assert_eq!(said.expect("in time").expect("an answer"), Some(Reply::Accepted));
+        let (answered, ()) = tokio::join!(request, engine);
+        assert_eq!(answered.expect("in time").expect("an answer"), Some(Reply::Accepted));
     }
 
     #[tokio::test]

@@ -19,7 +19,6 @@ const DEEPEST: usize = 4;
 /// What is secret in files, and what could not be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CopiedSecrets {
-    /// The values.
     pub secrets: Secrets,
     /// What a person should know.
     pub warnings: Vec<String>,

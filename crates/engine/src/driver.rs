@@ -90,7 +90,7 @@ pub(crate) struct Driver {
     /// When the lease expires, as far as nobody sets the clock.
     lease_ends: watch::Sender<Instant>,
     clock: ClockWatch,
-    /// For whoever follows the goal.
+    /// Passes events to followers of the goal.
     feed: Feed,
     /// The models that the configuration sets for the goal's agents.
     models: BTreeMap<AgentName, String>,
@@ -113,7 +113,7 @@ impl Driver {
         let clock = ClockWatch::new(shared.clock.now());
         let known = match shared.resolver.resolve(&record.goal) {
             Ok(resolved) => resolved,
-            // Whoever starts something finds out.
+            // The next start reports the error.
             Err(unresolved) => unresolved.known,
         };
         let removals = shared.watch.removals();
@@ -151,8 +151,8 @@ impl Driver {
         driver
     }
 
-    /// Records that the goal is ours now, together with the operator's requests, and goes on with what was under way. A
-    /// goal that cannot be begun is given back.
+    /// Records the claim of the goal together with the operator's requests, and continues work that was under way. On an
+    /// error the lease is released.
     pub(crate) async fn begin(mut self, requests: Vec<Event>) -> Result<Self, EngineError> {
         match self.try_to_begin(requests).await {
             Ok(()) => Ok(self),
@@ -163,15 +163,14 @@ impl Driver {
         }
     }
 
-    /// Records the operator's request and gives the goal back without doing anything about it: whoever takes it up next
-    /// does.
+    /// Records a request of the operator and releases the goal. The next driver acts on the request.
     pub(crate) async fn record_request(mut self, request: Event) -> Result<(), EngineError> {
         let recorded = self.record_claim([request]).await;
         self.leave().await;
         recorded
     }
 
-    /// Records that the goal is ours, and what the operator requests: all of it, or nothing.
+    /// Records the claim of the goal and the operator's requests: all of it, or nothing.
     pub(crate) async fn record_claim(
         &mut self,
         requests: impl IntoIterator<Item = Event>,
@@ -198,7 +197,7 @@ impl Driver {
         if holds_slot(&self.state.phase) {
             self.slot = Some(self.shared.slots.take());
         }
-        // Everything that is not settled is carried out, what was asked for before we came included.
+        // Everything that is not settled is carried out, also what an earlier driver decided.
         for pending in self.shared.store.pending(self.goal.id).await? {
             self.perform(pending.effect);
         }
@@ -280,17 +279,17 @@ impl Driver {
         Ok(())
     }
 
-    /// Does what somebody wants of the goal.
+    /// Carries out an order.
     async fn follow(&mut self, order: Order) -> Result<(), EngineError> {
         match order {
             Order::Event { event, done } => {
                 let outcome = self.grant(event).await?;
-                // Whoever wished may be gone by now.
+                // The sender may be gone by now.
                 let _ = done.send(outcome);
             }
             Order::Word { token, event, done } => {
                 let spoken = self.hear(&token, event).await?;
-                // Whoever spoke may be gone by now.
+                // The sender may be gone by now.
                 let _ = done.send(spoken);
             }
             Order::Slot(slot) => self.dispatch(slot).await?,
@@ -321,7 +320,7 @@ impl Driver {
         }
     }
 
-    /// Takes in what the living agent says, if it is that agent.
+    /// Records a report of the living agent, if the token proves that it is that agent.
     async fn hear(&mut self, token: &str, event: AgentEvent) -> Result<bool, EngineError> {
         let living = self.state.phase.living_attempt().and_then(|attempt| self.state.attempt(attempt));
         let Some(attempt) = living.filter(|attempt| self.shared.secret.fits(attempt.id, token)) else {
@@ -333,7 +332,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Does what the operator requests, or says why not; nothing has happened then.
+    /// Carries out a request of the operator, or refuses it without any effect.
     pub(crate) async fn grant(&mut self, event: Event) -> Result<Result<(), Illegal>, EngineError> {
         let (transition, refused) = self.apply(Transition::from(self.state.clone()), self.operator(event));
         if let Some(illegal) = refused {
@@ -346,7 +345,7 @@ impl Driver {
     async fn take_in_batch(&mut self, batch: Batch) -> Result<(), EngineError> {
         self.take_in(batch.incoming).await?;
         if let Some(recorded) = batch.recorded {
-            // Whoever waited may be gone by now.
+            // The receiver may be gone by now.
             let _ = recorded.send(());
         }
         Ok(())
@@ -359,7 +358,7 @@ impl Driver {
             let stamp = Stamp { attempt: None, ..news.stamp };
             let (next, refused) = self.apply(transition, news);
             transition = match refused {
-                // Not for the operator to mend, but never silent: it stands in the log.
+                // The operator cannot fix it, but the log shows it.
                 Some(illegal) => {
                     self.apply(next, own(stamp, Event::Notice { text: format!("ignored: {illegal}") })).0
                 }
@@ -375,7 +374,7 @@ impl Driver {
         if !holds_slot(&self.state.phase) {
             self.slot = None;
         } else if self.slot.is_none() {
-            // An agent that waited and was answered goes on at once: it is there already, and a person waits for it.
+            // An agent that was answered continues at once: it is running already, and a person waits for it.
             self.slot = Some(self.shared.slots.take());
         }
         if self.state.phase != Phase::Queued {
@@ -392,7 +391,7 @@ impl Driver {
         if matches!(incoming.event, Event::Agent { event: AgentEvent::MessageDelta { .. } }) {
             return (transition, None);
         }
-        // What people say must reach the agent as they said it; all else is hidden from here on, prompts included.
+        // Messages of people must reach the agent unchanged. In everything else, prompts included, secrets are hidden.
         let incoming = match (incoming.source, &incoming.event) {
             (Source::Operator, Event::MessageSent { .. } | Event::Answered { .. }) => incoming,
             _ => hide_in(&self.mask, incoming),
@@ -418,7 +417,7 @@ impl Driver {
         (transition, None)
     }
 
-    /// Records a transition and tells whoever watches. Gives back what is to be done now.
+    /// Records a transition, publishes it to followers, and returns the effects to carry out.
     async fn record(&mut self, transition: Transition) -> Result<Vec<Effect>, EngineError> {
         if transition.events.is_empty() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The engine: starts goals, takes up those that were left, and knows which it drives.
+//! The engine: starts and resumes goals, and knows which it drives.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -54,7 +54,7 @@ const DEATH_PAUSE: Duration = Duration::from_millis(50);
 pub struct EngineSettings {
     /// The state directory.
     pub home: Home,
-    /// Where goals are kept.
+    /// The database of goals.
     pub store: Arc<dyn Store>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// Drives goals.
+/// Drives goals of any number of projects, each with its own driver.
 pub struct Engine {
     shared: Arc<Shared>,
     presence: Presence,
@@ -120,8 +120,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine on a state directory; several may share one. What earlier ones left there for nobody is cleared
-    /// away meanwhile.
+    /// Starts an engine on a state directory; several may share one. Leftovers of earlier engines are removed in the
+    /// background.
     pub fn open(settings: EngineSettings) -> Result<Self, EngineError> {
         Self::open_with(settings, Box::new(Real))
     }
@@ -175,8 +175,8 @@ impl Engine {
         self.drive(record, Vec::new(), lock).await
     }
 
-    /// Takes up a goal that nobody drives now: goes on where it was left, with a living attempt if there is one. An
-    /// operator's request is the first thing that happens to it.
+    /// Resumes a goal that no engine is running, and adopts its attempt if that still runs. The operator's requests are
+    /// the first events.
     pub async fn resume(
         &self,
         goal: GoalId,
@@ -198,8 +198,7 @@ impl Engine {
         }
     }
 
-    /// Records what the operator requests for a goal that nobody drives now, and leaves it at that: it counts when the
-    /// goal is taken up.
+    /// Records a request of the operator for a goal that no engine is running. It takes effect when the goal is resumed.
     pub async fn record_request(&self, goal: GoalId, request: Event) -> Result<(), EngineError> {
         let lease = self.claim_in_time(goal, Some(request.clone())).await?;
         // Whoever held it before may have moved it on until a moment ago.
@@ -241,7 +240,7 @@ impl Engine {
     ) -> Result<Handle, EngineError> {
         refuse(&record, &requests, self.shared.clock.now())?;
         let lease = self.claim(record.goal.id).await?;
-        // From here on the lease says that somebody is there.
+        // From here on the lease protects the directory.
         drop(lock);
         // Whoever held it before may have moved it on until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
@@ -330,9 +329,9 @@ impl Engine {
         })
     }
 
-    /// Whether a living engine holds this lease. The times in it are of a clock that may have been set since, or the machine was
-    /// suspended. So where they say that it has expired, or that it holds for longer than any lease does, an engine that lives
-    /// gets the time to renew it.
+    /// Whether a living engine holds this lease. The clock may have been set since it was written, or the machine was
+    /// suspended. So if the lease seems expired, or longer than any lease can be, a living engine gets the time to
+    /// renew it.
     async fn is_held(&self, lease: &Lease) -> Result<bool, EngineError> {
         let is_ours = lease.worker == *self.presence.worker();
         if is_ours || is_dead(&self.shared.home.engines(), &lease.worker) {
@@ -355,7 +354,7 @@ impl Engine {
     }
 }
 
-/// Refuses, before anything is touched, what makes no sense where the goal stands.
+/// Refuses requests that do not fit the phase of the goal, before anything is changed.
 fn refuse(record: &GoalRecord, requests: &[Event], now: Timestamp) -> Result<(), EngineError> {
     let goal = record.goal.id;
     let phase = &record.state.phase;

@@ -13,20 +13,12 @@ pub enum EngineError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The core refused: the request makes no sense where the goal stands.
+    /// The request does not fit the phase of the goal.
     #[error("goal {}: {illegal}", goal.short())]
-    Illegal {
-        /// The goal.
-        goal: GoalId,
-        /// Why.
-        illegal: Illegal,
-    },
+    Illegal { goal: GoalId, illegal: Illegal },
     /// Another engine drives the goal.
     #[error("goal {} is driven by another towline process", goal.short())]
-    Busy {
-        /// The goal.
-        goal: GoalId,
-    },
+    Busy { goal: GoalId },
     /// Another goal is at work in the same directory.
     #[error("goal {} is at work in {folder}, and there can be only one at a time", goal.short())]
     PlaceTaken {
@@ -40,7 +32,6 @@ pub enum EngineError {
     Home {
         /// What was tried.
         action: &'static str,
-        /// On what.
         path: PathBuf,
         /// The system's words.
         source: io::Error,
@@ -54,7 +45,6 @@ pub enum EngineError {
     /// A directory of a goal is not there any more.
     #[error("{} was removed while goal {} was running", path.display(), goal.short())]
     GoalFilesGone {
-        /// The goal.
         goal: GoalId,
         /// What is gone.
         path: PathBuf,
@@ -62,7 +52,6 @@ pub enum EngineError {
     /// The store failed until the lease had expired. A running agent is left to its supervisor.
     #[error("goal {} was given up, because nothing could be stored for too long: {source}", goal.short())]
     LeaseExpired {
-        /// The goal.
         goal: GoalId,
         /// The store's last error.
         source: StoreError,
@@ -70,15 +59,11 @@ pub enum EngineError {
     /// What an earlier engine left of the goal could not be ended.
     #[error("goal {}: {source}", goal.short())]
     Processes {
-        /// The goal.
         goal: GoalId,
         /// What went wrong.
         source: ProcessError,
     },
     /// The driver of a goal ended without a word.
     #[error("the driver of goal {} ended unexpectedly", goal.short())]
-    DriverLost {
-        /// The goal.
-        goal: GoalId,
-    },
+    DriverLost { goal: GoalId },
 }

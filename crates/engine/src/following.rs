@@ -14,7 +14,7 @@ use crate::feed::{Events, Feed, FeedSource};
 use crate::home::Home;
 use crate::live::Live;
 
-/// A goal's log as it grows in another process, until nobody drives it any more.
+/// The log of a goal in another process, followed until no engine runs the goal any more.
 pub struct Following {
     events: Events,
     source: FeedSource,
@@ -23,7 +23,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// The next event; none once nobody drives the goal and everything was given.
+    /// The next event; none after the last one, once no engine runs the goal.
     pub async fn next(&mut self) -> Result<Option<Envelope>, StoreError> {
         self.events.next().await
     }
@@ -34,7 +34,7 @@ impl Following {
     }
 }
 
-/// Follows a goal's log after `after`. A goal that nobody drives gives what it has and then ends.
+/// Follows a goal's log after `after`. If no engine runs the goal, the end of the log is the end.
 pub async fn follow(
     home: &Home,
     store: Arc<dyn Store>,

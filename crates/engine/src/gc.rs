@@ -1,9 +1,8 @@
-//! Clearing away what nobody needs any more: a look first ([`look`]), then the removal of exactly that
-//! ([`Engine::clear_away`]).
+//! Garbage collection: [`look`] finds leftovers, [`Engine::remove_waste`] removes exactly those.
 //!
-//! Workspaces go only of goals that are done for good and whose work one of the user's branches has; raw logs and
-//! conversations only when they are old and belong to nothing that may go on. Whatever is not certain stays, and it is
-//! said why. Goals themselves are removed by `removal`, never here.
+//! A workspace is removed only if its goal is done for good and a branch of the user has its work; raw logs and
+//! conversations only if they are old and no goal can continue them. Whatever is not certain stays, with a reason.
+//! Goals themselves are removed by `removal`, never here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +33,6 @@ use crate::sweep::{directories, is_directory, named_entries};
 pub struct Waste {
     /// What it is.
     pub kind: WasteKind,
-    /// Where.
     pub path: PathBuf,
     /// The goal that it belongs or belonged to.
     pub goal: Option<GoalId>,
@@ -51,7 +49,7 @@ pub enum WasteKind {
     Checkout,
     /// The raw logs of a goal that ended long ago.
     Logs,
-    /// A conversation of the built-in agent that no goal may go on with.
+    /// A conversation of the built-in agent that no goal can continue.
     Session,
     /// What is left of a goal that does not exist.
     Orphan,
@@ -76,7 +74,6 @@ impl WasteKind {
 /// Something that might be taken for waste, and stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spared {
-    /// Where.
     pub path: PathBuf,
     /// The goal that it belongs to.
     pub goal: Option<GoalId>,
@@ -87,9 +84,8 @@ pub struct Spared {
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What nobody needs.
+    /// Files that are not needed any more.
     pub waste: Vec<Waste>,
-    /// What stays.
     pub spared: Vec<Spared>,
     /// Goals whose logs are among it ended before this.
     pub ended_before: Timestamp,
@@ -100,7 +96,7 @@ pub fn workspaces_size(home: &Home) -> (usize, u64) {
     (named_entries::<GoalId>(&home.workspaces()).len(), size_of(&home.workspaces()))
 }
 
-/// Looks for what nobody needs. Changes nothing that anybody would notice. Reports how many of how many goals it has looked at.
+/// Finds files that are not needed any more, without removing anything. Reports how many of how many goals it has looked at.
 pub async fn look(
     home: &Home,
     store: &Arc<dyn Store>,
@@ -183,7 +179,8 @@ fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
     Waste { kind, path, goal, bytes }
 }
 
-/// Where the work of goals stands whose workspaces may go, repository by repository. What cannot be asked is unclear.
+/// Whether the work of goals is merged, for goals whose workspaces may be removed. A repository that does not answer is
+/// unclear.
 fn standings(home: &Home, records: &[GoalRecord]) -> BTreeMap<GoalId, Standing> {
     let mut works: BTreeMap<&str, Vec<(GoalId, GoalWork)>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.goal.workspace.mode == WorkspaceMode::Clone) {
@@ -255,8 +252,8 @@ fn spare_checkout(record: &GoalRecord, checkout: PathBuf) -> Spared {
     Spared { path: checkout, goal: Some(goal), why }
 }
 
-/// Why the workspace of an ended goal stays, as far as a look at all goals together can tell. Before it is removed, the
-/// goal is looked at by itself.
+/// Why the workspace of an ended goal stays, as far as the list of all goals shows. Before the removal, the goal is
+/// examined by itself.
 fn first_reason_to_spare(
     home: &Home,
     record: &GoalRecord,
@@ -306,7 +303,7 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     }
 }
 
-/// Nobody can tell what is needed of a goal that cannot be read.
+/// It is unknown which files of an unreadable goal are needed.
 fn spare_unreadable(home: &Home, goal: UnreadableGoal) -> Spared {
     let UnreadableGoal { id, why, .. } = goal;
     Spared {
@@ -327,7 +324,7 @@ fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings:
         if !is_directory(path) || is_empty() {
             findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
         } else {
-            let why = "its goal does not exist any more, and nobody can tell whether its files are merged; \
+            let why = "its goal does not exist any more, so it is unknown whether its files are merged; \
                        delete it by hand";
             findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why: why.to_owned() });
         }
@@ -346,8 +343,8 @@ fn histories(found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findi
     }
 }
 
-/// Conversations that were not touched for long, that no goal may go on with, and that nobody has open. Those that an
-/// editor holds with the built-in agent lie there, too.
+/// Conversations that are old, not open, and that no goal can continue. Conversations of editors with the built-in agent
+/// are in the same folder.
 fn sessions(found: &Directories, records: &[GoalRecord], limit: Timestamp, findings: &mut Findings) {
     let may_go_on = records.iter().filter(|record| record.state.phase != Phase::Done);
     let bound: BTreeSet<String> = may_go_on
@@ -377,7 +374,7 @@ fn is_open(path: &Path) -> bool {
 impl Engine {
     /// Removes what a look has found, as far as it still is what it was. Gives back what is gone; what could not be
     /// removed is among what stays, with the reason.
-    pub async fn clear_away(&self, findings: Findings) -> Findings {
+    pub async fn remove_waste(&self, findings: Findings) -> Findings {
         let Findings { waste, spared, ended_before } = findings;
         let mut done = Findings { waste: Vec::new(), spared, ended_before };
         for waste in waste {

@@ -1,20 +1,18 @@
-//! What an operator may wish for a goal that another process drives: the words of the control socket, and the events that
+//! Commands of the operator to a goal that another process drives: their form on the control socket, and the events that
 //! they become.
 
 use serde::{Deserialize, Serialize};
 use towline_core::{Answerer, BudgetChange, Event, NextSession, PauseReason, QuestionNo, Reply};
 
-/// What an operator may wish for a goal that is being driven.
+/// A command of the operator to a running goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
 pub enum GoalCommand {
-    /// Its end.
     Cancel,
-    /// Its interruption.
     Pause,
-    /// That it is resumed, or does not wait any longer.
+    /// Continue after a pause, or end a wait.
     Resume,
-    /// That it is tried again without a wait.
+    /// Start another attempt at once.
     Retry {
         /// Budgets to raise first.
         budget: Vec<BudgetChange>,
@@ -23,16 +21,13 @@ pub enum GoalCommand {
         /// The model to use from now on, when it changes.
         model: Option<String>,
     },
-    /// That a question is answered.
+    /// Answer a question of the agent.
     Answer {
-        /// Which one.
         question: QuestionNo,
-        /// How.
         reply: Reply,
     },
-    /// That whoever works on it hears this.
+    /// Send a message to the agent.
     Tell {
-        /// The words.
         text: String,
     },
 }

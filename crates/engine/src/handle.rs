@@ -1,4 +1,4 @@
-//! What whoever started a goal holds in their hands.
+//! The handle of a goal that was started or resumed here.
 
 use std::sync::Arc;
 
@@ -14,9 +14,8 @@ use crate::live::Live;
 use crate::pool::Notice;
 use crate::pool::{Orders, Outcome};
 
-/// A goal that an engine looks after: it is driven, or it waits.
+/// A goal of this engine: it is driven, or it waits.
 pub struct Handle {
-    /// The goal.
     pub id: GoalId,
     store: Arc<dyn Store>,
     orders: Orders,
@@ -45,18 +44,17 @@ impl Handle {
         self.feed.live()
     }
 
-    /// Asks for the goal's end. It has ended once [`Handle::result`] says so.
+    /// Asks for the goal's end. [`Handle::result`] waits for it.
     pub async fn cancel(&self) {
         self.ask_for(Event::CancelRequested).await;
     }
 
-    /// Asks for a pause. The goal is paused once [`Handle::result`] says so.
+    /// Asks for a pause. [`Handle::result`] waits for it.
     pub async fn pause(&self, reason: PauseReason) {
         self.ask_for(Event::PauseRequested { reason }).await;
     }
 
-    /// The outcome is not waited for: whoever insists next must be heard, also while the store fails. A goal that has ended
-    /// meanwhile, or is ending, needs neither.
+    /// Does not wait for the outcome: a second, more urgent request must get through, also while the store fails.
     async fn ask_for(&self, event: Event) {
         let (done, _) = oneshot::channel();
         let _ = self.orders.send(Order::Event { event, done }).await;
@@ -67,17 +65,17 @@ impl Handle {
         Steerer { orders: self.orders.clone() }
     }
 
-    /// Insists: whatever is still ending is ended at once.
+    /// Ends at once whatever is still ending.
     pub async fn kill(&self) {
         self.stopper().kill().await;
     }
 
-    /// A way to insist that outlives this handle.
+    /// A way to kill that outlives this handle.
     pub fn stopper(&self) -> Stopper {
         Stopper { orders: self.orders.clone() }
     }
 
-    /// Waits until nothing happens any more without the operator, and gives what has become of the goal.
+    /// Waits until nothing more happens without the operator, and returns the goal.
     pub async fn result(self) -> Result<GoalRecord, EngineError> {
         let goal = self.id;
         self.outcome.await.unwrap_or(Err(EngineError::DriverLost { goal }))
@@ -104,8 +102,8 @@ impl Steerer {
         Self { orders }
     }
 
-    /// Has this happen to the goal; none when nobody drives it any more. What makes no sense where it stands is
-    /// refused, and nothing has happened then.
+    /// Sends an event to the goal; none if no engine runs it any more. An event that does not fit the phase of the goal is
+    /// refused and has no effect.
     pub async fn send(&self, event: Event) -> Option<Result<(), Illegal>> {
         let (done, outcome) = oneshot::channel();
         self.orders.send(Order::Event { event, done }).await.ok()?;
@@ -119,7 +117,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Whatever is still ending is ended at once.
+    /// Ends at once whatever is still ending.
     pub async fn kill(&self) {
         // A driver that is gone has nothing left to end.
         let _ = self.orders.send(Order::Kill).await;

@@ -8,7 +8,7 @@ use towline_core::{AttemptNo, GoalId};
 /// The directories in it.
 const DIRECTORIES: [&str; 7] = ["attempts", "demo", "engines", "sessions", "told", "verify", "workspaces"];
 
-/// What tells a checkout of the base from one of a candidate.
+/// The suffix of a checkout of the base.
 pub(crate) const BASE: &str = "base";
 
 /// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
@@ -39,7 +39,7 @@ impl Home {
         &self.root
     }
 
-    /// The database.
+    /// The file of the SQLite database.
     pub fn database(&self) -> PathBuf {
         self.root.join("towline.db")
     }
@@ -158,7 +158,7 @@ mod tests {
         let home = Home::create(dir.path().join("state")).expect("a state directory");
         let users = dir.path().join("users");
         fs::create_dir_all(users.join(goal().to_string())).expect("a directory");
-        fs::write(users.join(goal().to_string()).join("precious"), "kept").expect("written");
+        fs::write(users.join(goal().to_string()).join("precious"), "content").expect("written");
         (dir, home, users)
     }
 

@@ -1,4 +1,4 @@
-//! What the log says about a verdict that a killed engine left in the middle.
+//! What the log has of a verdict that was interrupted because its engine was killed.
 
 use towline_check::Interrupted;
 use towline_core::{Check, Envelope, Event, Goal, Seq};

@@ -1,7 +1,7 @@
-//! Holding a goal that nobody drives, while something is done with its work: checked again, merged, put back, removed.
+//! Holds a goal that no engine is running while its work is checked again, merged, restored or removed.
 //!
-//! The lease is taken and renewed as a driver does, so that nobody takes the goal up meanwhile, here or in another
-//! process. Nothing is ever started for the goal itself.
+//! The lease is claimed and renewed as a driver does it, so that no process resumes the goal meanwhile. No agent is
+//! started.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,32 +22,31 @@ use crate::home::Home;
 use crate::removal::is_alive;
 use crate::runs::{self, Trail};
 
-/// A goal that is held. Give it back when all is done; a lease that is not given back runs out by itself.
+/// A held goal. Release it at the end; a lease that is not released expires.
 pub struct LeaseGuard {
-    /// The goal as it was when it was taken.
+    /// The goal as it was when it was claimed.
     pub record: GoalRecord,
     shared: Arc<Shared>,
     lease: Lease,
     driver: Driver,
     noted: Noted,
-    /// Renews the lease; ends with this.
+    /// Renews the lease as long as this guard lives.
     _renewal: JoinSet<()>,
 }
 
-/// Whether the goal's log says that it is held.
+/// Whether the claim is in the goal's log.
 enum Noted {
     Nothing,
     Claim,
 }
 
-/// What is to be checked again.
+/// A commit to check again.
 #[derive(Debug, Clone, Copy)]
 pub struct Recheck<'a> {
     /// The repository that holds it.
     pub repository: &'a Repository,
-    /// The commit, and how it came to be.
     pub candidate: &'a Candidate,
-    /// What counts as the state before the work.
+    /// The commit before the work.
     pub base: &'a Commit,
 }
 
@@ -59,7 +58,7 @@ impl Engine {
         // An engine that ends normally releases its lease.
         let was_left = shared.store.load(goal).await?.lease.is_some();
         let lease = self.claim_in_time(goal, None).await?;
-        // Whoever held it before may have moved it on until a moment ago.
+        // The holder before may have changed it until a moment ago.
         let record = shared.store.load(goal).await?;
         let mut renewal = JoinSet::new();
         renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
@@ -79,15 +78,15 @@ impl Engine {
         let record = self.shared().store.load(goal).await?;
         let lock = self.lock_directory(&record.goal).await?;
         let guard = self.hold(goal).await?;
-        // From here on the lease says that somebody is there.
+        // From here on the lease protects the directory.
         drop(lock);
         Ok(guard)
     }
 }
 
 impl LeaseGuard {
-    /// Runs the goal's checks on a commit in a clean checkout, as after an attempt. When `stop` comes to its end they
-    /// are ended, with all that they started. The same happens when the state directory is removed meanwhile.
+    /// Runs the goal's checks on a commit in a clean checkout, as after an attempt. When `stop` completes, or the state
+    /// directory is removed, the checks and everything that they started are ended.
     pub async fn check(
         &self,
         what: Recheck<'_>,
@@ -158,12 +157,11 @@ impl LeaseGuard {
         Ok(())
     }
 
-    /// Whether something that was started for the goal still runs, though nobody drives it.
+    /// Whether something that was started for the goal still runs.
     pub fn is_alive(&self) -> bool {
         is_alive(self.home(), self.record.goal.id)
     }
 
-    /// Where its files are.
     pub(crate) fn home(&self) -> &Home {
         &self.shared.home
     }
@@ -173,14 +171,14 @@ impl LeaseGuard {
         Ok(self.shared.store.remove(&self.lease).await?)
     }
 
-    /// Gives the goal back.
+    /// Releases the goal.
     pub async fn give_back(self) {
-        // A lease that cannot be given back runs out by itself.
+        // A lease that cannot be released expires.
         let _ = self.shared.store.release(&self.lease).await;
     }
 }
 
-/// Moves the end of the lease on until somebody else has it.
+/// Renews the lease until another worker has it.
 async fn renew(shared: Arc<Shared>, mut lease: Lease) {
     loop {
         tokio::time::sleep(LEASE / 3).await;
@@ -188,7 +186,7 @@ async fn renew(shared: Arc<Shared>, mut lease: Lease) {
         match shared.store.renew(&lease, now.checked_add(LEASE).unwrap_or(now)).await {
             Ok(renewed) => lease = renewed,
             Err(towline_store::StoreError::Fenced { .. }) => return,
-            // A store that cannot be written to for a moment may be the next time.
+            // The store may work again the next time.
             Err(_) => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Drives goals: selects what happened, lets the core decide, records it, and only then acts.
 //!
-//! [`Engine`] starts goals and takes them up again; each has a driver with three beats (select, handle, react) and
-//! one executor per effect. Neighbours: the store keeps what is decided, the agent crate says what bytes mean, the
-//! process crate owns process trees. Nothing here parses an agent's output or speaks HTTP.
+//! [`Engine`] starts and resumes goals; each has a driver with three beats (select, handle, react) and one executor per
+//! effect. Neighbours: the store records decisions, the agent crate knows what bytes mean, the process crate owns process
+//! trees. Nothing here parses an agent's output or speaks HTTP.
 
 mod attempt;
 mod authority;
@@ -49,7 +49,7 @@ mod token;
 mod watch;
 
 pub use authority::{SUPERVISOR, is_supervised, supervisor_arguments};
-pub use checkouts::KeptCheckouts;
+pub use checkouts::StoredCheckouts;
 pub use clock::{Alarm, Clock, SystemClock};
 pub use control::{AgentWord, Reply, Request, ask, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};

@@ -1,7 +1,7 @@
 //! The message that an agent is writing now, for whoever watches. Never stored: the log has each message once it is whole.
 //!
-//! A watcher gets the message as far as it is written, not the pieces, so one that is slow sees fewer steps and misses nothing. Only
-//! the end of a long message is kept. Secrets are hidden when it is read, in all of it, because a piece may hold half of one.
+//! A watcher gets the message as far as it is written, not the pieces, so a slow one sees fewer steps and misses nothing. Of
+//! a long message it gets the end. Secrets are hidden in the whole message when it is read, because a piece may hold half of one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Live {
     }
 
     /// Waits until more of the message is written, another one is begun, or it is whole, which its empty text shows. None once
-    /// nobody drives the goal any more. Safe to drop while waiting.
+    /// no engine runs the goal. Safe to drop while waiting.
     pub async fn next(&mut self) -> Option<LiveMessage> {
         loop {
             tokio::time::sleep_until(self.next_at).await;

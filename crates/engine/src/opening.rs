@@ -1,7 +1,7 @@
-//! What a conversation with an agent was begun with: all that its protocol has to know beside the raw bytes.
+//! The start of a conversation with an agent: everything that its protocol needs beside the raw bytes.
 //!
-//! It is kept beside them, so that they mean the same whenever they are read again, whatever the configuration says by
-//! then. The environment is no part of it: it holds the agent's credentials, and no event depends on it.
+//! It is stored with the bytes, so that they mean the same when they are read again, even if the configuration has changed.
+//! The environment is no part of it: it holds the agent's credentials, and no event depends on it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,6 @@ const LONGEST: u64 = 64 << 20;
 pub(crate) struct Opening {
     /// The agent's settings, with Towline's own tools.
     pub(crate) settings: AgentSettings,
-    /// The attempt.
     pub(crate) launch: Launch,
     /// Where the agent works.
     pub(crate) directory: String,
@@ -76,7 +75,7 @@ impl Opening {
         towline_files::replace(&dir.join(FILE), &serde_json::to_vec(self)?)
     }
 
-    /// What was kept in an attempt's directory.
+    /// Reads the opening that is stored in an attempt's directory.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
         Ok(serde_json::from_slice(&towline_files::read(&dir.join(FILE), LONGEST)?)?)
     }
@@ -103,7 +102,7 @@ impl Opening {
         }
     }
 
-    /// The conversation from its beginning, when this much was said to the agent before.
+    /// The protocol at the beginning of the conversation. `sent` is what was written to the agent before.
     pub(crate) fn protocol(&self, context: &LaunchContext<'_>, sent: &Sent) -> Box<dyn Protocol> {
         let mut protocol = agent(self.settings.kind).protocol(&self.settings, context);
         if let Some(pricing) = &self.pricing {

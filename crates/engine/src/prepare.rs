@@ -223,7 +223,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
 
 /// Comes to its end when the work is to stop.
 pub(crate) async fn stopped(mut stop: watch::Receiver<StopLevel>) {
-    // A driver that is gone stops nothing: what runs is taken up by the next one.
+    // A driver that is gone stops nothing: the next one adopts what runs.
     if stop.wait_for(|level| *level > StopLevel::Run).await.is_err() {
         std::future::pending::<()>().await;
     }

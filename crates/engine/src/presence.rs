@@ -1,8 +1,8 @@
-//! How one engine knows that another is alive: its process, which its name tells, and a lock file that the system releases
-//! with the process.
+//! How an engine knows that another is alive: by the process in its name, and by a lock file that the system releases
+//! when the process ends.
 //!
-//! Anybody who runs as the same user can hold a lock, so the lock of a process that has ended, or of a name that no engine
-//! has, counts for nothing.
+//! Every process of the same user can hold a lock, so a lock counts only if its name belongs to an engine whose process
+//! is alive.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Announces an engine by this name, and clears away what dead ones left.
+    /// Announces an engine by this name, and removes the files of dead ones.
     pub(crate) fn announce(directory: &Path, worker: WorkerName) -> io::Result<Self> {
         clear_dead(directory)?;
         // Locked before it has its name, so that nobody ever sees it free.
@@ -64,7 +64,7 @@ pub(crate) fn new_name() -> io::Result<WorkerName> {
     Ok(WorkerName(format!("{pid}-{start_time}-{}-{unique:08x}", process_namespace().unwrap_or(0))))
 }
 
-/// The process that an engine's name tells, and the namespace in which it has its number.
+/// The process in an engine's name, and the namespace of its process number.
 fn process_of(worker: &WorkerName) -> Option<(ProcessId, u64)> {
     let mut parts = worker.0.split('-');
     let process = ProcessId { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? };
@@ -191,7 +191,7 @@ mod tests {
     fn the_lock_of_a_made_up_or_dead_engine_counts_for_nothing_whoever_holds_it() {
         let directory = tempfile::tempdir().expect("a scratch directory");
         let ours = new_name().expect("a name");
-        let (process, namespace) = process_of(&ours).expect("it tells the process");
+        let (process, namespace) = process_of(&ours).expect("a process");
         let ProcessId { pid, start_time } = process;
         for planted in [
             "made-up".to_owned(),

@@ -6,7 +6,7 @@ use towline_core::{AgentEvent, Ask};
 
 use crate::reading::without_escapes_in;
 
-/// The variable that tells the agent where the file is.
+/// The variable with the path of the file.
 pub(crate) const QUESTION_VARIABLE: &str = "TOWLINE_QUESTION_FILE";
 /// The longest question.
 const LONGEST: u64 = 64 * 1024;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_read_a_broken_one_is_said_and_none_is_none() {
+    fn a_question_is_read_a_broken_one_is_reported_and_none_is_none() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         assert_eq!(read_now(dir.path()), None);
         std::fs::write(path(dir.path()), r#"{"question": "Which?", "options": ["a"]}"#).expect("written");
@@ -65,7 +65,7 @@ mod tests {
     fn what_is_no_plain_file_holds_nobody_up() {
         let make: [fn(&Path); 3] = [
             |path| std::fs::create_dir(path).expect("a directory"),
-            |path| std::os::unix::fs::symlink("/dev/zero", path).expect("a link"),
+            |path| std::os::unix::fs::symlink("/dev/zero", path).expect("a symlink"),
             |path| mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("a pipe"),
         ];
         for make in make {

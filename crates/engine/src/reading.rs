@@ -1,9 +1,8 @@
 //! An attempt's output, from its first byte on, through the agent's protocol.
 //!
-//! This is the one way in which raw bytes become events: of an agent that runs, of one that is taken up again, and of
-//! one whose attempt is replayed. Nothing is written here, and nothing is waited for. What an agent prints to steer a
-//! terminal goes no further than this, but for what it calls tools with: texts of events are for people and programs, the
-//! logs have all of it.
+//! This is the only way from raw bytes to events: for a new agent, an adopted one and a replay. Nothing is written here,
+//! and nothing is waited for. Escape sequences for a terminal are removed from the texts of events, except from the input
+//! of tools. The logs have all of it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ pub(crate) enum Output {
     Drained,
 }
 
-/// What a piece of the output means, and where it stands.
+/// What a piece of the output means, and its position.
 pub(crate) type Understood = (RawRef, Vec<Action>);
 
 /// A place in an attempt's output.
@@ -52,7 +51,7 @@ impl Reading {
 
     /// Takes in the next chunk of the output, whose lines [`Self::next_line`] gives.
     pub(crate) fn take_in(&mut self) -> Output {
-        // A log that cannot be read is as good as one that ends here; the exit record says the rest.
+        // A log that cannot be read counts as one that ends here; the exit record has the rest.
         let chunk = self.reader.read().unwrap_or(&[]);
         self.framer.push(chunk);
         if chunk.is_empty() { Output::Drained } else { Output::More }
@@ -118,9 +117,9 @@ fn plain(actions: Vec<Action>) -> Vec<Action> {
     actions.into_iter().map(plain).collect()
 }
 
-/// What an agent says, without what steers a terminal. A piece of a message may hold half a sequence; no piece is stored.
+/// An event without escape sequences. A piece of a message may hold half a sequence; no piece is stored.
 ///
-/// What a tool is called with stays as it is, because a sequence can hide a part of a command from the person who permits it.
+/// The input of a tool stays as it is, because a sequence can hide a part of a command from the person who permits it.
 pub(crate) fn without_escapes_in(mut event: AgentEvent) -> AgentEvent {
     match &mut event {
         AgentEvent::MessageDelta { .. }
@@ -170,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Says all it gets, in colour.
+    /// Reports each line it gets, in colour.
     struct Colourful;
 
     impl Protocol for Colourful {
@@ -201,9 +200,9 @@ mod tests {
         std::fs::write(dir.path().join("stderr.log"), "\u{1b}[31mno room\u{1b}[0m\n").expect("written");
         let mut reading = Reading::new(dir.path(), Box::new(Colourful));
         assert_eq!(reading.take_in(), Output::More);
-        let (_, said) = reading.next_line().expect("a line");
+        let (_, actions) = reading.next_line().expect("a line");
         let done = AgentEvent::Message { role: Role::Assistant, text: "done".into() };
-        assert_eq!(said, [Action::emit(done)]);
+        assert_eq!(actions, [Action::emit(done)]);
         let (_, end, exit) = reading.end(None);
         assert_eq!(end, End::Auth { message: "ended: no room".into() });
         assert_eq!(exit.stderr_tail, "no room");

@@ -2,7 +2,7 @@
 //!
 //! The order makes every crash harmless: work that is in no branch of the user's gets a name first, then the workspace,
 //! the branch and the refs go, then the logs, then the goal's rows, and Towline's own repository of the goal last. As long as
-//! the goal is stored, a second removal finds what the first has left and goes on with it.
+//! the goal is stored, a second removal completes an interrupted first one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,15 +32,15 @@ const DEEPEST_RUN: usize = 3;
 pub enum UnmergedWork {
     /// The goal stays.
     Refuse,
-    /// The work is kept under a name of ours, and the goal goes.
+    /// Remove the goal and preserve its work under a ref of Towline.
     Keep,
 }
 
 /// A goal that was removed.
 #[derive(Debug, Default)]
 pub struct Removed {
-    /// Its work that is kept.
-    pub kept: Vec<PreservedWork>,
+    /// Work that no branch of the user has, under refs of Towline.
+    pub preserved: Vec<PreservedWork>,
     /// What of it could not be taken away.
     pub left: LeftBehind,
     /// The room that its files took.
@@ -58,10 +58,7 @@ pub enum RemovalError {
     },
     /// Nobody would have its work any more.
     #[error("it has work that is in none of your branches")]
-    Unmerged {
-        /// The work.
-        work: Vec<Unmerged>,
-    },
+    Unmerged { work: Vec<Unmerged> },
     /// Work inside its submodules, which no commit of the repository can hold, would be lost.
     #[error("submodules of its workspace have work that nobody else has: {}", submodules.join(", "))]
     Submodules {
@@ -70,20 +67,16 @@ pub enum RemovalError {
         /// Their paths in it.
         submodules: Vec<String>,
     },
-    /// Nobody can tell whether it has work.
+    /// It is unknown whether it has unmerged work.
     #[error(
-        "its repository cannot be looked at or is another one, so that nobody can tell whether its work is merged: {source}"
+        "its repository cannot be read or is another one, so it is unknown whether its work is merged: {source}"
     )]
-    NoRepository {
-        /// Why not.
-        source: WorkspaceError,
-    },
+    NoRepository { source: WorkspaceError },
     /// The state directory.
     #[error("cannot remove {}: {source}", path.display())]
     Files {
         /// What was to be removed.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
     /// Git or the disk.
@@ -95,7 +88,7 @@ pub enum RemovalError {
 }
 
 impl Engine {
-    /// Removes what is stored of a goal that cannot be read. Its files stay, because nobody can tell what is in them.
+    /// Removes the rows of a goal that cannot be read. Its files stay, because they may have unmerged work.
     pub async fn discard(&self, goal: GoalId) -> Result<(), RemovalError> {
         let shared = self.shared();
         if let Some(dir) = living_run(&shared.home.goal_logs(goal), DEEPEST_RUN) {
@@ -122,7 +115,7 @@ impl LeaseGuard {
         };
         let (home, goal) = (self.home().clone(), self.record.goal.id);
         self.forget().await?;
-        // Last of all: as long as the goal is stored, its repository says what a removal that was cut off has to go on with.
+        // Last of all: as long as the goal is stored, an interrupted removal needs its repository to continue.
         if removed.left.files.is_none() {
             let history = home.history(goal);
             let gone = spawn_blocking(move || remove(&home, history)).await;
@@ -163,14 +156,14 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
             if !work.is_empty() && unmerged == UnmergedWork::Refuse {
                 return Err(RemovalError::Unmerged { work });
             }
-            removed.kept = repository.keep_unmerged(&remains.goal, &work)?;
-            removed.kept.extend(repository.keep_protected(&remains)?);
+            removed.preserved = repository.keep_unmerged(&remains.goal, &work)?;
+            removed.preserved.extend(repository.keep_protected(&remains)?);
             removed.left = repository.remove_workspace(&remains)?;
             remove_checkouts(home, goal)?;
             repository.remove_refs(&remains.goal)?;
         }
         (Err(_), _) => {
-            // Nobody can tell what is in it, so it stays.
+            // It may have unmerged work, so it stays.
             let workspace = home.workspace(goal);
             removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
             remove_checkouts(home, goal)?;
@@ -190,7 +183,7 @@ fn remove_checkouts(home: &Home, goal: GoalId) -> Result<(), RemovalError> {
     checkouts::of_goal(home, goal).into_iter().try_for_each(|path| remove(home, path))
 }
 
-/// A directory of the user's is never ours to remove, and what only the goal still has of it is kept.
+/// Leaves a directory of the user as it is. Files that only the goal still has are preserved.
 fn leave_in_place(
     home: &Home,
     record: &GoalRecord,
@@ -201,7 +194,7 @@ fn leave_in_place(
     remove_checkouts(home, *id)?;
     if let Some(repository) = repository.filter(|_| workspace.mode == WorkspaceMode::InPlace) {
         let candidate = record.state.candidate.as_ref();
-        removed.kept = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
+        removed.preserved = repository.keep_from_place(&id.to_string(), &workspace.base, candidate)?;
         repository.remove_refs(&id.to_string())?;
         return Ok(removed);
     }

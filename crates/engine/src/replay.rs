@@ -27,28 +27,17 @@ use crate::sent::Sent;
 pub enum ReplayError {
     /// Its agent was never started.
     #[error("attempt {attempt} left no output: its agent was not started")]
-    NotStarted {
-        /// The attempt.
-        attempt: AttemptNo,
-    },
+    NotStarted { attempt: AttemptNo },
     /// It is over, and what it left was removed.
     #[error("the raw logs of attempt {attempt} were removed: there is nothing to replay it from")]
-    Removed {
-        /// The attempt.
-        attempt: AttemptNo,
-    },
+    Removed { attempt: AttemptNo },
     /// It is not over.
     #[error("attempt {attempt} is not over yet")]
-    NotOver {
-        /// The attempt.
-        attempt: AttemptNo,
-    },
+    NotOver { attempt: AttemptNo },
     /// What its conversation was begun with is not there, or from another version.
     #[error("cannot read what attempt {attempt} was begun with in {}: {source}", dir.display())]
     Unreadable {
-        /// The attempt.
         attempt: AttemptNo,
-        /// Its directory.
         dir: PathBuf,
         /// The system's words.
         source: io::Error,
@@ -66,7 +55,6 @@ pub struct Replayed {
     pub parent: Option<String>,
     /// The raw bytes it was read from.
     pub raw: Option<RawRef>,
-    /// What happened.
     pub event: Event,
 }
 
@@ -149,7 +137,7 @@ impl Replay {
         self.stage = Stage::Over;
     }
 
-    /// What is said, as events. What the protocol wants written was written then.
+    /// Collects the events. What the protocol wants to write was written in the original run.
     fn record(&mut self, actions: Vec<Action>, raw: Option<RawRef>) {
         let at = raw.and_then(|raw| self.time_of(raw.offset + raw.length));
         for action in actions {

@@ -18,7 +18,7 @@ pub trait Resolver: Send + Sync {
     fn resolve(&self, goal: &Goal) -> Result<Resolved, Unresolved>;
 }
 
-/// What the configuration of a goal's project says. It holds credentials, so it is never printed.
+/// The resolved configuration of a goal's project. It holds credentials, so it is never printed.
 #[derive(Clone, Default)]
 pub struct Resolved {
     /// The agents that the goal names.

@@ -1,4 +1,4 @@
-//! Finding what there is of an agent's process: its living supervisor, its exit record, or nothing but what it left.
+//! Finds the state of a run: a living supervisor, an exit record, or only leftovers.
 
 use std::io;
 use std::path::Path;
@@ -15,10 +15,10 @@ use towline_process::{
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their supervisor.
 pub(crate) const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
-/// How long processes that lost their supervisor may take to be gone.
+/// How long processes without a supervisor may take to end.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whose processes are looked for.
+/// The goal whose processes are looked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trail {
     goal: GoalId,
@@ -38,35 +38,34 @@ impl Trail {
     }
 }
 
-/// What there is of a process.
+/// The state of an agent's process tree.
 pub(crate) enum RunState {
-    /// It runs.
     Alive(Box<SupervisorHandle>),
-    /// It has ended, and everything below it.
+    /// All of it has ended.
     Ended(ExitRecord),
-    /// Its supervisor is gone and left no record, or something of it may be left.
+    /// The supervisor is gone without a record, or processes may be left.
     Lost,
 }
 
 impl RunState {
-    /// What there is of a process that was started in `dir`; none when none was.
+    /// The state of the run in `dir`; none if nothing was started there.
     pub(crate) async fn find(dir: &Path, trail: Trail) -> Option<Self> {
         if Self::is_left(dir) { Some(Self::reach(dir, trail).await) } else { None }
     }
 
-    /// Whether there is anything of a process that was started in `dir`.
+    /// Whether a run was started in `dir`.
     pub(crate) fn is_left(dir: &Path) -> bool {
         dir.join("launch.json").exists()
     }
 
-    /// Reaches the supervisor once more, or finds out that there is none. As long as one lives, nothing on disk says that the run
-    /// has ended. A tree that lost its supervisor is ended before that is reported: nothing else may start beside it.
+    /// Connects to the supervisor, or finds out that there is none. While one lives, the run has not ended, whatever is on disk.
+    /// A tree without a supervisor is ended first: nothing else may start beside it.
     pub(crate) async fn reach(dir: &Path, trail: Trail) -> Self {
         if let Ok(Some(supervisor)) = supervisor_process(dir) {
             if let Ok(supervisor) = connect(dir).await {
                 return Self::Alive(Box::new(supervisor));
             }
-            // One that cannot be reached is of no use to anybody. Whether something is left is looked for below.
+            // A supervisor that cannot be reached is of no use. What it leaves is found below.
             let _ = spawn_blocking(move || end_supervisor(supervisor, SWEEP_PATIENCE)).await;
         }
         remove_dead_socket(dir);
@@ -76,8 +75,7 @@ impl RunState {
         }
     }
 
-    /// Ends whatever was started in `dir` and waits until it is gone. What is left after that is found before the next start
-    /// for the goal.
+    /// Ends the run in `dir` and waits until it is gone. Leftovers are found before the next start for the goal.
     pub(crate) async fn end(dir: &Path, trail: Trail) {
         let Some(Self::Alive(mut supervisor)) = Self::find(dir, trail).await else { return };
         let ended = async {
@@ -92,8 +90,8 @@ impl RunState {
     }
 }
 
-/// Ends processes of agents and checks that have no living supervisor. Until that is certain nothing may be started for the
-/// goal, and nothing judged.
+/// Ends processes of agents and checks that have no living supervisor. Until that is certain, nothing may be started or
+/// checked for the goal.
 pub(crate) async fn sweep(trail: Trail) -> Result<(), ProcessError> {
     let since = u64::try_from(trail.since.as_millisecond()).unwrap_or(0);
     let swept = spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! What is secret here, and how it is kept out of everything that is stored.
+//! Which values are secret, and how they are hidden in everything that is stored.
 //!
 //! Neighbours: the mask crate knows how secrets look and hides them; the driver has every event pass through here before
 //! it is recorded. Raw logs never do: they are the truth, and for their owner alone.

@@ -1,7 +1,7 @@
-//! What an agent was already sent: after a restart nothing is said twice.
+//! The lines that an agent was sent already: after a restart nothing is written twice.
 //!
 //! Everything that is written to an agent is whole lines. A line that `stdin.log` has is not written again, and half a
-//! line at its end is completed. The order does not matter: what people say comes in between as it likes.
+//! line at its end is completed. The order does not matter, because messages of people come at any time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use towline_process::LogReader;
 
-/// How much of the log is read: far more than anybody says to an agent.
+/// How much of the log is read: far more than an agent is ever sent.
 const LONGEST: usize = 256 << 20;
 
 /// The lines that an agent was sent before.

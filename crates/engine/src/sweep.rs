@@ -1,9 +1,8 @@
-//! Clears away what goals left behind and nobody will come back for: agents that run on unseen, and checkouts of
-//! verdicts that never came.
+//! Removes leftovers of goals: agents that no engine watches, and checkouts of verdicts that were never reached.
 //!
-//! It runs beside the goals at the start of every engine. An attempt is only ever taken up again while it is the newest
-//! of a goal that is not settled, and a checkout while its goal has not ended: neither of these is touched here, nor is
-//! anything of a goal that an engine drives, nor any workspace.
+//! It runs in the background at the start of every engine. The newest attempt of a goal that is not settled can be adopted,
+//! and a checkout can be used until its goal has ended. Neither is touched here, nor is anything of a goal that an engine
+//! drives, nor any workspace.
 
 use std::fs;
 use std::io;
@@ -27,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// How long the end of one agent may take, through its supervisor and then without it.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sweeps the state directory once. What cannot be cleared away stays: nothing else depends on it.
+/// Sweeps the state directory once. What cannot be removed stays: nothing depends on it.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _ = timeout(LIMIT, async {
         end_strays(&shared).await;
@@ -49,11 +48,11 @@ struct Living {
 async fn end_strays(shared: &Shared) {
     let home = shared.home.clone();
     // The goals are looked up after the supervisors: whatever started a supervisor was recorded before.
-    for living in spawn_blocking(move || living_shims(&home)).await.unwrap_or_default() {
+    for living in spawn_blocking(move || living_supervisors(&home)).await.unwrap_or_default() {
         let is_stray = match shared.store.load(living.goal).await {
             Err(StoreError::NotFound(_)) => true,
             Err(_) => false,
-            Ok(record) => !is_driven(shared, &record) && !may_be_taken_up(&record.state, living.attempt),
+            Ok(record) => !is_driven(shared, &record) && !may_be_adopted(&record.state, living.attempt),
         };
         if is_stray {
             end(&living).await;
@@ -94,7 +93,7 @@ async fn end_baselines(shared: &Shared) {
             Ok(record) => !is_driven(shared, &record),
         };
         if is_left {
-            // What cannot be cleared away now stays for the next sweep.
+            // What cannot be removed now stays for the next sweep.
             let _ = baseline::clear(&shared.home, goal).await;
         }
     }
@@ -112,7 +111,7 @@ impl std::str::FromStr for BaseCheckout {
     }
 }
 
-fn living_shims(home: &Home) -> Vec<Living> {
+fn living_supervisors(home: &Home) -> Vec<Living> {
     let mut found = Vec::new();
     for (goal, attempts) in directories::<GoalId>(&home.attempts()) {
         for (number, dir) in directories::<u32>(&attempts) {
@@ -150,22 +149,22 @@ fn is_driven(shared: &Shared, record: &GoalRecord) -> bool {
     shared.driven(record.goal.id).is_some() || control::is_driven(&shared.home, record.lease.as_ref())
 }
 
-/// Whether somebody may go on with this attempt.
-fn may_be_taken_up(state: &GoalState, attempt: AttemptNo) -> bool {
+/// Whether an engine may adopt this attempt.
+fn may_be_adopted(state: &GoalState, attempt: AttemptNo) -> bool {
     let newest = state.last_attempt().filter(|newest| newest.n == attempt);
     !state.phase.is_settled() && newest.is_some_and(|newest| newest.ended_at.is_none())
 }
 
 /// Ends a run and waits until nothing of it is left. A supervisor that does not do it goes with its tree.
 async fn end(living: &Living) {
-    if !matches!(timeout(END_PATIENCE, end_through_shim(&living.dir)).await, Ok(Ok(()))) {
+    if !matches!(timeout(END_PATIENCE, end_by_supervisor(&living.dir)).await, Ok(Ok(()))) {
         let supervisor = living.supervisor;
         // What cannot be ended within its time is found again by the next sweep.
         let _ = spawn_blocking(move || end_supervisor(supervisor, END_PATIENCE)).await;
     }
 }
 
-async fn end_through_shim(dir: &Path) -> Result<(), ProcessError> {
+async fn end_by_supervisor(dir: &Path) -> Result<(), ProcessError> {
     let mut supervisor = connect(dir).await?;
     supervisor.kill().await?;
     while let Notice::Grown { .. } = supervisor.next().await? {}

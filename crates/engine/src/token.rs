@@ -1,8 +1,8 @@
-//! What proves that somebody speaks for an attempt: a word that follows from the attempt's id and a secret of this state
-//! directory.
+//! The token of an attempt, derived from the attempt's id and a secret of the state directory. It proves that a request
+//! comes from that attempt.
 //!
-//! Nothing has to be kept for it: any engine can check it, also one that has just adopted the attempt. Whether the
-//! attempt is still alive is the driver's to know.
+//! Nothing has to be stored for it: any engine can check it, also one that has just adopted the attempt. The driver
+//! knows whether the attempt is still alive.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Notices that the state directory was removed or replaced under a running engine.
 //!
-//! SQLite and open logs go on in files that nobody can find any more, so nothing else would notice: a goal would run to its
-//! end, and what became of it would be lost. Where the system does not tell of removals, they are noticed before the next record.
+//! SQLite and open logs continue in files that have no path any more, so nothing else would notice: a goal would run to its
+//! end, and its result would be lost. If the system does not report removals, they are noticed before the next append.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct StateWatch {
     removals: Removals,
 }
 
-/// What tells a file from another by the same name.
+/// Identifies a file behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -79,7 +79,7 @@ impl StateWatch {
 
     /// Changes when something was removed or moved: time to look.
     pub(crate) fn removals(&self) -> watch::Receiver<()> {
-        self.removals.told.subscribe()
+        self.removals.removed.subscribe()
     }
 
     /// Watches one more directory, as long as the result lives.
@@ -102,18 +102,18 @@ impl Drop for Observed {
     }
 }
 
-/// Tells whoever waits that something was removed from a directory.
+/// Reports that something was removed from a directory.
 #[derive(Debug)]
 struct Removals {
-    told: watch::Sender<()>,
-    /// None where the system does not tell.
+    removed: watch::Sender<()>,
+    /// None if the system does not report removals.
     watch: Option<Arc<RemovalWatch>>,
     _tasks: JoinSet<()>,
 }
 
 impl Removals {
     fn new() -> Self {
-        let told = watch::Sender::new(());
+        let removed = watch::Sender::new(());
         let watch = RemovalWatch::new().map(Arc::new).ok();
         let mut tasks = JoinSet::new();
         let readable = |watch: &Arc<RemovalWatch>| {
@@ -121,11 +121,11 @@ impl Removals {
             Receiver::from_owned_fd_unchecked(watch.as_fd().try_clone_to_owned()?)
         };
         if let Some(Ok(events)) = watch.as_ref().map(readable) {
-            // One that fails tells no more, and removals are noticed before the next record.
-            let told = told.clone();
-            tasks.spawn(async move { while relay(&events, &told).await.is_ok() {} });
+            // If it fails, removals are noticed before the next append.
+            let removed = removed.clone();
+            tasks.spawn(async move { while relay(&events, &removed).await.is_ok() {} });
         }
-        Self { told, watch, _tasks: tasks }
+        Self { removed, watch, _tasks: tasks }
     }
 
     fn add(
@@ -137,7 +137,7 @@ impl Removals {
     }
 }
 
-async fn relay(events: &Receiver, told: &watch::Sender<()>) -> io::Result<()> {
+async fn relay(events: &Receiver, removed: &watch::Sender<()>) -> io::Result<()> {
     events.readable().await?;
     let mut buffer = [0; 4096];
     match events.try_read(&mut buffer) {
@@ -145,7 +145,7 @@ async fn relay(events: &Receiver, told: &watch::Sender<()>) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
         _ => {}
     }
-    told.send_replace(());
+    removed.send_replace(());
     Ok(())
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_removal_is_told_without_looking() {
+    async fn a_removal_is_reported_without_looking() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("above/state")).expect("a state directory");
         fs::create_dir_all(home.engines()).expect("a directory");
@@ -220,8 +220,8 @@ mod tests {
             let still_there = tokio::time::timeout(Duration::from_millis(20), watch.gone()).await;
             still_there.expect_err("nothing has happened");
             fs::rename(&part, &away).expect("moved away");
-            let told = tokio::time::timeout(Duration::from_secs(20), watch.gone()).await;
-            told.unwrap_or_else(|_| panic!("nobody told of {}", part.display()));
+            let gone = tokio::time::timeout(Duration::from_secs(20), watch.gone()).await;
+            gone.unwrap_or_else(|_| panic!("the removal of {} was not reported", part.display()));
             fs::rename(&away, &part).expect("moved back");
         }
     }
@@ -238,16 +238,16 @@ mod tests {
             let observed = watch.observe(&goal).expect("it can be observed");
             let observed = Some(observed).filter(|_| is_observed);
             if !is_observed {
-                // Its end is told as well.
-                removals.changed().await.expect("told");
+                // Its end is reported as well.
+                removals.changed().await.expect("a report");
             }
             fs::remove_dir(goal.join("1")).expect("removed");
             let wait = if is_observed { Duration::from_secs(20) } else { Duration::from_millis(50) };
-            let told = tokio::time::timeout(wait, removals.changed()).await;
-            assert_eq!(told.is_ok(), is_observed);
+            let reported = tokio::time::timeout(wait, removals.changed()).await;
+            assert_eq!(reported.is_ok(), is_observed);
             if observed.is_some() {
                 drop(observed);
-                removals.changed().await.expect("told");
+                removals.changed().await.expect("a report");
             }
         }
     }

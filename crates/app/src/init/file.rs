@@ -1,13 +1,13 @@
-//! The text of a `towline.toml`: what is planned, and in comments what else there is to say.
+//! The text of a `towline.toml`: the plan, and comments on the other settings.
 
 use super::plan::{Command, Plan, Protection};
 
-/// What the file says about agents.
+/// Where a project's agents come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Agents {
     /// These are installed, in order of preference.
     Installed(Vec<String>),
-    /// The user's own configuration names some, and goes on to do so.
+    /// The user's own configuration names them.
     OfTheUser(Vec<String>),
     /// None is installed.
     None,
@@ -29,22 +29,22 @@ pub(super) fn text(plan: &Plan, agents: &Agents) -> String {
 }
 
 const HEADER: &str = "\
-# How Towline works in this repository: what `towline run` need not be told each time.
-# What stands behind a `#` is a default or an example. `towline doctor` shows what is in force.
+# Settings of Towline for this repository.
+# Lines behind a `#` are defaults or examples. `towline doctor` shows the settings in force.
 ";
 
 const BASELINE: &str = "\
-# The checks run on the base, too: \"auto\" reports when they pass before any work, \"red\" fails the goal then.
+# The checks also run on the base. If they pass there, \"auto\" prints a note and \"red\" fails the goal.
 # [baseline]
 # mode = \"auto\"
 ";
 
 const BUDGET: &str = "\
-# What a goal may spend. Reaching a limit ends it and keeps its work; `towline retry` goes on with more.
+# Limits of a goal. A goal that reaches one fails and keeps its work; `towline retry --budget` continues it with more.
 [budget]
 attempts = 6
 usd = 5.0
-# tokens = 2_000_000   # for agents that tell no price
+# tokens = 2_000_000   # for agents that report no price
 # wall = \"8h\"          # waiting for a provider's limit counts, too
 ";
 
@@ -55,7 +55,8 @@ fn agents_part(agents: &Agents) -> String {
             format!("# agents = {}   # as your own configuration has it", list(names))
         }
         Agents::None => {
-            "# agents = [\"claude\"]   # none was found here; `towline init` said how to get one".to_owned()
+            "# agents = [\"claude\"]   # no agent was found; `towline init` printed how to install one"
+                .to_owned()
         }
     };
     format!(
@@ -65,8 +66,8 @@ fn agents_part(agents: &Agents) -> String {
 
 fn checks_part(plan: &Plan) -> String {
     let mut text = "\
-# What must hold before a goal is done. Towline runs each of these itself, by `sh -c` at the top of a clean checkout
-# of the work; the agent is told what failed.
+# Checks that must pass before a goal is done. Towline runs each one with `sh -c` in the root of a clean checkout of
+# the work, and sends failures to the agent.
 "
     .to_owned();
     if plan.checks.is_empty() {

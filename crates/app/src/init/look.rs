@@ -49,7 +49,7 @@ fn add_ignored(tree: &mut Tree, root: &Path) {
     }
 }
 
-/// What cannot be read says nothing.
+/// The text of a file; empty if it cannot be read.
 fn read(path: &Path) -> String {
     let mut text = String::new();
     let read =

@@ -8,10 +8,10 @@ use super::tree::{Tree, above};
 /// What npm writes into the script `test` of a project that has none.
 const PLACEHOLDER: &str = "no test specified";
 
-/// Test runners that wait for changes instead of ending, unless they are told that nobody watches.
+/// Test runners that wait for changes instead of ending, unless `CI` is set.
 const WATCHERS: [&str; 3] = ["react-scripts", "vitest", "watch"];
 
-/// Scripts worth checking where they pass, most telling first.
+/// Scripts that make useful checks if they pass, most useful first.
 const FURTHER: [&str; 5] = ["typecheck", "type-check", "check", "lint", "build"];
 
 /// The program that installs packages and runs scripts.
@@ -36,7 +36,7 @@ impl Manager {
         }
     }
 
-    /// Installs exactly what the lock file says.
+    /// Installs exactly the versions of the lock file.
     const fn install_locked(self) -> &'static str {
         match self {
             Self::Npm => "npm ci",
@@ -67,7 +67,6 @@ impl Manager {
     }
 }
 
-/// A package.
 struct Package {
     json: Map<String, Value>,
     /// The manager whose lock file lies beside it.

@@ -25,7 +25,7 @@ fn cargo_manifest(tree: &Tree, folder: &str) -> Option<Table> {
     tree.text(folder, "Cargo.toml").map(|text| text.parse().unwrap_or_default())
 }
 
-/// Whether a workspace above the folder has it, and does not say otherwise.
+/// Whether the folder belongs to a workspace above it that does not exclude it.
 fn is_member(tree: &Tree, folder: &str) -> bool {
     let workspace = |above| Some((above, cargo_manifest(tree, above)?.remove("workspace")?));
     let Some((above, workspace)) = above(folder).find_map(workspace) else { return false };

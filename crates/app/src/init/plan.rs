@@ -1,4 +1,4 @@
-//! What a project's `towline.toml` is to say: a pure function of what was found.
+//! The content of a project's `towline.toml`: a pure function of what was found.
 //!
 //! Neighbours: `tree` is what was found, `node`, `python` and `others` know the tools, `file` writes the plan down.
 
@@ -14,7 +14,7 @@ const MOST: usize = 12;
 /// Brings the submodules into a checkout, which git makes without them.
 const SUBMODULES: &str = "git submodule update --init --recursive";
 
-/// What one tool has to say about one folder. Commands are run in that folder.
+/// What one tool contributes for one folder. Commands run in that folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planned {
     folder: String,
@@ -29,7 +29,6 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Nothing yet.
     pub(super) fn of(folder: &str, program: &'static str) -> Self {
         let folder = folder.to_owned();
         Self { folder, program, checks: Vec::new(), suggestions: Vec::new(), setup: Vec::new() }
@@ -50,11 +49,10 @@ pub(super) struct Command {
 pub struct Protection {
     /// What they belong to.
     pub what: &'static str,
-    /// Their patterns.
     pub paths: Vec<String>,
 }
 
-/// What the file is to say about the project.
+/// The settings that the file is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// What must hold.
@@ -77,7 +75,7 @@ pub(super) struct Plan {
 pub(super) fn plan(tree: &Tree) -> Plan {
     let folders = tree.folders();
     let mut plan = Plan::default();
-    // A makefile at the root that tests and stands for nothing else is how the whole project is tested.
+    // A makefile at the root that has a test target, beside no other tool, tests the whole project.
     let mut whole = false;
     for folder in &folders {
         let tools = [others::cargo, node::look, python::look, others::go, others::maven, others::gradle];
@@ -135,7 +133,7 @@ fn is_workspace_above(tree: &Tree, above: &str, folder: &str) -> bool {
 }
 
 impl Plan {
-    /// Adds what a tool says; where the whole project has a check already, only as suggestions.
+    /// Adds what a tool contributes; as suggestions if the whole project already has a check.
     fn add(&mut self, planned: Planned, has_one: bool) {
         let Planned { folder, program, checks, suggestions, setup } = planned;
         let command = |(name, run): (String, String)| Command {

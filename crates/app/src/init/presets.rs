@@ -335,6 +335,6 @@ mod tests {
         let page = include_str!("../../../../docs/configuration.md");
         let unexplained: Vec<&str> =
             all().filter(|pattern| !page.contains(&format!("`{pattern}`"))).collect();
-        assert_eq!(unexplained, Vec::<&str>::new(), "docs/configuration.md says nothing about these");
+        assert_eq!(unexplained, Vec::<&str>::new(), "docs/configuration.md does not explain these");
     }
 }

@@ -69,7 +69,7 @@ fn each_tool_is_known_by_its_files() {
 }
 
 #[test]
-fn packages_and_build_output_of_known_tools_are_kept_warm() {
+fn packages_and_build_output_of_known_tools_stay_warm() {
     let table: &[(Files, Commands)] = &[
         (&[("README.md", "")], &[]),
         (&[("Cargo.toml", "[package]")], &["target"]),
@@ -98,7 +98,7 @@ fn the_placeholder_of_npm_is_no_test_and_another_script_may_take_its_place() {
 }
 
 #[test]
-fn a_test_runner_that_waits_for_changes_is_told_that_nobody_watches() {
+fn a_test_runner_that_waits_for_changes_runs_with_ci_set() {
     for script in ["vitest", "jest --watch", "react-scripts test"] {
         assert_eq!(runs(&planned(&[("package.json", &package(script))])), ["CI=true npm test"]);
     }
@@ -164,7 +164,7 @@ fn the_virtual_environment_of_the_users_checkout_is_used_where_there_is_one() {
 }
 
 #[test]
-fn a_workspace_stands_for_its_members_and_others_stand_for_themselves() {
+fn a_workspace_is_checked_once_for_all_its_members_and_other_crates_on_their_own() {
     let member = package("jest");
     let root = r#"{"workspaces": ["packages/*"]}"#;
     let files = [
@@ -308,8 +308,8 @@ fn uncommented(text: &str) -> String {
 }
 
 #[test]
-fn every_file_says_what_was_planned_without_an_error_or_a_warning() {
-    let npm = package("say \"hi\" && node --test");
+fn every_file_has_what_was_planned_without_an_error_or_a_warning() {
+    let npm = package("echo \"hi\" && node --test");
     let parts: [&[(&str, &str)]; 6] = [
         &[("Cargo.toml", "[workspace]"), ("tests/a.rs", "")],
         &[("package.json", &npm), ("package-lock.json", "")],
@@ -332,12 +332,12 @@ fn every_file_says_what_was_planned_without_an_error_or_a_warning() {
             files.for_each(|(path, text)| tree.add(*path, *text));
             ignored.iter().for_each(|path| tree.add_ignored(*path));
             let plan = plan(&tree);
-            choices.iter().for_each(|agents| assert_file_says(&plan, agents));
+            choices.iter().for_each(|agents| assert_file_has(&plan, agents));
         }
     }
 }
 
-fn assert_file_says(plan: &Plan, agents: &Agents) {
+fn assert_file_has(plan: &Plan, agents: &Agents) {
     let written = text(plan, agents);
     let read = |text: String| {
         let name = LayerName::Repository("towline.toml".into());

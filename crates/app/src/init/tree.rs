@@ -1,4 +1,4 @@
-//! A project's files as `init` sees them: names, and the text of those that say how the project is built and tested.
+//! A project's files as `init` sees them: names, and the text of those that define how the project is built and tested.
 //!
 //! A plain value, so that everything that is concluded from it can be tested without a disk.
 
@@ -35,7 +35,7 @@ pub(super) const MANIFESTS: [&str; 24] = [
 /// Folders that hold tests and nothing else.
 pub(super) const TEST_FOLDERS: [&str; 6] = ["tests", "test", "__tests__", "spec", "e2e", "integration_tests"];
 
-/// Folders in which a manifest says nothing about how the project is tested.
+/// Folders whose manifests do not define how the project is tested.
 const ASIDE: [&str; 12] = [
     "bench",
     "benches",

@@ -51,9 +51,7 @@ pub(crate) fn look(
 
 /// An agent of the configuration.
 pub(crate) struct Configured<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Its settings.
     pub(crate) settings: &'a AgentSettings,
     /// How much it matters here.
     pub(crate) standing: Standing,
@@ -194,7 +192,7 @@ fn version_row(
     };
     let Some(version) = kind.version(&words) else {
         let text = "its version is not understood; it may be another program";
-        return Row::new(Mark::Note, "version", text).fix(format!("see what it says: `{ask}`"));
+        return Row::new(Mark::Note, "version", text).fix(format!("see what it prints: `{ask}`"));
     };
     facts.version = Some(version.to_string());
     let Some(tested) = tested else { return Row::new(Mark::Good, "version", version.to_string()) };

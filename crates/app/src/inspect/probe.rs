@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn words_come_back_and_failures_say_how() {
+    fn output_is_returned_and_failures_have_a_reason() {
         assert_eq!(shell(PATIENCE, "echo 1.2.3; echo noise >&2"), Ok("1.2.3\n".to_owned()));
         assert_eq!(shell(PATIENCE, "echo 1.2.3; exit 3"), Err(Silence::Failed("exit status: 3".to_owned())));
         let missing = words(Path::new("/nowhere/at/all"), &[], Path::new("/"), &BTreeMap::new());

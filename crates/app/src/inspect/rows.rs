@@ -48,8 +48,6 @@ impl Row {
 
 /// A section: its facts and its rows.
 pub(crate) struct Section<F> {
-    /// For programs.
     pub(crate) facts: F,
-    /// For people.
     pub(crate) rows: Vec<Row>,
 }

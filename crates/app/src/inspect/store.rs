@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, statvfs};
 use towline_api::{CheckoutFacts, LeftGoal, OpenQuestion, StoreFacts};
 use towline_core::GoalId;
-use towline_engine::{KeptCheckouts, is_driven, workspaces_size};
+use towline_engine::{StoredCheckouts, is_driven, workspaces_size};
 use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
 use super::frames::Stored;
@@ -96,7 +96,7 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     rows.push(Row::new(Mark::Plain, "goals", goals_text(&facts.goals)));
     rows.extend(left_rows(&left));
     rows.extend(question_rows(&questions));
-    let KeptCheckouts { goals, bytes } = KeptCheckouts::of(&state.home);
+    let StoredCheckouts { goals, bytes } = StoredCheckouts::of(&state.home);
     facts.checkouts = CheckoutFacts { goals, bytes };
     rows.extend(checkout_row(&facts.checkouts));
     let (goals, bytes) = workspaces_size(&state.home);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_and_says_where_the_rest_is() {
+    fn a_long_list_is_cut_and_names_the_command_for_the_rest() {
         let goal = |n: u128| GoalId::from_uuid(uuid::Uuid::from_u128(n));
         let goals: Vec<Left> = (0..7).map(|n| (goal(n), "t".to_owned(), "queued")).collect();
         let rows = left_rows(&goals);

@@ -24,7 +24,7 @@ Examples:
   towline completions zsh > \"${fpath[1]}/_towline\"
   towline completions fish > ~/.config/fish/completions/towline.fish")]
 pub(crate) struct Completions {
-    /// The shell
+    /// The shell to print completions for
     shell: Shell,
 }
 
@@ -38,11 +38,8 @@ pub(crate) struct Complete {
 /// What a word of the command line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// A goal.
     Goals,
-    /// An agent.
     Agents,
-    /// A budget.
     Axes,
 }
 

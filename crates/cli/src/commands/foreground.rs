@@ -56,7 +56,6 @@ impl Beginning {
 
 /// Drives one goal with an engine of its own and shows it until it is settled.
 pub(crate) struct Foreground<'a> {
-    /// This process.
     pub(crate) context: &'a Context,
     /// Where the goal is kept.
     pub(crate) state: State,

@@ -25,7 +25,7 @@ pub(crate) struct Gc {
     /// How old logs and conversations must be [default: `retention.logs` of the configuration, 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
                 findings
             } else {
                 let engine = context.engine(state)?;
-                let cleared = engine.clear_away(findings).await;
+                let cleared = engine.remove_waste(findings).await;
                 engine.close().await;
                 cleared
             }
@@ -99,7 +99,7 @@ fn report(args: &Gc, findings: &Findings) -> GcReport {
         path: waste.path.display().to_string(),
         bytes: waste.bytes,
     });
-    let kept = findings.spared.iter().map(|spared| SparedReport {
+    let spared = findings.spared.iter().map(|spared| SparedReport {
         goal: spared.goal.map(|goal| goal.to_string()),
         path: spared.path.display().to_string(),
         why: spared.why.clone(),
@@ -108,6 +108,6 @@ fn report(args: &Gc, findings: &Findings) -> GcReport {
         dry_run: args.dry_run,
         bytes: total(findings),
         removed: removed.collect(),
-        kept: kept.collect(),
+        spared: spared.collect(),
     }
 }

@@ -24,7 +24,6 @@ const NOTHING: &str = "–";
 /// How many columns the phase and its reason may take.
 const PHASE: usize = 40;
 
-/// Lists goals.
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
     let Some(state) = context.existing_state()? else {
         print(&args, None, &[]);

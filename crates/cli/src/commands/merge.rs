@@ -51,7 +51,7 @@ pub(crate) struct Merge {
     /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Push {
     /// Push work that no check has proven, of a goal without checks
     #[arg(long)]
     unproven: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

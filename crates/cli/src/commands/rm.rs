@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Layout};
 
-/// Remove goals.
+/// Remove goals and their files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Work that none of your branches, remote branches or tags has keeps a goal from being removed. With --force it is kept \
@@ -23,7 +23,7 @@ pub(crate) struct Rm {
     /// Remove goals with unmerged work, too, and goals that cannot be read
     #[arg(short, long)]
     force: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -65,12 +65,12 @@ fn tell_discarded(goal: GoalId) {
 fn tell(record: &GoalRecord, removed: &Removed) {
     let id = record.goal.id.short();
     output::tell(format_args!("removed goal {id} ({} freed)", output::bytes(removed.bytes)));
-    for kept in &removed.kept {
+    for work in &removed.preserved {
         output::tell(format_args!(
-            "  what only this goal had is kept as {}: git -C {} branch NAME {}",
-            kept.reference,
+            "  its unmerged work is still at {}: git -C {} branch NAME {}",
+            work.reference,
             record.goal.workspace.repository,
-            kept.commit.short()
+            work.commit.short()
         ));
     }
     if let Some(files) = &removed.left.files {

@@ -18,7 +18,7 @@ Exit codes: 0 the checks hold, as recorded · 3 they fail now · 4 they hold now
 pub(crate) struct Verify {
     /// The goal's id, or a prefix of it
     id: String,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

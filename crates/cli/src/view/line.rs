@@ -17,9 +17,7 @@ pub(crate) enum Tone {
     Bold,
     /// What matters less.
     Dim,
-    /// Good news.
     Good,
-    /// Bad news.
     Bad,
     /// What a person should look at.
     Warn,

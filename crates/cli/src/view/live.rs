@@ -34,7 +34,6 @@ const STEADY: Duration = Duration::from_millis(80);
 /// Whose the last line of the screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLine {
-    /// The run's.
     Lives,
     /// That of a shell, while the run is in the background.
     Foreign,
@@ -43,7 +42,6 @@ pub(crate) enum LastLine {
 /// What a line is for that somebody types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypedAs {
-    /// The agent.
     Message,
     /// The open question.
     Answer,

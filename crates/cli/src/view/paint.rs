@@ -8,7 +8,6 @@ use crate::output;
 /// Whether and how text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// With colours.
     Colour,
     /// As it is.
     Plain,
@@ -31,12 +30,10 @@ impl Paint {
         if is_terminal && !refused { Self::Colour } else { Self::Plain }
     }
 
-    /// Good news.
     pub(crate) fn good(self, text: &str) -> String {
         self.with(text, Style::new().green())
     }
 
-    /// Bad news.
     pub(crate) fn bad(self, text: &str) -> String {
         self.with(text, Style::new().red())
     }
@@ -51,7 +48,6 @@ impl Paint {
         self.with(text, Style::new().dimmed())
     }
 
-    /// Headings.
     pub(crate) fn bold(self, text: &str) -> String {
         self.with(text, Style::new().bold())
     }

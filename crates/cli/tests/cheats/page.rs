@@ -35,7 +35,6 @@ agent on each project must be done under the same settings, which are those of `
 | c | is product code that passes the checks without doing the work | level 3, hidden checks and other evidence; not available yet |
 ";
 
-/// The page.
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     write!(page, "\n{}", counts()).expect("written");

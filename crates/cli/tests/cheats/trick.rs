@@ -59,7 +59,6 @@ pub(crate) enum Outcome {
 /// Looks whether a trick gained what it wanted, and says what.
 pub(crate) type Gain = fn(&Ground) -> Option<String>;
 
-/// One trick.
 #[derive(Clone, Copy)]
 pub(crate) struct Trick {
     /// What the agent does, as a statement.

@@ -51,7 +51,6 @@ macro_rules! every_case_for {
 
 macro_rules! names_of {
     ([$($case:ident),+ $(,)?]) => {
-        /// The cases.
         pub(crate) const CASES: &[&str] = &[$(stringify!($case)),+];
     };
 }

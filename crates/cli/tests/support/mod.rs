@@ -83,7 +83,6 @@ impl Desk {
         desk
     }
 
-    /// The environment.
     pub(crate) fn variables(&self) -> &[(String, String)] {
         &self.variables
     }

@@ -34,7 +34,7 @@ impl Driver {
         match effect {
             Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
             Effect::Deliver(delivery) => {
-                // An agent that is gone has its end told, and the words are kept for the next one.
+                // If the agent is gone, the message becomes part of the next prompt.
                 let _ = self.deliveries.send(delivery);
             }
             effect => match self.resolve() {
@@ -88,7 +88,7 @@ impl Driver {
         });
     }
 
-    /// What the project's configuration says now, or why it cannot be used. Its secrets are hidden in either case.
+    /// The project's configuration as it is now, or why it cannot be used. Its secrets are hidden in either case.
     fn resolve(&mut self) -> Result<Arc<Resolved>, String> {
         match self.shared.resolver.resolve(&self.goal) {
             Ok(resolved) => {

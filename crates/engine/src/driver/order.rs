@@ -8,20 +8,18 @@ use crate::slots::Slot;
 /// What the operator wants of a goal that is being driven.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// This is to happen to it.
+    /// An event that the operator requests.
     Event {
-        /// What.
         event: Event,
-        /// Told once it is recorded, or refused.
+        /// Receives the result once the event is recorded or refused.
         done: oneshot::Sender<Result<(), Illegal>>,
     },
-    /// The agent of an attempt says something by another way than its output.
+    /// A report that an agent makes through a tool.
     Word {
-        /// What proves that it is that agent.
+        /// Proves which attempt the agent belongs to.
         token: String,
-        /// What it says.
         event: AgentEvent,
-        /// Told once it is recorded; not when nobody with this token is alive.
+        /// Receives `true` once it is recorded, `false` if no living attempt has this token.
         done: oneshot::Sender<bool>,
     },
     /// A slot for the goal, which waits for one.

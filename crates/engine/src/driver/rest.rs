@@ -92,7 +92,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Leaves a goal that waits. Its lease is not renewed any more, and says whom to ask as long as this engine lives.
+    /// Leaves a goal that waits. Its lease is not renewed any more, but names this engine as long as it lives.
     async fn rest(self) -> Left {
         let lease = match self.shared.store.renew(&self.lease, RESTING).await {
             Ok(lease) => lease,
@@ -111,7 +111,7 @@ impl Driver {
         let _ = self.shared.store.release(&self.lease).await;
     }
 
-    /// Ends what runs when nothing can be recorded any more. What it left is on disk, and is taken up from there.
+    /// Ends everything that runs, because nothing can be recorded any more. Its output is on disk for the next driver.
     async fn abandon(&mut self) {
         self.raise_stop(StopLevel::Kill);
         self.stop_baseline(StopLevel::Kill);

@@ -23,7 +23,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A store that fails for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreTrouble {
-    /// Its error.
     pub error: String,
     /// Until when it is tried again.
     pub until: Timestamp,

@@ -1,10 +1,9 @@
-//! Holds what is read anew from an attempt's raw bytes against what was stored of it.
+//! Compares the events that an attempt's raw bytes give with those that are stored.
 //!
-//! Compared is everything that follows from the bytes: each event of the agent with its place in them and the call that
-//! it happened below, the question that the agent left in a file, how the process ended and how that is classified. Not
-//! compared is what follows from something else: what Towline and the operator did, what the agent said through
-//! Towline's own tools, what became of a request that Towline withdrew, and the name that Towline gave to an end because
-//! it had stopped the agent, or because the agent asked, slept or was kept from its work.
+//! It compares everything that follows from the bytes: each event of the agent with its offset and parent call, the
+//! question that the agent left in a file, how the process ended and how that is classified. It skips everything else:
+//! actions of Towline and the operator, reports through Towline's own tools, requests that Towline withdrew, and ends that
+//! Towline renamed because it had stopped the agent, or because the agent asked, slept or was denied its work.
 
 use std::iter::Peekable;
 
@@ -52,13 +51,13 @@ pub enum Taken {
 pub struct Difference {
     /// How many events were the same before.
     pub same: u64,
-    /// What is stored; none where the bytes say more.
+    /// The stored event; none if the bytes have more events.
     pub stored: Option<Box<Envelope>>,
-    /// What the bytes say; none where more is stored.
+    /// The event from the bytes; none if more are stored.
     pub fresh: Option<Box<Replayed>>,
 }
 
-/// How much is said of what the bytes say.
+/// Which part of the stored events is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
     /// All of it.
@@ -118,8 +117,8 @@ impl Comparison {
         }
     }
 
-    /// All of the stored log was taken in: how many events were the same. Of an attempt whose end is not stored, the bytes
-    /// may say more.
+    /// Ends the comparison after the stored log: how many events were the same. If the end of the attempt is not stored, the
+    /// bytes may have more events.
     pub fn finish(mut self) -> Result<u64, Difference> {
         if self.part == Part::After && self.fresh.peek().is_some() {
             return Err(self.difference(None));
@@ -127,7 +126,7 @@ impl Comparison {
         Ok(self.same)
     }
 
-    /// What the bytes say beyond this.
+    /// The events from the bytes that are left.
     pub fn rest(self) -> impl Iterator<Item = Replayed> {
         self.fresh
     }
@@ -174,22 +173,22 @@ fn is_no_output(stored: &Envelope) -> bool {
     by_another_way && stored.raw.is_none() && stored.source == Source::Agent
 }
 
-/// Whether the attempt was ended because its agent could not be taken up again: nobody has read its output to its end.
+/// Whether the attempt was ended because its agent could not be adopted: no engine has read the rest of its output.
 fn is_unread(stored: &Envelope, stopped: bool) -> bool {
     let Event::AttemptEnded { end, exit, .. } = &stored.event else { return false };
     *exit == Exit::default() && (stopped || matches!(end, End::SpawnFailed { .. }))
 }
 
 fn is_same(stored: &Envelope, fresh: &Replayed, stopped: bool) -> bool {
-    if (stored.source, stored.raw) != (fresh.source, fresh.raw) || !says_same(&stored.parent, &fresh.parent) {
+    if (stored.source, stored.raw) != (fresh.source, fresh.raw) || !is_equal(&stored.parent, &fresh.parent) {
         return false;
     }
     match (&stored.event, &fresh.event) {
         (
             Event::AttemptEnded { end: stored, exit: stored_exit, .. },
             Event::AttemptEnded { end, exit, .. },
-        ) => says_same(stored_exit, exit) && (stopped || is_renamed(end, stored) || says_same(stored, end)),
-        (stored, fresh) => says_same(stored, fresh),
+        ) => is_equal(stored_exit, exit) && (stopped || is_renamed(end, stored) || is_equal(stored, end)),
+        (stored, fresh) => is_equal(stored, fresh),
     }
 }
 
@@ -202,9 +201,9 @@ fn is_renamed(end: &End, named: &End) -> bool {
     }
 }
 
-/// Whether two things are the same but for the secrets that are hidden in what is stored: whoever replays may not know
+/// Whether two values are the same except for secrets that are hidden in the stored one: a replay may not know
 /// them any more.
-fn says_same<T: PartialEq + Serialize>(stored: &T, fresh: &T) -> bool {
+fn is_equal<T: PartialEq + Serialize>(stored: &T, fresh: &T) -> bool {
     if stored == fresh {
         return true;
     }

@@ -14,7 +14,7 @@ async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
-    work.say_at(notice("one"), RawRef { offset: 0, length: 10 }).await;
+    work.emit_at(notice("one"), RawRef { offset: 0, length: 10 }).await;
     engine.crash(handle).await;
 
     let mut engine = world.engine();

@@ -13,7 +13,7 @@ use towline_store::{
     StoreError, StoredBaseline, WorkerName,
 };
 
-/// A call to the store, as far as tests tell them apart.
+/// A kind of call to the store that tests distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     Append,

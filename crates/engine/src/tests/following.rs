@@ -28,7 +28,7 @@ fn is_notice(envelope: &Envelope, text: &str) -> bool {
 }
 
 async fn write(work: &Work, text: &str) {
-    work.say(AgentEvent::MessageDelta { text: text.to_owned() }).await;
+    work.emit(AgentEvent::MessageDelta { text: text.to_owned() }).await;
 }
 
 fn message(number: u64, text: &str) -> LiveMessage {
@@ -42,7 +42,7 @@ async fn events_come_from_the_append_without_reading_the_store() {
     let handle = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
     let mut events = handle.events(Seq(0));
-    work.say(notice("before")).await;
+    work.emit(notice("before")).await;
     let mut read = read_to(&mut events, "before").await;
     // This follower has caught up once it waits.
     work.send(notice("between")).await;
@@ -50,7 +50,7 @@ async fn events_come_from_the_append_without_reading_the_store() {
     let unread = || StoreError::Database { path: "the store".into(), message: "was read".into() };
     world.store.fail(move |call| (call == Call::Other).then(unread));
     for text in ["one", "two", "three"] {
-        work.say(notice(text)).await;
+        work.emit(notice(text)).await;
         read.extend(read_to(&mut events, text).await);
     }
     world.store.heal();
@@ -64,10 +64,10 @@ async fn a_slow_follower_misses_nothing_and_gets_nothing_twice() {
     let handle = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
     let mut events = handle.events(Seq(0));
-    work.say(notice("first")).await;
+    work.emit(notice("first")).await;
     let mut read = read_to(&mut events, "first").await;
     for number in 0..100 {
-        work.say(notice(&format!("{number}"))).await;
+        work.emit(notice(&format!("{number}"))).await;
         // It falls behind, catches up, and falls behind again.
         if number == 40 {
             read.extend(read_to(&mut events, "40").await);
@@ -89,7 +89,8 @@ async fn what_an_agent_writes_is_seen_before_it_is_stored_and_never_stored_in_pi
     write(&work, "look at").await;
     write(&work, " the tests.\n").await;
     assert_eq!(live.next().await, Some(message(1, "Let me look at the tests.")));
-    work.say(AgentEvent::Message { role: Role::Assistant, text: "Let me look at the tests.\n".into() }).await;
+    work.emit(AgentEvent::Message { role: Role::Assistant, text: "Let me look at the tests.\n".into() })
+        .await;
     assert_eq!(live.next().await, Some(message(1, "")));
     write(&work, "Done now.\n").await;
     assert_eq!(live.next().await, Some(message(2, "Done now.")));
@@ -114,7 +115,7 @@ async fn a_follower_at_the_socket_gets_events_and_the_message_that_is_being_writ
     write(&work, "Let me look.\n").await;
     assert_eq!(live.next().await, Some(message(1, "Let me look.")));
     for number in 0..100 {
-        work.say(notice(&format!("{number}"))).await;
+        work.emit(notice(&format!("{number}"))).await;
     }
     let mut read = Vec::new();
     while !read.last().is_some_and(|envelope| is_notice(envelope, "99")) {
@@ -122,5 +123,5 @@ async fn a_follower_at_the_socket_gets_events_and_the_message_that_is_being_writ
     }
     assert_eq!(read, world.envelopes(handle.id).await);
     handle.crash().await;
-    assert_eq!(following.next().await.expect("no error"), None, "nobody drives it any more");
+    assert_eq!(following.next().await.expect("no error"), None, "no engine runs it any more");
 }

@@ -204,8 +204,8 @@ impl PlayedEngine {
         let work = self.next().await;
         assert!(matches!(work.job, Job::Attempt(_)), "not an attempt");
         work.report(Event::AttemptStarted).await;
-        work.say(session()).await;
-        work.say(AgentEvent::TurnStarted).await;
+        work.emit(session()).await;
+        work.emit(AgentEvent::TurnStarted).await;
         work
     }
 
@@ -259,18 +259,18 @@ impl Work {
         self.sender.send_and_wait(vec![own(self.sender.stamp(), event)]).await
     }
 
-    /// Reports what the agent says.
-    pub(super) async fn say(&self, event: AgentEvent) {
+    /// Reports an event of the agent.
+    pub(super) async fn emit(&self, event: AgentEvent) {
         self.sender.send_and_wait(vec![self.incoming(event, None)]).await.expect("a driver");
     }
 
-    /// Hands over what the agent says, without waiting until it is recorded.
+    /// Sends an event of the agent, without waiting until it is recorded.
     pub(super) async fn send(&self, event: AgentEvent) {
         self.sender.send(vec![self.incoming(event, None)]).await.expect("a driver");
     }
 
-    /// Reports what the agent says at this place of its output.
-    pub(super) async fn say_at(&self, event: AgentEvent, raw: RawRef) {
+    /// Reports an event of the agent at this place of its output.
+    pub(super) async fn emit_at(&self, event: AgentEvent, raw: RawRef) {
         self.sender.send_and_wait(vec![self.incoming(event, Some(raw))]).await.expect("a driver");
     }
 

@@ -1,4 +1,4 @@
-//! What the log says about a verdict that a killed engine left in the middle.
+//! What the log has of a verdict that was interrupted because its engine was killed.
 
 use std::time::Duration;
 

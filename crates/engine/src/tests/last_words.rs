@@ -1,4 +1,4 @@
-//! Everything that an agent says is recorded once, whenever its engine dies.
+//! Every event of an agent is recorded once, whenever its engine dies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -145,7 +145,7 @@ async fn finish(engine: &mut PlayedEngine, checks: Work) {
     engine.publish().await;
 }
 
-/// What is recorded is what the raw bytes say.
+/// The recorded events are those of the raw bytes.
 fn assert_replays(world: &World, log: &[Envelope]) {
     let first = AttemptNo::new(1).expect("not zero");
     let replay = Replay::open(&world.home, goal(1).id, first, Over::Recorded).expect("it can be replayed");
@@ -158,7 +158,7 @@ fn assert_replays(world: &World, log: &[Envelope]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whenever_its_engine_dies_what_an_agent_says_is_recorded_once() {
+async fn whenever_its_engine_dies_each_event_of_an_agent_is_recorded_once() {
     for kind in [Kind::Command, Kind::Script] {
         let (undisturbed, _) = run(kind, usize::MAX - 1).await;
         let wanted = of_attempt(&undisturbed);

@@ -143,6 +143,6 @@ async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
     world.set_clock(SignedDuration::from_hours(2));
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.store.heal();
-    work.say(notice("two")).await;
+    work.emit(notice("two")).await;
     assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
 }

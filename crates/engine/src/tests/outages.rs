@@ -14,7 +14,7 @@ fn unreachable() -> Event {
 async fn answer(engine: &mut PlayedEngine) {
     let work = engine.attempt().await;
     let used = Usage { input: Tokens(1), ..Usage::default() };
-    work.say(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
+    work.emit(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
     work.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     engine.publish().await;

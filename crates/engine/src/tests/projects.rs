@@ -15,7 +15,7 @@ use crate::resolver::{Resolved, Resolver, Unresolved};
 
 const ERROR: &str = "towline.toml:3: unknown key `agnet`";
 
-/// What each project's configuration says, by the place of its repository; one that is not here is broken.
+/// The configuration of each project, by the path of its repository; one that is not here is broken.
 #[derive(Default)]
 struct Projects(Mutex<BTreeMap<String, Resolved>>);
 
@@ -81,7 +81,7 @@ async fn each_goal_has_the_agents_the_environment_and_the_secrets_of_its_own_pro
         let models = world.record(goal(number).id).await.state.configured_models;
         assert_eq!(models[&AgentName::new("agent")], format!("model of {repository}"));
 
-        work.say(notice(&TOKENS.join(" "))).await;
+        work.emit(notice(&TOKENS.join(" "))).await;
         let log = format!("{:?}", world.log(goal(number).id).await);
         assert!(!log.contains(TOKENS[hidden]), "{log}");
         assert!(log.contains(TOKENS[1 - hidden]), "the other project's is no secret here: {log}");

@@ -19,7 +19,7 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let mut work = engine.first_attempt().await;
-    work.say(AgentEvent::Asked(question())).await;
+    work.emit(AgentEvent::Asked(question())).await;
     let phase = world.record(goal(1).id).await.state.phase;
     assert!(matches!(phase, Phase::Blocked { question: QuestionNo(1), attempt: Some(_), .. }), "{phase:?}");
 
@@ -31,8 +31,8 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
     work.report(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent }).await;
     let state = world.record(goal(1).id).await.state;
     assert!(matches!(state.phase, Phase::Running { .. }), "{:?}", state.phase);
-    let told = state.question(QuestionNo(1)).and_then(|question| question.answer());
-    assert!(matches!(told, Some((_, DeliveryState::Delivered(_)))), "{told:?}");
+    let answer = state.question(QuestionNo(1)).and_then(|question| question.answer());
+    assert!(matches!(answer, Some((_, DeliveryState::Delivered(_)))), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,7 +44,7 @@ async fn at_its_deadline_a_question_is_answered_by_its_default() {
     let patience = Duration::from_secs(300);
     let ask = Ask { default: Some("red".into()), patience: Some(patience), ..question() };
     let asked_at = world.now();
-    work.say(AgentEvent::Asked(ask)).await;
+    work.emit(AgentEvent::Asked(ask)).await;
     let Delivered::Answer { reply, .. } = work.delivery().await.what else { panic!("no answer") };
     assert_eq!(reply, chosen("red"));
     let waited = Duration::try_from(world.now().duration_since(asked_at)).expect("later");
@@ -60,7 +60,7 @@ async fn an_answer_to_an_agent_that_has_ended_is_in_the_next_prompt() {
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
-    work.say(AgentEvent::Asked(Ask { request: None, ..question() })).await;
+    work.emit(AgentEvent::Asked(Ask { request: None, ..question() })).await;
     work.finish(ended(End::Completed)).await;
     let answered = Event::Answered { question: QuestionNo(1), reply: chosen("blue"), by: Answerer::Person };
     handle.steerer().send(answered).await.expect("a driver").expect("it is asked");

@@ -156,7 +156,7 @@ async fn a_goal_that_waits_for_an_answer_leaves_its_slot_to_another() {
     let mut engine = world.engine_with_slots(1);
     let _first = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
-    work.say(AgentEvent::Asked(question())).await;
+    work.emit(AgentEvent::Asked(question())).await;
     let _second = engine.start(goal(2)).await;
     assert!(matches!(engine.next().await.job, Job::Prepare(of) if of.goal.id == goal(2).id));
 }

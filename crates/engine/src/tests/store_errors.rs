@@ -1,4 +1,4 @@
-//! What becomes of a running agent when the store fails.
+//! A running agent when the store fails.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ fn damaged() -> StoreError {
     StoreError::Database { path: "towline.db".into(), message: "it is damaged".into() }
 }
 
-/// What the agent has said, in order.
-fn said(log: &[Event]) -> Vec<&str> {
-    let said = log.iter().filter_map(|event| match event {
+/// The agent's notices, in order.
+fn agent_notices(log: &[Event]) -> Vec<&str> {
+    let notices = log.iter().filter_map(|event| match event {
         Event::Agent { event: AgentEvent::Notice { text } } => Some(text.as_str()),
         _ => None,
     });
-    said.collect()
+    notices.collect()
 }
 
 /// What Towline has reported.
@@ -60,10 +60,10 @@ async fn an_agent_outlives_a_store_that_fails_for_a_while() {
         assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
 
         world.store.heal();
-        work.say(notice("two")).await;
+        work.emit(notice("two")).await;
         assert_eq!(*trouble.borrow(), None);
         let log = world.log(goal(1).id).await;
-        assert_eq!(said(&log), ["one", "two"]);
+        assert_eq!(agent_notices(&log), ["one", "two"]);
         let [report] = notices(&log)[..] else { panic!("{log:?}") };
         assert!(report.starts_with("nothing could be stored for ") && report.ends_with(&error().to_string()));
         work.finish(ended(End::Completed)).await;
@@ -84,7 +84,7 @@ async fn a_silent_agent_outlives_thirty_seconds_without_renewals() {
     world.store.heal();
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
-    work.say(notice("still here")).await;
+    work.emit(notice("still here")).await;
     let lease = world.record(goal(1).id).await.lease.expect("a lease");
     assert!(lease.until > world.now());
 }
@@ -105,8 +105,8 @@ async fn nothing_more_is_taken_in_while_the_store_fails() {
     tokio::time::timeout(Duration::from_secs(30), &mut flood).await.expect_err("it has to wait");
     world.store.heal();
     flood.await;
-    work.say(notice("last")).await;
-    assert_eq!(said(&world.log(goal(1).id).await).len(), 33);
+    work.emit(notice("last")).await;
+    assert_eq!(agent_notices(&world.log(goal(1).id).await).len(), 33);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ async fn a_driver_that_was_fenced_while_the_store_failed_records_nothing() {
     world.store.heal();
     let result = handle.result().await;
     assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
-    assert_eq!(said(&world.log(goal(1).id).await), [""; 0]);
+    assert_eq!(agent_notices(&world.log(goal(1).id).await), [""; 0]);
     assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
 }
 
@@ -164,9 +164,9 @@ async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
     world.store.fail_after(move |call| {
         (call == Call::Append && std::mem::replace(&mut is_first, false)).then(locked)
     });
-    work.say(notice("one")).await;
-    work.say(notice("two")).await;
-    assert_eq!(said(&world.log(goal(1).id).await), ["one", "two"]);
+    work.emit(notice("one")).await;
+    work.emit(notice("two")).await;
+    assert_eq!(agent_notices(&world.log(goal(1).id).await), ["one", "two"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,7 +107,7 @@ async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
     let mut engine = world.engine();
     let _handle = engine.start(goal(1)).await;
     let work = engine.first_attempt().await;
-    work.say(AgentEvent::Asked(Ask { request: None, ..super::values::question() })).await;
+    work.emit(AgentEvent::Asked(Ask { request: None, ..super::values::question() })).await;
     work.finish(ended(End::Completed)).await;
     tokio::time::sleep(DAY).await;
     assert!(matches!(world.record(goal(1).id).await.state.phase, Phase::Blocked { .. }));

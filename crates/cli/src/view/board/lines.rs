@@ -21,9 +21,7 @@ const HISTORY: usize = 8;
 /// What is drawn upon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Canvas {
-    /// Columns.
     pub(crate) width: usize,
-    /// Rows.
     pub(crate) height: usize,
     /// The time that everything is counted from.
     pub(crate) now: Timestamp,

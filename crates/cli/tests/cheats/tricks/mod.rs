@@ -35,7 +35,6 @@ mod shared_repository;
 mod special_files;
 mod state_files;
 
-/// All tricks.
 pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
     [
         checkout::TRICKS,

@@ -40,7 +40,6 @@ pub(crate) fn builtin_chat() -> &'static dyn Subject {
     }
 }
 
-/// Over Gemini.
 pub(crate) fn builtin_gemini() -> &'static dyn Subject {
     &Builtin { name: "builtin-gemini", provider: "gemini", api: None, path: "/v1beta", key: "GEMINI_API_KEY" }
 }
