@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use towline_core::{Event, GoalId, Illegal, Phase};
-use towline_engine::{EngineError, GoalCommand, Reply, Request, ask, follow};
+use towline_core::{EscalationReason, Event, GoalId, Illegal, Phase, QuestionNo};
+use towline_engine::{EngineError, GoalCommand, Home, Reply, Request, Steerer, ask, follow};
+use towline_store::Store;
 
 use crate::context::{Context, State};
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::find::{self, Found};
 
 /// How often an engine that has just begun to run the goal is asked, and the pause in between.
@@ -112,4 +113,75 @@ async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Resu
     let record = handle.result().await;
     engine.close().await;
     Ok(record?.state.phase)
+}
+
+/// How somebody who watches a goal reaches the engine that runs it.
+pub enum Steering {
+    /// It is in this process.
+    Own(Steerer),
+    /// It is in another process.
+    Other {
+        /// The state directory.
+        home: Home,
+        /// Where the goal is stored.
+        store: Arc<dyn Store>,
+    },
+}
+
+impl Steering {
+    /// Sends a request; gives back why it was refused. A goal that has ended meanwhile needs none.
+    pub async fn send(&self, goal: GoalId, command: GoalCommand) -> Result<(), String> {
+        match self {
+            Self::Own(steerer) => match steerer.send(command.into()).await {
+                Some(Err(illegal)) => Err(illegal.to_string()),
+                Some(Ok(())) | None => Ok(()),
+            },
+            Self::Other { home, store } => {
+                let record = store.load(goal).await.map_err(|error| error.to_string())?;
+                let asked = ask(home, &record, &Request::Command { goal, command }).await;
+                match asked.map_err(|error| error.to_string())? {
+                    Some(Reply::Refused { why }) => Err(why),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// An answer that was given.
+pub struct Answered {
+    /// The number of the question.
+    pub question: QuestionNo,
+    /// The question in short.
+    pub title: String,
+    /// The answer in words.
+    pub words: String,
+    /// How the goal continues, where no engine runs it.
+    pub next: Option<Action>,
+}
+
+/// Answers the question with this number, or the first open one.
+pub async fn answer(context: &Context, id: &str, number: Option<u32>, text: &str) -> Result<Answered, Error> {
+    let found = find::goal(context, id).await?;
+    let (goal, state) = (found.record.goal.id, &found.record.state);
+    let open = match number {
+        None => state.open_question(),
+        Some(n) => state.question(QuestionNo(n)).filter(|question| question.is_open()),
+    };
+    let Some(open) = open else {
+        let what = number.map_or_else(|| "asks nothing".to_owned(), |n| format!("has no open question {n}"));
+        return Err(Error::usage(format!("goal {} {what}", goal.short()))
+            .hint([("list what is asked", Action::Questions)]));
+    };
+    let (question, title) = (open.n, open.ask.title());
+    let reply = open
+        .ask
+        .read_answer(text)
+        .map_err(|bad| Error::usage(format!("{bad}\n  the question: {}", context.secrets.brief(&title))))?;
+    let words = reply.words();
+    let reopens = matches!(state.phase, Phase::Escalated { reason: EscalationReason::Unanswered { .. } });
+    let next =
+        if state.phase.is_settled() && !reopens { Action::Retry(goal) } else { Action::Continue(goal) };
+    let taken = steer(context, found, GoalCommand::Answer { question, reply }).await?;
+    Ok(Answered { question, title, words, next: (taken == Taken::Recorded).then_some(next) })
 }

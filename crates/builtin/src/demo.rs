@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The check of the demo's goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,4 +39,35 @@ pub fn write_project(directory: &Path) -> io::Result<()> {
         fs::write(path, text)?;
     }
     Ok(())
+}
+
+/// Makes the project in `folder`, with a configuration whose agent is the script, played by `program`. Returns its directory.
+pub fn make(folder: &Path, program: &Path) -> io::Result<PathBuf> {
+    let project = folder.join("greeter");
+    fs::create_dir_all(&project)?;
+    write_project(&project)?;
+    let script = folder.join("agent.toml");
+    fs::write(&script, SCRIPT)?;
+    let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+    let configuration = format!(
+        "# The demo's agent is a script inside towline; with a real one this is all it takes:\n\
+         #   [defaults]\n\
+         #   agents = [\"claude\"]\n\
+         [defaults]\n\
+         agents = [\"scripted\"]\n\n\
+         [agents.scripted]\n\
+         kind = \"script\"\n\
+         command = [{}, \"script\", {}]\n\n\
+         [[checks]]\n\
+         name = \"{}\"\n\
+         run = \"{}\"\n\n\
+         [protect]\n\
+         paths = [\"tests/**\", \"towline.toml\"]\n",
+        quoted(program)?,
+        quoted(&script)?,
+        CHECK.name,
+        CHECK.command,
+    );
+    fs::write(project.join("towline.toml"), configuration)?;
+    Ok(project)
 }

@@ -195,6 +195,21 @@ impl Command {
     pub(crate) fn is_agents(&self) -> bool {
         matches!(self, Self::Mcp | Self::Acp(_) | Self::Script(_))
     }
+
+    /// Whether it changes goals or what belongs to them, so that only the operator may use it.
+    #[rustfmt::skip]
+    pub(crate) fn changes_goals(&self) -> bool {
+        match self {
+            Self::Run(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Cancel(_)
+            | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
+            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) => true,
+            Self::Gc(gc) => !gc.dry_run,
+            // These read, write files that are no state, or are an agent's own.
+            Self::Init(_) | Self::Show(_) | Self::Ls(_) | Self::Doctor(_) | Self::Agents(_) | Self::Logs(_)
+            | Self::Replay(_) | Self::Diff(_) | Self::Questions(_) | Self::Completions(_) | Self::Complete(_)
+            | Self::Man(_) | Self::Mcp | Self::Acp(_) | Self::Script(_) => false,
+        }
+    }
 }
 
 /// Drive an agent until your checks pass.

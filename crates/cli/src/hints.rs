@@ -19,7 +19,8 @@ pub(crate) fn words(hint: &Hint) -> String {
     }
 }
 
-fn command_line(action: &Action) -> String {
+/// The command that does it.
+pub(crate) fn command_line(action: &Action) -> String {
     let of = |command: &str, goal: &GoalId| format!("towline {command} {}", goal.short());
     match action {
         Action::List => "towline ls --all".to_owned(),

@@ -9,8 +9,6 @@ mod failure;
 mod hints;
 mod inspect;
 mod notices;
-mod notify;
-mod operator;
 mod output;
 mod prompt;
 mod upgrade;
@@ -102,7 +100,9 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
     let context = context::of_this_process()?;
-    operator::require(&context, &args.command)?;
+    if args.command.changes_goals() {
+        towline_app::require_operator(&context)?;
+    }
     if let Some(file) = args.log.or_else(|| context.variable("TOWLINE_LOG").map(Into::into)) {
         engine_log::write_to(&context.directory.join(file))?;
     }

@@ -5,7 +5,6 @@
 //! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there. On the same
 //! way secrets are hidden: those that this process [knows](secrets), and what looks like a token.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -15,14 +14,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use towline_app::KnownSecrets;
-use towline_core::{harmless, misleads};
+use towline_core::misleads;
 use towline_mask::Mask;
 use towline_process::is_in_foreground;
 
 use crate::view::{Letters, columns, start_of, use_local_time, wrapped};
-
-/// How many characters of somebody else's text are shown in one line.
-const LONGEST: usize = 400;
 
 /// A terminal with fewer columns, or one that says that it has none, is not written for.
 const NARROWEST: usize = 20;
@@ -140,80 +136,23 @@ pub(crate) fn tell_json(layout: Layout, value: &impl Serialize) {
     leave_with_the_reader(writeln!(io::stdout().lock(), "{}", json(layout, value)));
 }
 
-/// A value as JSON without any secret, and without any order to a terminal. It stays JSON whatever the secrets are: they are
-/// hidden inside of strings alone, and a number that equals a secret is no more than a number.
+/// A value as JSON without any secret, and without any order to a terminal.
 pub(crate) fn json(layout: Layout, value: &impl Serialize) -> String {
     let text = match layout {
         Layout::Line => serde_json::to_string(value),
         Layout::Pretty => serde_json::to_string_pretty(value),
     };
-    escaped(&with_strings_masked(&text.unwrap_or_default(), &mask()))
+    SECRETS.json(&text.unwrap_or_default())
 }
 
-fn with_strings_masked(json: &str, mask: &Mask) -> String {
-    let mut masked = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(start) = rest.find('"') {
-        let end = start + string_length(&rest[start..]);
-        masked.push_str(&rest[..start]);
-        masked.push_str(&string_masked(&rest[start..end], mask));
-        rest = &rest[end..];
-    }
-    masked.push_str(rest);
-    masked
-}
-
-/// The length of the string that the text begins with, quotes included.
-fn string_length(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-fn string_masked<'a>(literal: &'a str, mask: &Mask) -> Cow<'a, str> {
-    let Ok(text) = serde_json::from_str::<String>(literal) else { return Cow::Borrowed(literal) };
-    match mask.text(&text) {
-        Cow::Borrowed(_) => Cow::Borrowed(literal),
-        Cow::Owned(masked) => Cow::Owned(serde_json::Value::String(masked).to_string()),
-    }
-}
-
-/// JSON that says the same and does nothing to a terminal. Such characters stand inside its strings alone.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if misleads(c) && c != '\n' {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            text.push(c);
-        }
-    }
-    text
-}
-
-/// Text that is not ours, fit for a line on a terminal. Without its secrets, because whoever wants it on one line may cut it,
-/// and half a secret is not recognised any more.
+/// Text that is not ours, fit for a line on a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    harmless(&mask().text(text).replace('\n', " "))
+    SECRETS.printable(text)
 }
 
 /// Like [`printable`], and no longer than what people read.
 pub(crate) fn brief(text: &str) -> String {
-    let text = &*mask().text(text);
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => {
-            let more = text[end..].chars().count();
-            format!("{}… ({more} more characters)", printable(&text[..end]))
-        }
-        None => printable(text),
-    }
+    SECRETS.brief(text)
 }
 
 /// Lines without any secret, and without any order to the terminal but our colours.
@@ -383,23 +322,6 @@ mod tests {
         assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
     }
 
-    #[test]
-    fn json_stays_json_whatever_the_secrets_are() {
-        let mut secrets = Secrets::default();
-        for value in ["12345678", "\",\"number\":", "\\\"twice\\\" quoted"] {
-            secrets.add("ODD_TOKEN", value);
-        }
-        let mask = Mask::new(&secrets);
-        let value = serde_json::json!({
-            "number": 12_345_678, "text": "pin 12345678", "quoted": "\\\"twice\\\" quoted", "end": "\\",
-        });
-        let masked = with_strings_masked(&value.to_string(), &mask);
-        let expected = serde_json::json!({
-            "number": 12_345_678, "text": "pin [masked ODD_TOKEN]", "quoted": "[masked ODD_TOKEN]", "end": "\\",
-        });
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&masked).ok(), Some(expected), "{masked}");
-    }
-
     /// Runs this very test once more in a process of its own, which panics there.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "what a panic says is seen from outside alone")]
@@ -421,20 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_was_masked_before() {
+    fn a_table_has_no_secrets() {
         let mut secrets = Secrets::default();
         secrets.add("MY_TOKEN", "first-half-second-half9");
         super::secrets().add(&secrets);
-        let text = format!("{}first-half-second-half9 and more", "x".repeat(LONGEST - 12));
-        assert!(!brief(&text).contains("first"), "{}", brief(&text));
-        assert_eq!(printable("a first-half-second-half9"), "a [masked MY_TOKEN]");
         let rows = [vec!["A".to_owned()], vec!["first-half-second-half9".to_owned()]];
         assert_eq!(table(&rows, &[]), ["A", "[masked MY_TOKEN]"]);
-    }
-
-    #[test]
-    fn long_text_is_cut_and_says_so() {
-        assert_eq!(brief(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));
-        assert_eq!(brief(&"ä".repeat(LONGEST + 2)), format!("{}… (2 more characters)", "ä".repeat(LONGEST)));
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use towline_app::unreachable;
+use towline_app::{Steering, unreachable};
 use towline_core::Seq;
 use towline_engine::{Home, follow, is_driven};
 use towline_store::Store;
@@ -11,7 +11,6 @@ use towline_store::Store;
 use crate::args::{Attach, RunFormat};
 use crate::commands::foreground::{Interrupt, Interrupts, conclude};
 use crate::commands::screen::Screen;
-use crate::commands::typing::Steering;
 use crate::commands::watching::Watching;
 use crate::context::Context;
 use crate::failure::{Failure, exit_code_of};

@@ -1,6 +1,5 @@
 //! `towline demo`: a failing sample project is fixed by the scripted agent, with nothing but this program and git.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use towline_builtin::demo;
@@ -19,8 +18,7 @@ use crate::{find, output};
 pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failure> {
     let home = context.home()?;
     let folder = home.root().join("demo").join(&Uuid::now_v7().simple().to_string()[24..]);
-    let project = folder.join("greeter");
-    make_project(context, &folder, &project).map_err(|error| {
+    let project = demo::make(&folder, &context.program).map_err(|error| {
         Failure::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
     })?;
     if let Err(error) = Repository::init(&project, "a greeter that does not do what it promises") {
@@ -42,34 +40,6 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
         proof(&context, &record);
     }
     Ok(code)
-}
-
-fn make_project(context: &Context, folder: &Path, project: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(project)?;
-    demo::write_project(project)?;
-    let script = folder.join("agent.toml");
-    std::fs::write(&script, demo::SCRIPT)?;
-    let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
-    let configuration = format!(
-        "# The demo's agent is a script inside towline; with a real one this is all it takes:\n\
-         #   [defaults]\n\
-         #   agents = [\"claude\"]\n\
-         [defaults]\n\
-         agents = [\"scripted\"]\n\n\
-         [agents.scripted]\n\
-         kind = \"script\"\n\
-         command = [{}, \"script\", {}]\n\n\
-         [[checks]]\n\
-         name = \"{}\"\n\
-         run = \"{}\"\n\n\
-         [protect]\n\
-         paths = [\"tests/**\", \"towline.toml\"]\n",
-        quoted(&context.program)?,
-        quoted(&script)?,
-        demo::CHECK.name,
-        demo::CHECK.command,
-    );
-    std::fs::write(project.join("towline.toml"), configuration)
 }
 
 /// Whether a person can call this program by its name.

@@ -11,18 +11,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
 use towline_app::report::goal_report;
+use towline_app::{NOTIFY_COMMAND, Notifier, Steering};
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
 use towline_store::{GoalRecord, Store, StoreError};
 
 use crate::args::RunFormat;
 use crate::commands::screen::Screen;
-use crate::commands::typing::Steering;
 use crate::commands::watching::Watching;
 use crate::context::{Context, State};
 use crate::draft::note_unprotected;
 use crate::failure::{Failure, exit_code_of};
-use crate::notify::Notifier;
 use crate::output::{self, Layout};
 use crate::view::{Paint, clock_time, ending, step_lines};
 
@@ -70,7 +69,7 @@ impl Foreground<'_> {
     pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
-        let notifier = Notifier::of(self.context, &beginning.goal().workspace.repository);
+        let notifier = Notifier::of(self.context, &beginning.goal().workspace.repository, not_notified);
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let (engine, handle, before) = match beginning {
@@ -107,6 +106,10 @@ impl Foreground<'_> {
         let code = exit_code_of(&record.state.phase);
         Ok((record, code))
     }
+}
+
+fn not_notified(why: &str) {
+    output::say(format_args!("warning: the command in `{NOTIFY_COMMAND}` failed: {why}"));
 }
 
 /// Starts a new goal.

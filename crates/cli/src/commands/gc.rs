@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use towline_api::{GcReport, SparedReport, WasteReport};
+use towline_app::{Leftovers, remove_leftovers};
 use towline_core::{BadDuration, parse_duration, show_duration};
-use towline_engine::{Clock, Findings, Spared, SystemClock, Waste, look};
+use towline_engine::{Clock, Spared, SystemClock, Waste};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -34,80 +34,36 @@ fn age(text: &str) -> Result<Duration, BadDuration> {
     parse_duration(text)
 }
 
-/// Clears away, or says what would go.
+/// Removes leftovers, or lists them.
 pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure> {
-    let older_than = match args.older_than {
-        Some(age) => age,
-        None => {
-            let loaded = context.configuration(&context.directory)?;
-            notices::settings(&loaded.warnings);
-            loaded.config.retention
-        }
-    };
-    let findings = match context.existing_state()? {
-        None => Findings::default(),
-        Some(state) => {
-            let findings =
-                look(&state.home, &state.store, SystemClock.now(), older_than, output::progress("goals"))
-                    .await?;
-            if args.dry_run || findings.waste.is_empty() {
-                findings
-            } else {
-                let engine = context.engine(state)?;
-                let cleared = engine.remove_waste(findings).await;
-                engine.close().await;
-                cleared
-            }
-        }
-    };
+    let progress = output::progress("goals");
+    let found = remove_leftovers(context, args.older_than, args.dry_run, SystemClock.now(), progress).await?;
+    notices::settings(&found.warnings);
     if args.json {
-        output::tell_json(Layout::Pretty, &report(&args, &findings));
+        output::tell_json(Layout::Pretty, &found.report());
     } else {
-        tell(&args, older_than, &findings);
+        tell(&found);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn total(findings: &Findings) -> u64 {
-    findings.waste.iter().map(|waste| waste.bytes).sum()
-}
-
-fn tell(args: &Gc, older_than: Duration, findings: &Findings) {
-    let verb = if args.dry_run { "would remove" } else { "removed" };
-    for Waste { kind, path, bytes, .. } in &findings.waste {
+fn tell(found: &Leftovers) {
+    let verb = if found.dry_run { "would remove" } else { "removed" };
+    for Waste { kind, path, bytes, .. } in &found.findings.waste {
         let line = format!("{verb} {:<9} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
         output::fitted(&line).iter().for_each(output::tell);
     }
-    for Spared { goal, path, why } in &findings.spared {
+    for Spared { goal, path, why } in &found.findings.spared {
         let what = goal.map_or_else(|| path.display().to_string(), |goal| goal.short());
         output::fitted(&format!("kept {what}: {}", output::brief(why))).iter().for_each(output::tell);
     }
-    let freed = output::bytes(total(findings));
-    output::tell(match (findings.waste.len(), args.dry_run) {
+    let freed = output::bytes(found.bytes());
+    output::tell(match (found.findings.waste.len(), found.dry_run) {
         (0, _) => {
-            format!("nothing to remove (logs and conversations are kept for {})", show_duration(older_than))
+            let age = show_duration(found.retention);
+            format!("nothing to remove (logs and conversations are kept for {age})")
         }
         (_, true) => format!("{freed} would be freed; nothing was changed"),
         (_, false) => format!("{freed} freed"),
     });
-}
-
-fn report(args: &Gc, findings: &Findings) -> GcReport {
-    let removed = findings.waste.iter().map(|waste| WasteReport {
-        kind: waste.kind.name().to_owned(),
-        goal: waste.goal.map(|goal| goal.to_string()),
-        path: waste.path.display().to_string(),
-        bytes: waste.bytes,
-    });
-    let spared = findings.spared.iter().map(|spared| SparedReport {
-        goal: spared.goal.map(|goal| goal.to_string()),
-        path: spared.path.display().to_string(),
-        why: spared.why.clone(),
-    });
-    GcReport {
-        dry_run: args.dry_run,
-        bytes: total(findings),
-        removed: removed.collect(),
-        spared: spared.collect(),
-    }
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
+use towline_app::Steering;
 use towline_core::{Ask, GoalId, Phase, QuestionNo};
-use towline_engine::{GoalCommand, Home, Reply, Request, Steerer, ask};
+use towline_engine::GoalCommand;
 use towline_process::is_in_foreground;
 use towline_store::Store;
 
@@ -151,39 +152,6 @@ impl Typing {
             (None, _) => return Ok(()),
         };
         self.steering.send(self.goal, command).await
-    }
-}
-
-/// How what is typed reaches the engine that runs the goal.
-pub(crate) enum Steering {
-    /// It is in this process.
-    Own(Steerer),
-    /// It is in another process.
-    Other {
-        /// The state directory.
-        home: Home,
-        /// Where the goal is stored.
-        store: Arc<dyn Store>,
-    },
-}
-
-impl Steering {
-    /// Sends a request; gives back why it was refused. A goal that has ended meanwhile needs none.
-    async fn send(&self, goal: GoalId, command: GoalCommand) -> Result<(), String> {
-        match self {
-            Self::Own(steerer) => match steerer.send(command.into()).await {
-                Some(Err(illegal)) => Err(illegal.to_string()),
-                Some(Ok(())) | None => Ok(()),
-            },
-            Self::Other { home, store } => {
-                let record = store.load(goal).await.map_err(|error| error.to_string())?;
-                let asked = ask(home, &record, &Request::Command { goal, command }).await;
-                match asked.map_err(|error| error.to_string())? {
-                    Some(Reply::Refused { why }) => Err(why),
-                    _ => Ok(()),
-                }
-            }
-        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tokio::time::{Interval, MissedTickBehavior};
+use towline_app::{Notifier, Steering};
 use towline_core::{Envelope, Event, GoalId, Phase};
 use towline_store::{GoalRecord, Store};
 
 use crate::commands::screen::{Change, Screen};
-use crate::commands::typing::{Steering, Typing};
-use crate::notify::Notifier;
+use crate::commands::typing::Typing;
 use crate::output;
 use crate::view::TICK;
 

@@ -1,39 +1,12 @@
 //! Drafting goals: what wins, what is refused, and what the user should know.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use towline_api::ErrorKind;
-use towline_app::{Action, Context, Draft, Error, Hint, Notice, Request, draft, find};
+use towline_app::{Action, Draft, Error, Hint, Notice, Request, find};
 use towline_core::BaselineMode;
-use towline_testkit::scratch::{Home, Project};
 
-struct Desk {
-    home: Home,
-    project: Project,
-}
-
-impl Desk {
-    fn new(configuration: &str) -> Self {
-        let project = Project::new();
-        let agent = "[defaults]\nagents = [\"first\"]\n[agents.first]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n\
-                     [agents.second]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n";
-        project.write("towline.toml", format!("{agent}{configuration}"));
-        project.commit("configuration");
-        Self { home: Home::new(), project }
-    }
-
-    fn context(&self) -> Context {
-        let environment: BTreeMap<String, String> = self.home.env().into_iter().collect();
-        Context::new(environment, self.project.path().to_path_buf(), PathBuf::from("/bin/true"))
-    }
-
-    async fn draft(&self, request: Request) -> Result<Draft, Error> {
-        let prompt = request.prompt.or_else(|| Some("work".to_owned()).filter(|_| request.file.is_none()));
-        draft(&self.context(), &Request { prompt, ..request }, Timestamp::UNIX_EPOCH).await
-    }
-}
+use crate::desk::Desk;
 
 fn names(draft: &Draft) -> Vec<String> {
     draft.goal.agents.iter().map(ToString::to_string).collect()

@@ -1,0 +1,45 @@
+//! A user's home and project, and what is asked for there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use towline_app::{Context, Draft, Error, Request, draft};
+use towline_core::{Envelope, Event, Goal, GoalState, Source};
+use towline_testkit::scratch::{Home, Project};
+
+/// A user's home and project.
+pub(crate) struct Desk {
+    pub(crate) home: Home,
+    pub(crate) project: Project,
+}
+
+impl Desk {
+    pub(crate) fn new(configuration: &str) -> Self {
+        let project = Project::new();
+        let agent = "[defaults]\nagents = [\"first\"]\n[agents.first]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n\
+                     [agents.second]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n";
+        project.write("towline.toml", format!("{agent}{configuration}"));
+        project.commit("configuration");
+        Self { home: Home::new(), project }
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        let environment: BTreeMap<String, String> = self.home.env().into_iter().collect();
+        Context::new(environment, self.project.path().to_path_buf(), PathBuf::from("/bin/true"))
+    }
+
+    pub(crate) async fn draft(&self, request: Request) -> Result<Draft, Error> {
+        let prompt = request.prompt.or_else(|| Some("work".to_owned()).filter(|_| request.file.is_none()));
+        draft(&self.context(), &Request { prompt, ..request }, Timestamp::UNIX_EPOCH).await
+    }
+
+    /// Stores a goal that nothing has happened to yet.
+    pub(crate) async fn store_goal(&self) -> Goal {
+        let goal = self.draft(Request::default()).await.expect("a draft").goal;
+        let created = Envelope::new(goal.id, goal.created_at, Source::Operator, Event::Created);
+        let state = self.context().state().expect("a state directory");
+        state.store.create(&goal, &GoalState::new(&goal), created).await.expect("stored");
+        goal
+    }
+}

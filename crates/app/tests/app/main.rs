@@ -1,0 +1,8 @@
+//! Use cases in process: no program is started but git.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod desk;
+mod draft;
+mod errors;
+mod state;

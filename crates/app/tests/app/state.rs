@@ -1,0 +1,54 @@
+//! What is stored: how it is counted, and how leftovers are found.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use towline_api::CheckoutFacts;
+use towline_app::inspect::{Mark, diagnose};
+use towline_app::remove_leftovers;
+
+use crate::desk::Desk;
+
+#[tokio::test]
+async fn workspaces_count_as_state() {
+    let desk = Desk::new("");
+    let goal = desk.store_goal().await;
+    assert_eq!(diagnose(&desk.context()).await.store.workspaces, CheckoutFacts::default());
+
+    let workspace = desk.home.towline().join("workspaces").join(goal.id.to_string());
+    fs::create_dir_all(workspace.join("src")).expect("a workspace");
+    fs::write(workspace.join("src/large"), [0; 3 << 20]).expect("a file");
+    let diagnosis = diagnose(&desk.context()).await;
+    assert_eq!(diagnosis.store.workspaces, CheckoutFacts { goals: 1, bytes: 3 << 20 });
+    let (_, rows) = diagnosis.sections.iter().find(|(name, _)| *name == "store").expect("a section");
+    let row = rows.iter().find(|row| row.label == "workspaces").expect("a row");
+    assert!(row.mark == Mark::Plain && row.text.starts_with("3.0 MiB in 1"), "{row:?}");
+}
+
+#[tokio::test]
+async fn a_search_for_leftovers_reports_how_many_goals_it_has_looked_at() {
+    let desk = Desk::new("");
+    for _ in 0..3 {
+        desk.store_goal().await;
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let progress = {
+        let seen = Arc::clone(&seen);
+        move |done, all| seen.lock().expect("unharmed").push((done, all))
+    };
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let found = remove_leftovers(&desk.context(), Some(Duration::ZERO), true, now, progress).await;
+    let report = found.expect("found").report();
+    assert_eq!((report.dry_run, report.bytes, report.removed), (true, 0, Vec::new()));
+    assert_eq!(*seen.lock().expect("unharmed"), [(0, 3), (1, 3), (2, 3), (3, 3)]);
+}
+
+#[tokio::test]
+async fn without_a_state_directory_there_are_no_leftovers_and_nothing_is_made() {
+    let desk = Desk::new("[retention]\nlogs = \"3d\"\n");
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let found = remove_leftovers(&desk.context(), None, false, now, |_, _| {}).await.expect("found");
+    assert_eq!(found.retention, Duration::from_secs(3 * 24 * 3_600));
+    assert!(found.findings.waste.is_empty() && !desk.home.towline().join("towline.db").exists());
+}
