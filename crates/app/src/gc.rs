@@ -36,13 +36,13 @@ impl Leftovers {
             path: waste.path.display().to_string(),
             bytes: waste.bytes,
         });
-        let kept = self.findings.spared.iter().map(|spared| SparedReport {
+        let spared = self.findings.spared.iter().map(|spared| SparedReport {
             goal: spared.goal.map(|goal| goal.to_string()),
             path: spared.path.display().to_string(),
             why: spared.why.clone(),
         });
-        let (removed, kept) = (removed.collect(), kept.collect());
-        GcReport { dry_run: self.dry_run, bytes: self.bytes(), removed, kept }
+        let (removed, spared) = (removed.collect(), spared.collect());
+        GcReport { dry_run: self.dry_run, bytes: self.bytes(), removed, spared }
     }
 }
 
@@ -67,7 +67,7 @@ pub async fn remove_leftovers(
         findings = look(&state.home, &state.store, now, retention, progress).await?;
         if !dry_run && !findings.waste.is_empty() {
             let engine = context.engine(state)?;
-            findings = engine.clear_away(findings).await;
+            findings = engine.remove_waste(findings).await;
             engine.close().await;
         }
     }
