@@ -38,7 +38,8 @@ Exit codes:
   4 a person is needed · 5 not found · 6 unproven (no checks) · 130 cancelled · 143 paused
 
 State is kept in $TOWLINE_HOME, or else in towline/ below
-$XDG_STATE_HOME or ~/.local/state.";
+$XDG_STATE_HOME or ~/.local/state. --log FILE appends each decision of the
+engine to FILE.";
 
 /// The command line without what is hidden, for everything that is made from it.
 pub(crate) fn visible() -> clap::Command {

@@ -338,8 +338,8 @@ impl Schema {
         }
     }
 
-    /// What to write instead of an unknown path: the nearest name at that level, the same name at another level, or
-    /// the list of what there is.
+    /// What to write instead of an unknown path: the nearest name in that table, or the list of what there is and the same name in
+    /// another table.
     pub(crate) fn suggestion(self, unknown: &KeyPath) -> String {
         let Some((written, parent)) = unknown.0.split_last() else { return String::new() };
         let parent = KeyPath(parent.to_vec());
@@ -354,10 +354,12 @@ impl Schema {
             return question(&parent.join(near).to_string());
         }
         let elsewhere = self.keys().find(|key| key.pattern.rsplit('.').next() == Some(written));
-        if let Some(key) = elsewhere {
-            return question(&key.pattern.replace('*', "NAME"));
+        let elsewhere = elsewhere.map(|key| question(&key.pattern.replace('*', "NAME")));
+        match elsewhere {
+            Some(question) if parent.0.is_empty() => question,
+            Some(question) => format!("known keys there: {}; or {question}", siblings.join(", ")),
+            None => format!("known keys there: {}", siblings.join(", ")),
         }
-        format!("known keys there: {}", siblings.join(", "))
     }
 }
 
@@ -384,8 +386,14 @@ mod tests {
 
     #[test]
     fn suggestions_look_at_the_same_level_then_elsewhere_then_list_what_there_is() {
-        let suggested = [&["agents", "claude", "modle"][..], &["model"], &["protect", "zzz"], &["turns"]]
-            .map(|path| Schema::CONFIGURATION.suggestion(&KeyPath::of(path)));
+        let paths = [
+            &["agents", "claude", "modle"][..],
+            &["model"],
+            &["protect", "zzz"],
+            &["turns"],
+            &["protect", "model"],
+        ];
+        let suggested = paths.map(|path| Schema::CONFIGURATION.suggestion(&KeyPath::of(path)));
         assert_eq!(
             suggested,
             [
@@ -393,6 +401,7 @@ mod tests {
                 "did you mean `agents.NAME.model`?",
                 "known keys there: paths",
                 "did you mean `budget.turns`?",
+                "known keys there: paths; or did you mean `agents.NAME.model`?",
             ]
         );
     }

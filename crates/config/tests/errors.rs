@@ -40,7 +40,7 @@ fn unknown_keys_are_named_with_their_place_and_the_nearest_known_key() {
         ),
         (
             "budget.day.tokens = 1",
-            "unknown key `budget.day.tokens` in FILE (line 1, column 12); did you mean `budget.tokens`?",
+            "unknown key `budget.day.tokens` in FILE (line 1, column 12); known keys there: usd; or did you mean `budget.tokens`?",
         ),
     ]);
 }
@@ -351,7 +351,7 @@ fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
         (
             "[[checks]]\nname = \"a\"\nkind = \"file\"\nfile = \"y\"",
             "the check `a`: unknown key `checks.kind` in FILE (line 3, column 1); \
-             did you mean `agents.NAME.kind`?",
+             known keys there: name, run, timeout, stdout, file, matches, untouched, committed, program; or did you mean `agents.NAME.kind`?",
         ),
     ]);
 }

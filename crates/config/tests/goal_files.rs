@@ -276,7 +276,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "g.md",
         "---\npermission: sure\n---\nDo it.\n",
-        "`permission` cannot be `sure` in g.md (line 2, column 13); use one of bypass, ask, deny",
+        "`permission` cannot be `sure` in g.md (line 2, column 13); use one of bypass, ask, deny, edits, read-only",
     ),
     (
         "g.md",
