@@ -1,37 +1,37 @@
-//! What an agent can do, for people who choose between agents: nothing here changes how one is driven.
+//! What an agent can do, for people who choose between agents. Nothing here changes how one is driven.
 
 use crate::protocol::Resuming;
 use crate::settings::{AgentSettings, Permission};
 
-/// What an agent can do with these settings.
+/// The abilities of an agent with its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
-    /// A later attempt goes on with the conversation of an earlier one.
+    /// A later attempt resumes the conversation of an earlier one.
     pub resume: Ability,
-    /// It hears the operator while it works.
+    /// It receives messages of the operator while it works.
     pub steering: Ability,
-    /// What it asks to be allowed is answered, by the rules or by a person.
+    /// Its permission requests are answered, by the rules or by a person.
     pub permissions: Ability,
-    /// It can ask a person by a tool of its own, and waits for the answer.
+    /// It can ask a person with a tool of its own, and waits for the answer.
     pub questions: Ability,
-    /// It can be told to summarise its conversation.
+    /// It can summarise its conversation on request.
     pub compaction: Ability,
-    /// It says how many tokens it used.
+    /// It reports how many tokens it used.
     pub tokens: Ability,
-    /// It says what that cost.
+    /// It reports the cost.
     pub cost: Ability,
-    /// MCP servers are handed to it: Towline's own, and those of its settings.
+    /// It gets MCP servers: Towline's own, and those of its settings.
     pub mcp: Ability,
 }
 
-/// How far something can be done, in words for people.
+/// Whether an agent can do something, with an explanation for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// It can; the words say how.
+    /// It can; the text explains how.
     Yes(&'static str),
-    /// It can in part, or perhaps; the words say what it depends on.
+    /// It can in part, or perhaps; the text explains what it depends on.
     Partly(&'static str),
-    /// It cannot; the words say what happens instead.
+    /// It cannot; the text explains what happens instead.
     No(&'static str),
 }
 
@@ -45,7 +45,7 @@ impl Ability {
         }
     }
 
-    /// How, on what it depends, or what happens instead.
+    /// The explanation for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Yes(words) | Self::Partly(words) | Self::No(words) => words,
@@ -54,7 +54,7 @@ impl Ability {
 }
 
 impl Abilities {
-    /// All of them with their names, in the order in which people read them.
+    /// All abilities with their names, in the order in which they are shown.
     pub const fn all(&self) -> [(&'static str, Ability); 8] {
         [
             ("resume", self.resume),
@@ -68,15 +68,15 @@ impl Abilities {
         ]
     }
 
-    /// Those of an agent that takes a prompt, works and ends, and of which nothing else is known.
+    /// The abilities of an agent that takes a prompt, works and exits.
     pub const fn least(resuming: Resuming) -> Self {
         Self {
             resume: resume(resuming),
-            steering: Ability::No("it hears what you tell it with its next prompt"),
+            steering: Ability::No("it gets your messages with its next prompt"),
             permissions: Ability::No("it asks for none: it may do what its own settings let it do"),
             questions: Ability::No("it asks by its last message or by the question file"),
             compaction: Ability::No(
-                "a conversation that is full is followed by a new one that is told everything",
+                "a full conversation is followed by a new one, which gets the whole task again",
             ),
             tokens: Ability::No("the limits `tokens` and `turns` see only what it reports"),
             cost: Ability::No(NO_COST),
@@ -85,22 +85,22 @@ impl Abilities {
     }
 }
 
-/// An agent that reports tokens and no cost.
+/// The explanation for an agent that reports tokens but no cost.
 pub(crate) const ESTIMATED_COST: &str =
     "estimated by the prices of its model; where none is known, a limit in dollars does not stop it";
 
-/// An agent that does not say what it cost.
+/// The explanation for an agent that reports no cost.
 pub(crate) const NO_COST: &str = "a limit in dollars does not stop it: limit `tokens`, `turns` or `wall`";
 
-/// Whether conversations are gone on with.
+/// Whether conversations can be resumed.
 pub(crate) const fn resume(resuming: Resuming) -> Ability {
     match resuming {
-        Resuming::Possible => Ability::Yes("each attempt goes on with the conversation of the one before"),
-        Resuming::Never => Ability::No("each attempt is a new conversation, which is told everything again"),
+        Resuming::Possible => Ability::Yes("each attempt resumes the conversation of the one before"),
+        Resuming::Never => Ability::No("each attempt is a new conversation, which gets the whole task again"),
     }
 }
 
-/// Of an agent that asks whenever Towline wants it to.
+/// The permissions of an agent that asks for them whenever the settings require it.
 pub(crate) const fn permissions(settings: &AgentSettings) -> Ability {
     match settings.permission {
         Permission::Bypass if settings.deny.is_empty() => {

@@ -1,23 +1,21 @@
-//! What a person can set for the built-in agent alone: which model API it talks to.
+//! Settings of the built-in agent alone: the model API that it uses.
 
 use serde::{Deserialize, Serialize};
 
-/// Which model API the built-in agent talks to, and how.
+/// The model API of the built-in agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiSettings {
-    /// Whose wire format.
     pub provider: Provider,
-    /// Which of the provider's APIs; none leaves it to the agent.
+    /// Which of the provider's APIs; `None` leaves the choice to the agent.
     pub api: Option<OpenaiApi>,
-    /// Where the API is; none is the provider's own.
+    /// The API's address; `None` is the provider's own.
     pub base_url: Option<String>,
-    /// The variable that holds the key; none is the usual one of the provider.
+    /// The variable that holds the key; `None` is the usual one of the provider.
     pub key_env: Option<String>,
-    /// How many tokens the model can read; none leaves it to the agent.
+    /// The model's context window in tokens; `None` leaves it to the agent.
     pub context_window: Option<u64>,
-    /// The longest answer in tokens; none leaves it to the agent.
+    /// The longest answer in tokens; `None` leaves it to the agent.
     pub max_output: Option<u64>,
-    /// Whether it may fetch pages.
     pub fetch: Fetch,
 }
 
@@ -32,17 +30,15 @@ impl ApiSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
-    /// `OpenAI`, and whatever speaks like it.
+    /// `OpenAI`, and servers with a compatible API.
     #[default]
     Openai,
-    /// Gemini.
     Gemini,
-    /// Anthropic.
     Anthropic,
 }
 
 impl Provider {
-    /// All of them.
+    /// All wire formats, in the order of preference.
     pub const ALL: [Self; 3] = [Self::Openai, Self::Gemini, Self::Anthropic];
 
     /// The name used in the configuration and on the command line.
@@ -68,9 +64,8 @@ impl Provider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenaiApi {
-    /// Responses.
     Responses,
-    /// Chat completions, which most local servers speak.
+    /// Chat completions, which most local servers implement.
     Chat,
 }
 
@@ -91,9 +86,7 @@ impl OpenaiApi {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fetch {
-    /// It may not.
     #[default]
     Off,
-    /// It may.
     On,
 }

@@ -1,13 +1,13 @@
-//! Which variables an agent gets: an allow-list, never the whole environment.
+//! The variables that an agent gets: an allow-list, never the whole environment.
 //!
-//! Neighbours: each agent's launch plan. What belongs to one kind of agent alone is said by that agent as an
-//! [`Extra`]; what every program needs to run at all is here. Nothing here reads the environment itself.
+//! Neighbours: each agent's launch plan. What one kind of agent needs is in its [`Extra`]; what every program needs
+//! to run at all is here. Nothing here reads the environment itself.
 
 use std::collections::BTreeMap;
 
 use crate::settings::AgentSettings;
 
-/// What every program may need: where things are, who it runs for, language, terminal, and the way to the network.
+/// What every program may need: paths, user, language, terminal, and network settings.
 const BASE: [&str; 18] = [
     "PATH",
     "HOME",
@@ -31,26 +31,24 @@ const BASE: [&str; 18] = [
 
 const BASE_PREFIXES: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
 
-/// Beginnings of the names that agents have their credentials and settings under.
+/// Prefixes of the variables for agents' credentials and settings.
 const OF_AGENTS: [&str; 7] =
     ["ANTHROPIC_", "CLAUDE_", "CODEX_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENCODE_"];
 
-/// Whether a variable is meant for an agent: no other program of the user's needs its account with a model.
+/// Whether a variable is meant for agents. No other program needs the user's account with a model.
 pub fn is_agents_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     OF_AGENTS.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What one kind of agent is given beyond what every program needs.
+/// What one kind of agent gets beyond what every program needs.
 #[derive(Debug, Default)]
 pub(crate) struct Extra {
-    /// Whole names.
     pub(crate) names: Vec<&'static str>,
-    /// Beginnings of names.
     pub(crate) prefixes: Vec<&'static str>,
     /// Exceptions from `prefixes`: whole names.
     pub(crate) except: Vec<&'static str>,
-    /// Exceptions from `prefixes`: beginnings of names.
+    /// Exceptions from `prefixes`: prefixes of names.
     pub(crate) except_prefixes: Vec<&'static str>,
 }
 
@@ -63,8 +61,8 @@ impl Extra {
     }
 }
 
-/// The environment of an agent, but for what Towline itself says about the attempt. What the settings set wins over
-/// what is inherited.
+/// The environment of an agent, without Towline's variables of the attempt. Variables from the settings override
+/// inherited ones.
 pub(crate) fn environment(
     settings: &AgentSettings,
     inherited: &BTreeMap<String, String>,

@@ -1,7 +1,7 @@
-//! Reading JSON where it lies: texts are borrowed from the line, and what is not wanted is passed over.
+//! Parses JSON in place: texts are borrowed from the line, and unused parts are skipped.
 //!
-//! Neighbours: the `wire` modules of the agents. For agents whose frames may be of any shape, [`Lenient`] reads what is
-//! of the wanted shape in one pass: a part of another shape is as good as none, and never costs the rest.
+//! Neighbours: the `wire` modules of the agents. [`Lenient`] is for agents whose frames may have any shape: it reads
+//! the parts of the expected shape in one pass. A part of another shape counts as missing and never costs the rest.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A string borrowed from the line, unless it holds escapes. Also inside an `Option`, where a bare `Cow` would
-/// always be copied.
+/// A string borrowed from the line unless it has escapes. Also inside an `Option`, where a bare `Cow` is always
+/// copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -52,19 +52,19 @@ pub(crate) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(String::from)
 }
 
-/// The text of an object's first field, when that is this one and has no escapes: then there is no need to look for it.
+/// The text of an object's first field, if that is this field and has no escapes. That saves a search.
 pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
     let value = line.strip_prefix("{\"")?.strip_prefix(field)?.strip_prefix("\":\"")?;
     let end = value.find(['"', '\\'])?;
     value[end..].starts_with('"').then_some(&value[..end])
 }
 
-/// Reads a part that may be of any shape; none when it is of another one than wanted.
+/// Reads a part of any shape; `None` if it is not of the expected shape.
 pub(crate) fn lenient<'a, T: Lenient<'a>>(raw: &'a RawValue) -> Option<T> {
     lenient_line(raw.get())
 }
 
-/// Reads a whole line that may be of any shape; none when it is no JSON, or of another shape than wanted.
+/// Reads a whole line; `None` if it is not JSON or not of the expected shape.
 pub(crate) fn lenient_line<'a, T: Lenient<'a>>(line: &'a str) -> Option<T> {
     let mut json = serde_json::Deserializer::from_str(line);
     let mut value = T::default();
@@ -72,11 +72,11 @@ pub(crate) fn lenient_line<'a, T: Lenient<'a>>(line: &'a str) -> Option<T> {
     fits.then_some(value)
 }
 
-/// What can be read out of JSON of any shape. Each method is for one shape, takes it over and says whether it fits; those
-/// for other shapes than the wanted one stay as they are. Values are filled where they are to be: large ones are not
-/// moved about.
+/// What can be read from JSON of any shape. Each method is for one shape: it stores the value and returns whether it
+/// fits. A type implements the methods of the shapes that it expects. Values are filled in place, because large ones
+/// are slow to move.
 pub(crate) trait Lenient<'de>: Default {
-    /// Takes over whatever comes, when it fits.
+    /// Stores the next value if it fits.
     fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_any(Filled(self))
     }
@@ -108,13 +108,13 @@ pub(crate) trait Lenient<'de>: Default {
     }
 }
 
-/// A value to be filled.
+/// A value to fill.
 pub(crate) struct Filled<'t, T>(pub(crate) &'t mut T);
 
 impl<'de, T: Lenient<'de>> DeserializeSeed<'de> for Filled<'_, T> {
     type Value = bool;
 
-    /// What does not fit leaves the default, also where something that did came before.
+    /// A value that does not fit leaves the default, even if an earlier one did fit.
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         let fits = self.0.fill(deserializer)?;
         if !fits {
@@ -204,7 +204,7 @@ impl Lenient<'_> for f64 {
     }
 }
 
-/// Anything, as it is written.
+/// Any JSON, unparsed.
 impl<'de> Lenient<'de> for Option<&'de RawValue> {
     fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
         *self = Some(<&RawValue>::deserialize(deserializer)?);
@@ -222,7 +222,7 @@ impl<'de, T: Lenient<'de>> Lenient<'de> for Option<T> {
     }
 }
 
-/// A list in which one thing is of another shape is as good as none.
+/// A list counts as missing if one element is of another shape.
 impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
     fn fill_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<bool, A::Error> {
         self.clear();
@@ -240,7 +240,7 @@ impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
     }
 }
 
-/// Objects of which these fields are read: those that are missing, or of another shape, have their defaults.
+/// Defines objects with the fields that are read. Fields that are missing, or of another shape, have their defaults.
 macro_rules! lenient_objects {
     ($($(#[$about:meta])* $name:ident $(<$life:lifetime>)? {
         $($(#[$note:meta])* $key:literal => $field:ident: $shape:ty,)*
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_known_at_once_only_where_it_comes_first_and_as_it_is() {
+    fn only_a_first_field_without_escapes_is_read_at_once() {
         assert_eq!(leading("type", r#"{"type":"init","x":1}"#), Some("init"));
         assert_eq!(leading("method", r#"{"method":"a/b"}"#), Some("a/b"));
         for other in [
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_the_wanted_shape_is_read() {
+    fn values_of_the_expected_shape_are_read() {
         let json = r#"{"number":7,"x":[1],"share":0.5,"flag":true,"inner":{"name":"a\nb","y":{}},
             "list":[{"name":"c"},{"\u006eame":"d"}],"raw":{ "z": 1 }}"#;
         let wanted = r#"Some(7) Some(0.5) true Some("a\nb") Some("c,d") Some("{ \"z\": 1 }")"#;

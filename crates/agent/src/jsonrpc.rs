@@ -1,8 +1,8 @@
-//! JSON-RPC on lines: what a line is, how one is written, and for a client who waits for which answer.
+//! JSON-RPC on lines: reads and writes lines, and matches answers with the requests of a client.
 //!
-//! Neighbours: the clients of agents that speak JSON-RPC (app servers, ACP), the built-in agent, its MCP servers and Towline's
-//! own MCP server. The requests of a client have ids that follow from what they are for, not from a counter: a
-//! conversation that is read again from its log, where the operator's words are missing, must give the same ids to the
+//! Neighbours: the clients of agents that speak JSON-RPC (app servers, ACP), the built-in agent, its MCP servers and
+//! Towline's own MCP server. A client's request ids follow from the purpose of the request, not from a counter: a
+//! conversation that is read again from its log lacks the operator's messages and must still give the same ids to the
 //! same requests.
 
 use std::collections::HashMap;
@@ -14,72 +14,61 @@ use serde_json::value::RawValue;
 use crate::json::Text;
 use crate::lines::line;
 
-/// The version of JSON-RPC.
 const VERSION: &str = "2.0";
 
-/// The code for a line that is no JSON.
+/// A line that is not JSON.
 pub const PARSE_ERROR: i64 = -32_700;
-/// The code for JSON that is no request, or a request that makes no sense at the moment.
+/// JSON that is no request, or a request that is invalid in this state.
 pub const INVALID_REQUEST: i64 = -32_600;
-/// The code for a method that is not known.
+/// An unknown method.
 pub const METHOD_NOT_FOUND: i64 = -32_601;
-/// The code for parameters that cannot be used.
+/// Parameters that cannot be used.
 pub const INVALID_PARAMS: i64 = -32_602;
-/// The code for a request that failed for no fault of its own.
+/// A request that failed through no fault of its own.
 pub const INTERNAL_ERROR: i64 = -32_603;
 
-/// What a line is.
+/// A parsed line.
 #[derive(Debug)]
 pub enum Message<'a> {
     /// A request, which must be answered.
     Request(RpcRequest<'a>),
-    /// News.
-    Notification {
-        /// What about.
-        method: &'a str,
-        /// The news.
-        params: &'a RawValue,
-    },
+    /// A message without an answer.
+    Notification { method: &'a str, params: &'a RawValue },
     /// The answer to a request.
     Answer {
         /// The id of the request.
         id: &'a RawValue,
-        /// The result, or what went wrong.
+        /// The result or the error.
         result: Result<&'a RawValue, RpcError>,
     },
 }
 
-/// A request of the other side.
+/// A request from the other side.
 #[derive(Debug, Clone)]
 pub struct RpcRequest<'a> {
-    /// Its id, as it is to be repeated in the answer.
+    /// The id to repeat in the answer.
     pub id: &'a RawValue,
-    /// What is asked.
     pub method: &'a str,
-    /// With what.
     pub params: &'a RawValue,
 }
 
-/// What went wrong with a request.
+/// An error answer to a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RpcError {
-    /// The code.
     pub code: i64,
-    /// The words.
     pub message: String,
-    /// More about it.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
 impl RpcError {
-    /// An error with nothing more about it.
+    /// An error without `data`.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: Value::Null }
     }
 
-    /// The request makes no sense at this moment.
+    /// The request is invalid in this state.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
     }
@@ -89,7 +78,7 @@ impl RpcError {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// The machine is at fault.
+    /// An error of the machine or the program.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(INTERNAL_ERROR, message)
     }
@@ -114,7 +103,7 @@ struct Line<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads a line; none when it is no JSON-RPC.
+/// Parses a line; `None` if it is not JSON-RPC.
 pub fn read(text: &str) -> Option<Message<'_>> {
     let line: Line<'_> = serde_json::from_str(text).ok()?;
     let params = line.params.unwrap_or(RawValue::NULL);
@@ -122,7 +111,7 @@ pub fn read(text: &str) -> Option<Message<'_>> {
         (Some(method), Some(id)) => Message::Request(RpcRequest { id, method, params }),
         (Some(method), None) => Message::Notification { method, params },
         (None, Some(id)) => {
-            // Whatever its shape, it is an error and no result.
+            // An `error` field of any shape means an error.
             let error = line.error.map(|error| serde_json::from_str(error.get()).unwrap_or_default());
             Message::Answer { id, result: error.map_or(Ok(line.result.unwrap_or(RawValue::NULL)), Err) }
         }
@@ -130,7 +119,7 @@ pub fn read(text: &str) -> Option<Message<'_>> {
     })
 }
 
-/// Reads a line for a server: what cannot be understood is to be refused under the id that it has, if it has one.
+/// Parses a line for a server. A line that is not understood must be refused under its id, if it has one.
 pub fn read_for_server(line: &[u8]) -> Result<Message<'_>, (Value, RpcError)> {
     let refused = |code, words: String| (Value::Null, RpcError::new(code, words));
     let text = str::from_utf8(line).map_err(|error| refused(PARSE_ERROR, error.to_string()))?;
@@ -157,7 +146,7 @@ pub fn read_for_server(line: &[u8]) -> Result<Message<'_>, (Value, RpcError)> {
     }
 }
 
-/// A request under an id that no other request of this conversation has.
+/// A request. No other request of this conversation may have the same id.
 pub fn request(id: impl Serialize, method: &str, params: impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Request<'a, I, P> {
@@ -169,7 +158,7 @@ pub fn request(id: impl Serialize, method: &str, params: impl Serialize) -> Vec<
     line(&Request { id, jsonrpc: VERSION, method, params })
 }
 
-/// News for the other side.
+/// A notification for the other side.
 pub fn notification(method: &str, params: impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Notification<'a, P> {
@@ -191,7 +180,7 @@ pub fn answer(id: impl Serialize, result: impl Serialize) -> Vec<u8> {
     line(&Answer { id, jsonrpc: VERSION, result })
 }
 
-/// The refusal of a request of the other side.
+/// An error answer to a request of the other side.
 pub fn refusal(id: impl Serialize, error: &RpcError) -> Vec<u8> {
     #[derive(Serialize)]
     struct Refusal<'a, I> {
@@ -202,22 +191,22 @@ pub fn refusal(id: impl Serialize, error: &RpcError) -> Vec<u8> {
     line(&Refusal { error, id, jsonrpc: VERSION })
 }
 
-/// A client's side of a conversation; `Purpose` says what an answer is for.
+/// A client's side of a conversation. `Purpose` is what a request was for.
 #[derive(Debug)]
 pub(crate) struct Peer<Purpose> {
     waiting: HashMap<String, Purpose>,
 }
 
-/// What a line from the other side is to a client.
+/// A line from the other side, for a client.
 #[derive(Debug)]
 pub(crate) enum Incoming<'a, Purpose> {
-    /// The answer to a request of ours: what it was asked for, and the result.
+    /// The answer to one of our requests, with its purpose.
     Answer { purpose: Purpose, result: Result<&'a RawValue, RpcError> },
-    /// An answer to nothing that we wait for.
+    /// An answer to no pending request.
     StrayAnswer,
     /// A request, which must be answered.
     Request(RpcRequest<'a>),
-    /// News.
+    /// A message without an answer.
     Notification { method: &'a str, params: &'a RawValue },
 }
 
@@ -228,7 +217,7 @@ impl<Purpose> Default for Peer<Purpose> {
 }
 
 impl<Purpose> Peer<Purpose> {
-    /// A request under an id that no other request of this conversation has.
+    /// A request. No other request of this conversation may have the same id.
     pub(crate) fn request(
         &mut self,
         id: &str,
@@ -240,7 +229,7 @@ impl<Purpose> Peer<Purpose> {
         request(id, method, params)
     }
 
-    /// Reads a line; none when it is no JSON-RPC.
+    /// Parses a line; `None` if it is not JSON-RPC.
     pub(crate) fn read<'a>(&mut self, text: &'a str) -> Option<Incoming<'a, Purpose>> {
         Some(match read(text)? {
             Message::Request(request) => Incoming::Request(request),
@@ -268,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_finds_what_it_was_asked_for_once() {
+    fn an_answer_finds_its_purpose_once() {
         let mut peer = Peer::default();
         let sent = peer.request("hello", 7, "initialize", json!({"a": 1}));
         let wanted = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {"a": 1}});
@@ -306,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn news_has_no_id_and_other_lines_are_not_json_rpc() {
+    fn a_notification_has_no_id_and_other_lines_are_not_json_rpc() {
         let mut peer = Peer::<()>::default();
         let news = peer.read(r#"{"method":"turn/completed"}"#);
         assert!(matches!(news, Some(Incoming::Notification { method: "turn/completed", .. })));
@@ -329,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_under_its_id() {
+    fn an_invalid_message_is_refused_under_its_id() {
         for (line, id, code) in [
             ("{", Value::Null, PARSE_ERROR),
             ("\u{0}", Value::Null, PARSE_ERROR),

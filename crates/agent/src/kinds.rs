@@ -1,4 +1,4 @@
-//! The kinds of agents: a module and a line for each. What a kind does and refuses is said by its [`Agent`] alone.
+//! The kinds of agents: a module and a line for each. All that a kind does and refuses is in its [`Agent`].
 
 mod acp;
 mod claude;
@@ -26,7 +26,7 @@ macro_rules! kinds {
         impl Kind {
             /// The names used in the configuration.
             pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
-            /// All of them, in the order of their names.
+            /// All kinds, in the order of `NAMES`.
             pub const ALL: [Self; Self::NAMES.len()] = [$(Self::$kind),+];
 
             /// The name used in the configuration.
@@ -47,15 +47,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Claude Code.
     Claude "claude" => claude::Claude,
     /// Codex, by its app server.
     Codex "codex" => codex::Codex,
     /// Any agent that speaks the Agent Client Protocol.
     Acp "acp" => Acp::Any,
-    /// The agent over model APIs inside the binary.
+    /// The agent inside the binary that uses model APIs.
     Builtin "builtin" => Acp::Builtin,
-    /// Gemini CLI, by its stream of JSON.
+    /// Gemini CLI with its JSON stream.
     Gemini "gemini" => gemini::Gemini,
     /// Any program that takes a prompt, prints text and exits.
     Command "command" => command::Command,

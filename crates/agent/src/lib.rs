@@ -1,8 +1,8 @@
-//! How Towline speaks with each agent: what to start, and what the bytes mean.
+//! How Towline drives each agent: what to start, and what the output means.
 //!
-//! One module per agent, in `kinds`. Everything here is sans-IO: lines go in, actions come out, so that live runs, replays and
-//! tests on recordings run the same code. Neighbours: the engine feeds it from the process shim and carries out
-//! its actions. Nothing here starts a process, sleeps, or reads files or the environment.
+//! There is one module per agent, in `kinds`. Everything here is sans-IO: lines go in, actions come out, so live
+//! runs, replays and tests on recordings run the same code. Neighbours: the engine passes in the output from the
+//! supervisor and executes the actions. Nothing here starts a process, sleeps, or reads files or the environment.
 
 mod abilities;
 mod api_settings;

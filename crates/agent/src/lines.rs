@@ -1,7 +1,7 @@
-//! The base of every protocol on JSON lines: it separates frames from other lines, counts unknown frames, and tracks whether
-//! the agent's input is still open.
+//! The base of every protocol on JSON lines: it separates frames from other lines, counts unknown frames, and tracks
+//! whether the agent's input is still open.
 //!
-//! Neighbours: the protocols, which read one line at a time and are given the rest here.
+//! Neighbours: the protocols, which read one line at a time.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,15 @@ impl Unknown {
         Self::frame(line, "JSON of another shape")
     }
 
-    /// A frame of this name that is not known, or of another shape.
+    /// A frame with this name that is unknown or of another shape.
     pub(crate) fn frame(line: &str, name: &str) -> Self {
         let is_json = serde_json::from_str::<IgnoredAny>(line).is_ok();
         Self(if is_json { name } else { "not JSON" }.to_owned())
     }
 }
 
-/// The `type` of a frame. Nearly all frames have it first, so that they are read once; only others are read twice.
+/// The `type` of a frame. It is the first field of nearly all frames, which are then parsed once; others are parsed
+/// twice.
 pub(crate) fn frame_type(line: &str) -> Result<Text<'_>, Unknown> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
@@ -40,23 +41,22 @@ pub(crate) fn frame_type(line: &str) -> Result<Text<'_>, Unknown> {
     }
 }
 
-/// Reads a frame of a known name; one of another shape is counted under it.
+/// Parses a frame of a known name. One of another shape is counted under that name.
 pub(crate) fn decode<'a, T: Deserialize<'a>>(line: &'a str, name: &str) -> Result<T, Unknown> {
     serde_json::from_str(line).map_err(|_| Unknown::frame(line, name))
 }
 
-/// What a frame asks for, unless it is not understood.
+/// The actions for a frame, unless it is not understood.
 pub(crate) type Reading = Result<Vec<Action>, Unknown>;
 
 /// A conversation on JSON lines.
 pub(crate) trait Conversation {
-    /// What all of them have.
     fn lines(&mut self) -> &mut Lines;
 
-    /// What a line means. It is not empty.
+    /// Handles a line that is not empty.
     fn read(&mut self, line: &str) -> Reading;
 
-    /// What a frame means; one that is not understood is counted.
+    /// Handles a frame; one that is not understood is counted.
     fn read_frame(&mut self, frame: Frame<'_>) -> Vec<Action> {
         let line = match frame.text() {
             Ok(line) => line,
@@ -69,7 +69,7 @@ pub(crate) trait Conversation {
     }
 }
 
-/// The state that every conversation on lines has.
+/// The state of every conversation on lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     stdin: Stdin,
@@ -86,17 +86,17 @@ enum Stdin {
 }
 
 impl Lines {
-    /// Takes note of what is not understood.
+    /// Counts a frame that is not understood.
     pub(crate) fn unknown(&mut self, what: String, raw: &str) -> Vec<Action> {
         self.unrecognised.note(what, raw).into_iter().collect()
     }
 
-    /// Whether what we write reaches the agent.
+    /// Whether the agent's input is still open.
     pub(crate) fn listens(&self) -> bool {
         self.stdin != Stdin::Closed
     }
 
-    /// Writes a line, as long as the agent listens.
+    /// Writes a line, as long as the agent's input is open.
     pub(crate) fn write(&self, line: Vec<u8>) -> Option<Action> {
         self.listens().then_some(Action::Write(line))
     }
@@ -120,27 +120,27 @@ impl Lines {
         (self.stdin == Stdin::Closing && is_idle).then(|| self.close()).flatten()
     }
 
-    /// The agent has begun to work again: its input stays open.
+    /// The agent works again: its input stays open.
     pub(crate) fn keep_open(&mut self) {
         if self.listens() {
             self.stdin = Stdin::Open;
         }
     }
 
-    /// What is left to report when the process has ended.
+    /// The final actions when the process has ended.
     pub(crate) fn finish(&mut self, exit: &ProcessEnd, end: &End) -> Vec<Action> {
         let oddity = exit.oddity_after(end).map(Action::notice);
         self.rest().into_iter().chain(oddity).collect()
     }
 
-    /// The process has ended: what was not understood and not yet reported.
+    /// Frames that were not understood and not yet reported.
     pub(crate) fn rest(&mut self) -> Vec<Action> {
         self.stdin = Stdin::Closed;
         self.unrecognised.rest()
     }
 }
 
-/// A message as a line. What is given here are plain values, which can always be written.
+/// A message as a line. Messages are plain values, which can always be serialised.
 pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');

@@ -1,7 +1,7 @@
-//! Permission rules: `Tool` and `Tool(pattern)`, deny before what a person permitted before allow before the mode.
+//! Permission rules: `Tool` and `Tool(pattern)`. Deny comes before a person's permission, then allow, then the mode.
 //!
-//! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually looked first, with
-//! the same lists; so whatever is unclear here is not allowed rather than allowed.
+//! Neighbours: agents that ask before they use a tool. The agent's own rule engine has usually applied the same lists
+//! first. So a call that is unclear here is not allowed.
 
 pub(crate) mod presets;
 mod shell;
@@ -19,27 +19,24 @@ use crate::settings::{AgentSettings, Permission};
 pub(crate) struct Rules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
-    /// Calls that a person has permitted, each for one time.
+    /// Calls that a person has permitted, once each.
     permitted: Vec<ToolCall>,
     otherwise: Permission,
 }
 
-/// What the rules say about one call.
+/// The decision of the rules about a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ruling {
     pub(crate) verdict: Verdict,
-    /// Who decided, as decisions name them.
+    /// Who decided, as in the event of the decision.
     pub(crate) by: &'static str,
-    /// The rule that decided; for a call that no rule speaks about, the one that would allow it.
+    /// The rule that decided, or the one that would allow a call without a rule.
     pub(crate) rule: String,
 }
 
-/// Whether a call may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It may.
     Allow,
-    /// It may not.
     Deny,
     /// A person decides.
     Ask,
@@ -61,12 +58,12 @@ struct Rule {
     pattern: Option<String>,
 }
 
-/// How sure a match must be.
+/// How certain a match must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// For allowing: all of the call is what the rule speaks about.
+    /// For allowing: the rule covers the whole call.
     Strict,
-    /// For denying: some of the call may be what the rule speaks about.
+    /// For denying: the rule may cover some of the call.
     Wary,
 }
 
@@ -103,7 +100,7 @@ impl Rules {
         by_rule(verdict, would_allow(tool, input))
     }
 
-    /// Whether a person has permitted this call; the permission is used up then.
+    /// Whether a person has permitted this call. The permission is then used up.
     pub(crate) fn use_permission(&mut self, tool: &str, input: &Value) -> bool {
         if self.permitted.is_empty() {
             return false;
@@ -113,7 +110,7 @@ impl Rules {
         position.map(|used| self.permitted.remove(used)).is_some()
     }
 
-    /// The rule of the deny list that speaks about this call.
+    /// The deny rule that covers this call.
     pub(crate) fn denying(&self, tool: &str, input: &Value, directory: Option<&str>) -> Option<String> {
         let rule = self.deny.iter().find(|rule| rule.matches(tool, input, directory, Care::Wary));
         rule.map(|rule| rule.text.clone())
@@ -146,7 +143,7 @@ impl Rule {
     }
 }
 
-/// Whether a rule for `named` speaks about `tool`. `mcp__docs` speaks about all tools of that server.
+/// Whether a rule for `named` covers `tool`. `mcp__docs` covers all tools of that server.
 fn names(named: &str, tool: &str) -> bool {
     let whole_server = named.starts_with("mcp__")
         && tool.strip_prefix(named).is_some_and(|rest| rest.starts_with("__") && rest.len() > 2);
@@ -177,7 +174,7 @@ fn subject<'a>(tool: &str, input: &'a Value, directory: Option<&str>) -> Option<
     }
 }
 
-/// Paths below the agent's directory are compared relative to it, others as they are with a further slash before.
+/// Paths below the agent's directory are compared relative to it, others with one more slash in front.
 fn in_directory<'a>(path: &'a str, directory: Option<&str>) -> Subject<'a> {
     let below =
         directory.and_then(|directory| path.strip_prefix(directory)).and_then(|rest| rest.strip_prefix('/'));
@@ -210,7 +207,7 @@ fn command_matches(pattern: &str, command: &str, reading: Care) -> bool {
     }
 }
 
-/// `git *` and the older `git:*` speak about `git` with and without arguments, not about `github`.
+/// `git *` and the older `git:*` cover `git` with and without arguments, but not `github`.
 fn one_command_matches(pattern: &str, command: &str) -> bool {
     let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     match prefix {
@@ -221,7 +218,7 @@ fn one_command_matches(pattern: &str, command: &str) -> bool {
     }
 }
 
-/// Compares with `*` standing for anything at all.
+/// Matches with `*` for any text.
 fn glob(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
@@ -236,7 +233,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The call as permissions are given for it: the same tool with the same input, in whichever order its fields come.
+/// The call in the form that permissions use: equal for the same tool and input, whatever the order of the fields.
 pub fn tool_call(tool: &str, input: &Value) -> ToolCall {
     let digest = Sha256::digest(ordered(input).to_string());
     let input = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -256,8 +253,8 @@ fn ordered(value: &Value) -> Value {
     }
 }
 
-/// The narrowest rule a person would sensibly write to allow such calls. Of a command line that is several commands, no
-/// pattern speaks for all: it is allowed as it stands.
+/// The narrowest sensible rule that allows such calls. No pattern covers a command line of several commands, so it is
+/// allowed verbatim.
 fn would_allow(tool: &str, input: &Value) -> String {
     let command = input.get("command").and_then(Value::as_str).map(str::trim).filter(|_| tool == "Bash");
     match command {
@@ -285,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_allowed_only_when_the_rule_speaks_about_all_of_it() {
+    fn a_command_is_allowed_only_when_the_rule_covers_all_of_it() {
         let cases = [
             ("Bash", "rm -rf /", (true, true)),
             ("Bash(*)", "rm -rf /", (true, true)),
@@ -320,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_meant_below_the_agents_directory() {
+    fn paths_are_relative_to_the_agents_directory() {
         let cases = [
             ("Edit(src/*)", "/workspace/src/a.rs", true),
             ("Edit(src/*)", "src/a.rs", true),
@@ -360,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_name_speaks_about_all_of_its_tools() {
+    fn a_server_name_covers_all_of_its_tools() {
         let none = json!({});
         assert_eq!(both("mcp__docs", "mcp__docs__find", &none), (true, true));
         assert_eq!(both("mcp__docs__*", "mcp__docs__find", &none), (true, true));
@@ -379,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_the_same_in_whichever_order_its_fields_come_and_no_other() {
+    fn calls_are_equal_whatever_the_order_of_their_fields() {
         let one = hash(r#"{"command": "make", "options": {"a": 1, "b": [1, 2]}}"#);
         assert_eq!(one, hash(r#"{"options": {"b": [1, 2], "a": 1}, "command": "make"}"#));
         assert_eq!(one.len(), 64);
@@ -395,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_that_is_suggested_would_allow_the_call() {
+    fn the_suggested_rule_would_allow_the_call() {
         for (command, wanted) in [
             ("npm test", "Bash(npm *)"),
             ("echo a > b", "Bash(echo a > b)"),

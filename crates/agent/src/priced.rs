@@ -1,6 +1,7 @@
-//! Estimates what an agent's tokens cost while they are used: most agents report their cost at the end of a turn, some never.
+//! Estimates the cost of an agent's tokens while they are used: most agents report their cost at the end of a turn,
+//! some never.
 //!
-//! Neighbours: the protocols report tokens, each once; the core replaces an estimate by the agent's own figure
+//! Neighbours: the protocols report each token once; the core replaces an estimate by the agent's own figure
 //! ([`Usage::record`](towline_core::Usage::record)).
 
 use serde::{Deserialize, Serialize};
@@ -8,10 +9,9 @@ use towline_core::{AgentEvent, End, MicroUsd, PriceList, Tokens, Usage, Words};
 
 use crate::protocol::{Action, Frame, ProcessEnd, Protocol, Steer};
 
-/// What is estimated by, and whether a model without a price is worth a notice.
+/// Prices, and whether to report a model without a price.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pricing {
-    /// The prices.
     pub list: PriceList,
     /// What happens when the price of the model is unknown.
     pub unknown: UnknownPrice,
@@ -21,14 +21,14 @@ pub struct Pricing {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownPrice {
-    /// Nothing: no limit depends on it.
+    /// Nothing, because no limit depends on it.
     #[default]
     Ignore,
-    /// A notice, once in a session.
+    /// A notice, once per session.
     Report,
 }
 
-/// The same conversation, with estimates. `model` is the one that was asked for, until the agent names its own.
+/// Wraps a conversation to add estimates. `model` is the requested one, until the agent names its own.
 pub fn priced(inner: Box<dyn Protocol>, pricing: Pricing, model: Option<&str>) -> Box<dyn Protocol> {
     let is_reported = pricing.unknown == UnknownPrice::Ignore;
     Box::new(Priced { inner, list: pricing.list, model: model.map(str::to_owned), is_reported })
@@ -38,7 +38,7 @@ struct Priced {
     inner: Box<dyn Protocol>,
     list: PriceList,
     model: Option<String>,
-    /// Whether an unknown price was reported, or needs no report.
+    /// Whether an unknown price was reported or needs no report.
     is_reported: bool,
 }
 
@@ -56,7 +56,7 @@ impl Priced {
         priced
     }
 
-    /// Adds the estimate to what was used, or returns why there is none.
+    /// Adds an estimate to the usage, or returns the reason why there is none.
     fn estimate(&mut self, event: &mut AgentEvent) -> Option<String> {
         match event {
             AgentEvent::SessionStarted(session) => {
@@ -96,7 +96,7 @@ impl Priced {
     }
 }
 
-/// Whether tokens were used, and the agent does not report in the same breath what they cost.
+/// Whether tokens were used and the agent does not report their cost at the same time.
 fn is_unpriced(used: &Usage) -> bool {
     used.cost == MicroUsd(0) && used.tokens() != Tokens(0)
 }
@@ -143,10 +143,10 @@ mod tests {
 
     use super::*;
 
-    /// Says what it is given to say.
-    struct Says(Vec<AgentEvent>);
+    /// A protocol that emits these events.
+    struct Emits(Vec<AgentEvent>);
 
-    impl Protocol for Says {
+    impl Protocol for Emits {
         fn start(&mut self) -> Vec<Action> {
             self.0.drain(..).map(Action::emit).collect()
         }
@@ -187,10 +187,10 @@ mod tests {
         }
     }
 
-    /// Estimates, and notices in short.
-    fn heard(unknown: UnknownPrice, asked: Option<&str>, said: Vec<AgentEvent>) -> Vec<String> {
+    /// The estimates, and short notices.
+    fn heard(unknown: UnknownPrice, asked: Option<&str>, events: Vec<AgentEvent>) -> Vec<String> {
         let list = PriceList::with(&BTreeMap::new());
-        let actions = priced(Box::new(Says(said)), Pricing { list, unknown }, asked).start();
+        let actions = priced(Box::new(Emits(events)), Pricing { list, unknown }, asked).start();
         let shown = actions.into_iter().filter_map(|action| match action {
             Action::Emit { event: AgentEvent::Usage { used, .. }, .. } => Some(used.estimate.0.to_string()),
             Action::Emit { event: AgentEvent::Notice { text }, .. } => {
@@ -203,29 +203,29 @@ mod tests {
 
     #[test]
     fn tokens_are_estimated_by_their_model_or_the_one_of_the_session() {
-        let said = vec![
+        let events = vec![
             session("claude-opus-4-8[1m]", false),
             usage(None, 1_000, 0),
             usage(Some("claude-haiku-4-5-20251001"), 1_000, 0),
             usage(None, 1_000, 7),
             usage(None, 0, 0),
         ];
-        assert_eq!(heard(UnknownPrice::Report, None, said), ["5000", "1000", "0", "0"]);
+        assert_eq!(heard(UnknownPrice::Report, None, events), ["5000", "1000", "0", "0"]);
         assert_eq!(heard(UnknownPrice::Report, Some("gpt-5"), vec![usage(None, 1_000, 0)]), ["1250"]);
     }
 
     #[test]
-    fn whether_words_of_a_refusal_reach_the_agent_is_for_its_own_protocol_to_say() {
+    fn the_wrapped_protocol_decides_about_refusal_messages() {
         let pricing = Pricing { list: PriceList::with(&BTreeMap::new()), unknown: UnknownPrice::Ignore };
-        assert_eq!(priced(Box::new(Says(Vec::new())), pricing, None).refusal_words(), Words::Dropped);
+        assert_eq!(priced(Box::new(Emits(Vec::new())), pricing, None).refusal_words(), Words::Dropped);
     }
 
     #[test]
     fn a_model_without_a_price_is_reported_once_where_a_limit_depends_on_it() {
-        let said = || vec![session("qwen3", false), usage(None, 9, 0), usage(Some("other"), 9, 0)];
+        let events = || vec![session("qwen3", false), usage(None, 9, 0), usage(Some("other"), 9, 0)];
         let notice = "no price is known for the model `qwen3`";
-        assert_eq!(heard(UnknownPrice::Report, None, said()), [notice, "0", "0"]);
-        assert_eq!(heard(UnknownPrice::Ignore, None, said()), ["0", "0"]);
+        assert_eq!(heard(UnknownPrice::Report, None, events()), [notice, "0", "0"]);
+        assert_eq!(heard(UnknownPrice::Ignore, None, events()), ["0", "0"]);
         let resumed = vec![session("qwen3", true), usage(None, 9, 0)];
         assert_eq!(heard(UnknownPrice::Report, None, resumed), ["0"], "it was reported before");
         let unnamed = vec![usage(None, 9, 0)];

@@ -1,4 +1,4 @@
-//! The one way in which the engine sees agents.
+//! The engine's only interface to agents.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::version::{TestedVersions, Version};
 /// The usual [`Agent::exit_patience`].
 pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(6);
 
-/// A kind of agent: how it is started and how it is understood.
+/// A kind of agent: how to start it and how to read its output.
 pub trait Agent: Send + Sync {
     /// The process to start.
     fn plan(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> LaunchPlan {
@@ -29,11 +29,11 @@ pub trait Agent: Send + Sync {
         LaunchPlan { argv: self.argv(settings, context), env, stdio: self.stdio(settings) }
     }
 
-    /// Program and arguments: the same builder for fresh and resumed sessions. The prompt is not among them, unless the
-    /// settings want it there.
+    /// Program and arguments, for fresh and resumed sessions alike. The prompt is not among them, unless the settings
+    /// require it.
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String>;
 
-    /// What its standard streams are.
+    /// How its standard streams are connected.
     fn stdio(&self, _settings: &AgentSettings) -> Stdio {
         Stdio::Pipes
     }
@@ -44,13 +44,13 @@ pub trait Agent: Send + Sync {
     /// The command that signs a person in, for when the credentials are refused.
     fn sign_in_hint(&self, settings: &AgentSettings) -> String;
 
-    /// What would show that it is signed in, when it is given this environment. Unless a kind knows, it need not be.
+    /// What shows that it is signed in, given this environment. By default no sign-in is needed.
     fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
         SignIn::NotNeeded
     }
 
-    /// The environment it is given of the one that Towline was started with, before Towline adds its own variables. Unless
-    /// a kind needs more, what every program needs.
+    /// Its environment, selected from Towline's own, before Towline adds its variables. By default what every program
+    /// needs.
     fn environment(
         &self,
         settings: &AgentSettings,
@@ -59,12 +59,12 @@ pub trait Agent: Send + Sync {
         environment(settings, inherited, &Extra::default())
     }
 
-    /// Where it asks the model, for messages: scheme, host and port alone. None if that is not known.
+    /// The address of its model API for messages: scheme, host and port alone. `None` if unknown.
     fn provider(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> Option<String> {
         None
     }
 
-    /// The fix where it refuses to start as root; none if it does not refuse.
+    /// The fix if it refuses to start as root; `None` if it does not refuse.
     fn refuses_root(
         &self,
         _settings: &AgentSettings,
@@ -73,49 +73,49 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// How long it may say nothing before it is ended, once its turn is over and its input is closed.
+    /// How long it may print nothing before it is ended, once its turn is over and its input is closed.
     fn exit_patience(&self, _settings: &AgentSettings) -> Duration {
         EXIT_PATIENCE
     }
 
-    /// The command that prints its version; none if it is part of Towline, or may be any program.
+    /// The command that prints its version; `None` if it is part of Towline, or any program.
     fn version_command(&self, _settings: &AgentSettings) -> Option<Vec<String>> {
         None
     }
 
-    /// The version in what that command printed.
+    /// The version in the output of that command.
     fn version(&self, _output: &str) -> Option<Version> {
         None
     }
 
-    /// The versions that Towline is tested with; none if that does not matter.
+    /// The versions that Towline is tested with; `None` if that does not matter.
     fn tested(&self, _settings: &AgentSettings) -> Option<TestedVersions> {
         None
     }
 
-    /// How to get the program when it is not there, for people; none if there is nothing to install.
+    /// How to install the program, for people; `None` if there is nothing to install.
     fn install_hint(&self, _settings: &AgentSettings) -> Option<&'static str> {
         None
     }
 
-    /// What it can do with these settings, for people; nothing is asked of it for that. Unless a kind knows more, as
-    /// little as any agent can.
+    /// Its abilities with these settings, for people; the program is not run for that. By default the least that any
+    /// agent can do.
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Abilities::least(self.resuming(settings))
     }
 
-    /// Whether a conversation can be gone on with in another process. Whoever composes a prompt has to know: one that
-    /// only says what is new is of no use to a new conversation.
+    /// Whether a conversation can be resumed in another process. Prompts depend on it: one that contains only what is
+    /// new is useless in a new conversation.
     fn resuming(&self, _settings: &AgentSettings) -> Resuming {
         Resuming::Possible
     }
 
-    /// Whether the prompt is to be in its file before the process starts ([`LaunchContext::prompt_file`]).
+    /// Whether the prompt must be in its file before the process starts ([`LaunchContext::prompt_file`]).
     fn reads_prompt_file(&self, _settings: &AgentSettings) -> bool {
         false
     }
 
-    /// Whether it is started by a command that the settings name; otherwise it is part of Towline.
+    /// Whether it is started by a command from the settings; otherwise it is part of Towline.
     fn needs_command(&self) -> bool {
         true
     }
@@ -130,17 +130,17 @@ pub trait Agent: Send + Sync {
         &[]
     }
 
-    /// The way out where agents of this kind cannot be held to a permission; none if they can.
+    /// What to do instead if this kind cannot enforce a permission; `None` if it can.
     fn refuses_permission(&self, _permission: Permission) -> Option<&'static str> {
         None
     }
 
-    /// How a person can keep it from doing all that they may do themselves.
+    /// How a person can restrict what it may do.
     fn restriction(&self) -> Restriction {
         Restriction::BySettings
     }
 
-    /// Whether it reports by itself that the price of its model is unknown.
+    /// Whether it reports an unknown price of its model by itself.
     fn reports_unknown_price(&self) -> bool {
         false
     }
@@ -154,54 +154,53 @@ pub trait Agent: Send + Sync {
 /// Settings that a kind refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedSettings {
-    /// Their keys.
     pub keys: &'static [&'static str],
-    /// The way out.
+    /// What to do instead.
     pub fix: &'static str,
 }
 
-/// How an agent is kept from doing all that its user may do.
+/// How an agent is restricted to less than its user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restriction {
     /// By `permission`, `allow` and `deny`.
     BySettings,
-    /// Not by Towline; the words say what can be done instead.
+    /// Not by Towline; the text explains what can be done instead.
     Otherwise(&'static str),
-    /// It does nothing that its user did not write down.
+    /// It does only what its user wrote down.
     NotNeeded,
 }
 
 /// Whether conversations outlive the agent's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resuming {
-    /// As far as is known before it has been asked.
+    /// Possible, as far as is known before the agent runs.
     Possible,
-    /// Each process begins anew.
+    /// Each process begins a new conversation.
     Never,
 }
 
 /// What one attempt needs beyond the agent's settings.
 #[derive(Debug, Clone)]
 pub struct LaunchContext<'a> {
-    /// The conversation to start or to go on with.
+    /// The conversation to start or to resume.
     pub session: &'a SessionPlan,
     /// Where the agent works.
     pub directory: &'a str,
-    /// The attempt's id, from which ids of single messages are made.
+    /// The attempt's id, from which the ids of messages are derived.
     pub attempt: AttemptId,
-    /// Before the prompt, the conversation is to be summarised with this in mind.
+    /// Summarise the conversation with this focus before the prompt.
     pub compact: Option<&'a str>,
     /// The first prompt.
     pub prompt: &'a str,
-    /// Where the first prompt is for agents that read it from a file.
+    /// The file of the first prompt, for agents that read it from a file.
     pub prompt_file: &'a str,
     /// Calls that a person has permitted.
     pub permitted: &'a [ToolCall],
-    /// The model, when the goal names one.
+    /// The model, if the goal names one.
     pub model: Option<&'a str>,
     /// [`Agent::provider`] when the attempt began.
     pub provider: Option<&'a str>,
-    /// The environment Towline itself was started with; the agent gets what it is allowed of it.
+    /// Towline's own environment, from which the agent gets the allowed variables.
     pub environment: &'a BTreeMap<String, String>,
     /// Towline's own variables for this attempt (`TOWLINE_GOAL` and the like).
     pub towline: &'a BTreeMap<String, String>,
@@ -210,7 +209,7 @@ pub struct LaunchContext<'a> {
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchPlan {
-    /// Program and arguments; never a secret, and never the prompt unless the settings want it there.
+    /// Program and arguments; never a secret, and never the prompt unless the settings require it.
     pub argv: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
@@ -221,57 +220,55 @@ pub struct LaunchPlan {
 /// How a process is connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stdio {
-    /// By a pipe for each of its standard streams.
+    /// A pipe for each standard stream.
     #[default]
     Pipes,
-    /// By pipes, but for its standard output, which goes straight to a file: for programs that lose the end of what they
-    /// print to a pipe when they exit.
+    /// Pipes, except standard output, which goes to a file: for programs that lose the end of their output in a pipe
+    /// when they exit.
     OutputFile,
-    /// By a terminal, in which everything that it prints is its standard output.
+    /// A terminal, in which all output is standard output.
     Terminal(WindowSize),
 }
 
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSize {
-    /// Its width.
     pub columns: u16,
-    /// Its height.
     pub rows: u16,
 }
 
 impl WindowSize {
-    /// The size that is taken when none is said.
+    /// The default size.
     pub const USUAL: Self = Self { columns: 120, rows: 40 };
 }
 
 /// A conversation with a running agent.
 pub trait Protocol: Send {
-    /// A line that the agent was sent before this reading of its output began, in the order of then. Told before the
-    /// [start](Self::start): what the operator said, and which answers were given, is nowhere else.
+    /// Reads a line that the agent was sent before the log is read again. Called in order, before [`Self::start`],
+    /// because the log of output has neither the operator's messages nor the answers.
     fn recall(&mut self, _sent: &[u8]) {}
 
-    /// What a conversation that is resumed had used in all of its attempts before. Told before the
-    /// [start](Self::start), for agents that report only the sum.
+    /// Sets the usage of a resumed conversation in all earlier attempts. Called before [`Self::start`], for agents
+    /// that report only the sum.
     fn used_before(&mut self, _used: Usage) {}
 
-    /// What to write as soon as the process runs.
+    /// The actions as soon as the process runs.
     fn start(&mut self) -> Vec<Action>;
 
-    /// What a line of its standard output means.
+    /// Handles a line of its standard output.
     fn on_frame(&mut self, frame: Frame<'_>) -> Vec<Action>;
 
-    /// How to pass on what the operator wants. Unless a protocol listens once it has its prompt, not at all.
+    /// Handles a request of the operator. By default nothing happens.
     fn on_steer(&mut self, _steer: Steer) -> Vec<Action> {
         Vec::new()
     }
 
-    /// Whether the words of a refused permission reach the agent together with the refusal.
+    /// Whether the message of a refused permission reaches the agent together with the refusal.
     fn refusal_words(&self) -> Words {
         Words::Sent
     }
 
-    /// What its end means: last events, and the classified end.
+    /// The last actions and the classified end.
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End);
 }
 
@@ -280,7 +277,7 @@ pub trait Protocol: Send {
 pub enum Frame<'a> {
     /// A line without its line end.
     Line(&'a [u8]),
-    /// A line beyond the cap: kept on disk, not read.
+    /// A line above the limit: stored on disk, not read.
     TooLong {
         /// Its length in bytes.
         length: u64,
@@ -288,12 +285,12 @@ pub enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The line as text, with what is none replaced; of a line beyond the cap, words for it.
+    /// The line as text, with invalid UTF-8 replaced. The error describes a line above the limit.
     pub(crate) fn text(self) -> Result<Cow<'a, str>, String> {
         match self {
             Self::Line(bytes) => {
                 let bytes = bytes.trim_ascii();
-                // To check a text is much faster than to mend it, and nearly always enough.
+                // Validating is much faster than replacing, and nearly always enough.
                 Ok(str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
             }
             Self::TooLong { length } => Err(format!("a line of {length} bytes")),
@@ -301,14 +298,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a protocol wants done.
+/// What a protocol requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Record this.
+    /// Record an event.
     Emit {
-        /// What happened.
         event: AgentEvent,
-        /// The tool call of a subagent that it happened below.
+        /// The tool call of the subagent that it belongs to.
         parent: Option<String>,
     },
     /// Write this to the agent's standard input.
@@ -318,17 +314,17 @@ pub enum Action {
 }
 
 impl Action {
-    /// Records what the agent itself did.
+    /// Records an event of the agent itself.
     pub const fn emit(event: AgentEvent) -> Self {
         Self::Emit { event, parent: None }
     }
 
-    /// Records something worth knowing.
+    /// Records a notice.
     pub(crate) fn notice(text: impl Into<String>) -> Self {
         Self::emit(AgentEvent::Notice { text: text.into() })
     }
 
-    /// Records that a new session was started in the place of one that was to be resumed.
+    /// Records that a new session was started instead of a resumed one.
     pub(crate) fn not_resumed(asked: &SessionId, started: &SessionId) -> Self {
         Self::notice(format!(
             "the agent did not resume session {asked}: it started session {started} instead"
@@ -336,25 +332,18 @@ impl Action {
     }
 }
 
-/// What the operator wants of a running agent.
+/// What the operator requests of a running agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
-    /// Stop what you are doing.
+    /// End the current turn.
     Interrupt,
-    /// Hear this while you work. Nothing is written when the agent cannot hear it any more; that it was heard is an
-    /// event ([`AgentEvent::Heard`]).
-    Tell {
-        /// Which of the operator's messages.
-        message: MessageNo,
-        /// The words.
-        text: String,
-    },
-    /// The answer to a request that the agent waits for ([`AgentEvent::Asked`]). Nothing is written when it does not
-    /// wait any more.
+    /// Send a message while the agent works. Nothing is written if the agent no longer accepts it.
+    /// [`AgentEvent::Heard`] reports that it reached the model.
+    Tell { message: MessageNo, text: String },
+    /// The answer to a pending request ([`AgentEvent::Asked`]). Nothing is written if the agent no longer waits.
     Answer {
         /// The agent's own id of the request.
         request: String,
-        /// The answer.
         reply: Reply,
     },
 }
@@ -362,18 +351,17 @@ pub enum Steer {
 /// How the agent's process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// Its exit code.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// The end of what it printed to stderr.
+    /// The end of its stderr.
     pub stderr_tail: String,
-    /// Why it could not even be started.
+    /// Why it could not be started at all.
     pub spawn: Option<LaunchProblem>,
 }
 
 impl ProcessEnd {
-    /// How the process ended, in words.
+    /// How the process ended, for people.
     pub(crate) fn how(&self) -> String {
         match (self.code, self.signal) {
             (_, Some(signal)) => format!("ended by signal {signal}"),
@@ -382,26 +370,26 @@ impl ProcessEnd {
         }
     }
 
-    /// How the process ended, what was missing then, and its last words on stderr.
+    /// How the process ended, what was missing, and the end of its stderr.
     pub(crate) fn without(&self, what: &str) -> String {
         let message = format!("{} without {what}", self.how());
         let words = self.last_words();
         if words.is_empty() { message } else { format!("{message}: {words}") }
     }
 
-    /// Its last words on stderr, as many as a message quotes.
+    /// The end of stderr, as much as a message quotes.
     pub(crate) fn last_words(&self) -> &str {
         text::tail(self.stderr_tail.trim(), text::STDERR_QUOTE)
     }
 
-    /// What is to be told of a process that ended oddly although its work had come to a good end.
+    /// A notice about an odd exit after the work was completed.
     pub(crate) fn oddity_after(&self, end: &End) -> Option<String> {
         let how = match (self.code, self.signal) {
             (Some(0), None) => return None,
             (Some(code), None) => format!("exited with code {code}"),
             _ => self.how(),
         };
-        let text = format!("the agent finished its turn and then {how}; its result is kept");
+        let text = format!("the agent finished its turn and then {how}; its result counts");
         (*end == End::Completed).then_some(text)
     }
 }

@@ -1,4 +1,4 @@
-//! What a person can set for an agent: `[agents.NAME]`, already read and checked.
+//! An agent's settings, `[agents.NAME]`, parsed and validated.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::api_settings::ApiSettings;
 use crate::kinds::Kind;
 use crate::protocol::WindowSize;
 
-/// What happens when the agent asks to use a tool that no rule speaks about.
+/// What happens when the agent wants to use a tool that no rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permission {
@@ -51,14 +51,12 @@ impl FromStr for Permission {
     }
 }
 
-/// An agent's settings. What is written of them never holds the values of its environment: they may be secret.
+/// An agent's settings. Serialised settings never contain the values of its environment, because they may be secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentSettings {
-    /// How it is spoken with.
     pub kind: Kind,
     /// Program and first arguments.
     pub command: Vec<String>,
-    /// The model.
     pub model: Option<String>,
     /// What it may do beyond the lists.
     pub permission: Permission,
@@ -70,7 +68,7 @@ pub struct AgentSettings {
     pub system_append: Option<String>,
     /// Further directories it may read.
     pub dirs: Vec<String>,
-    /// Its own cap on turns.
+    /// Its own limit of turns.
     pub max_turns: Option<u32>,
     /// MCP servers it is given.
     pub mcp: BTreeMap<String, McpServer>,
@@ -83,29 +81,29 @@ pub struct AgentSettings {
     pub pass_env: Vec<String>,
     /// Whose quota it uses: agents of one account are limited together.
     pub account: Option<String>,
-    /// How long its conversations are gone on with.
+    /// How long its conversations are resumed.
     pub sessions: SessionLimits,
     /// How long things may take.
     #[serde(rename = "clocks")]
     pub timeouts: Timeouts,
-    /// Between asking it to end and ending it.
+    /// The time between asking it to end and killing it.
     pub stop_grace: Duration,
-    /// What is only set for agents of the kind [`Kind::Command`].
+    /// Settings of the kind [`Kind::Command`] alone.
     pub cli: CliSettings,
-    /// What is only set for agents of the kind [`Kind::Builtin`].
+    /// Settings of the kind [`Kind::Builtin`] alone.
     pub api: ApiSettings,
-    /// What models cost, by their names, where the table of prices is not to count.
+    /// Prices by model, which override the built-in table.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
 }
 
 impl AgentSettings {
-    /// The variable that holds the key of the model API that it talks to itself.
+    /// The variable that holds the key of its model API.
     pub fn key_variable(&self) -> Option<&str> {
         (self.kind == Kind::Builtin).then(|| self.api.key_variable())
     }
 
-    /// Whether it has to ask before it uses its tools: because a person decides, or because something is forbidden.
+    /// Whether it must ask before it uses tools: because a person decides, or because something is forbidden.
     pub fn must_ask(&self) -> bool {
         self.permission != Permission::Bypass || !self.deny.is_empty()
     }
@@ -116,20 +114,19 @@ impl AgentSettings {
     }
 }
 
-/// How a program that is no more than that is spoken with.
+/// How to drive a plain program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CliSettings {
-    /// How it gets its prompt.
     pub prompt: PromptBy,
-    /// The arguments that make it go on with a conversation; none if it cannot.
+    /// The arguments that make it resume a conversation; empty if it cannot.
     pub resume: Vec<String>,
     /// A regular expression whose group is its own id of the conversation.
     pub session_pattern: Option<String>,
-    /// A regular expression whose group is what a piece of the work has cost, in dollars.
+    /// A regular expression whose group is the cost of a piece of the work, in dollars.
     pub cost_pattern: Option<String>,
     /// A regular expression that matches when the quota is used up.
     pub limit_pattern: Option<String>,
-    /// The size of the terminal that it runs in; none if it runs in none.
+    /// The size of its terminal; `None` if it has no terminal.
     pub terminal: Option<WindowSize>,
 }
 
@@ -140,22 +137,22 @@ pub enum PromptBy {
     /// On its standard input.
     #[default]
     Stdin,
-    /// In a file that its owner alone can read, whose path stands for [`Self::FILE_WORD`].
+    /// In a file that only its owner can read, whose path replaces [`Self::FILE_WORD`].
     File,
-    /// In its arguments, for everybody to see, in the place of [`Self::ARGUMENT_WORD`].
+    /// In its arguments, visible to everybody, in place of [`Self::ARGUMENT_WORD`].
     Argument,
 }
 
 impl PromptBy {
-    /// What the path of the prompt's file stands for in a command.
+    /// The placeholder for the path of the prompt's file in a command.
     pub const FILE_WORD: &str = "{prompt_file}";
-    /// What the prompt stands for in a command.
+    /// The placeholder for the prompt in a command.
     pub const ARGUMENT_WORD: &str = "{prompt}";
-    /// What the id of the conversation stands for in the arguments that go on with it.
+    /// The placeholder for the id of the conversation in the arguments that resume it.
     pub const SESSION_WORD: &str = "{session}";
 }
 
-/// An MCP server that an agent is given.
+/// An MCP server of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
     /// Program and arguments.

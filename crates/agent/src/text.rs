@@ -1,30 +1,30 @@
-//! Cutting text down to what an event may hold. The whole of it stays on disk with the attempt.
+//! Cuts text down to what an event may hold. The whole text stays on disk with the attempt.
 
 use serde_json::Value;
 use towline_core::{AgentEvent, PlanEntry};
 
-/// How much of a tool's output an event keeps.
+/// The longest part of a tool's output in an event.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
 
-/// How much of stderr a message quotes.
+/// The longest part of stderr in a message.
 pub(crate) const STDERR_QUOTE: usize = 500;
 
-/// How much of one string in a tool's input an event keeps: an edit may carry a whole file.
+/// The longest string of a tool's input in an event: an edit may contain a whole file.
 const INPUT_TEXT: usize = 4 * 1024;
 
-/// How much of a frame that is not understood an event keeps.
+/// The longest part of an unknown frame in an event.
 const RAW_HEAD: usize = 500;
 
-/// How much of what is to be permitted a question shows.
+/// The longest text of a permission request in a question.
 const WHOLE: usize = 4_000;
 
-/// How many characters of one text of a question are shown.
+/// The longest text of a question, in characters.
 const SHOWN: usize = 16 * 1024;
 
-/// How long a title may be.
+/// The longest title.
 const TITLE: usize = 160;
 
-/// What is longer is no word.
+/// Longer runs of characters are not words.
 const LONGEST_WORD: usize = 512;
 
 /// The first `chars` characters.
@@ -44,9 +44,9 @@ pub(crate) fn tail(text: &str, bytes: usize) -> &str {
     &tail[word.unwrap_or(0)..]
 }
 
-/// The first line that says something, short enough for a list.
+/// The first line with content, short enough for a list.
 pub(crate) fn one_line(text: &str) -> String {
-    // Most are short, and one line as they are.
+    // Most texts are short and have one line.
     if text.len() <= TITLE && !text.contains('\n') {
         return text.trim().to_owned();
     }
@@ -56,17 +56,17 @@ pub(crate) fn one_line(text: &str) -> String {
     if more { format!("{cut} …") } else { cut.to_owned() }
 }
 
-/// A name, and what there is to say about it.
+/// A name, followed by a description.
 pub(crate) fn named(name: &str, words: &str) -> String {
     if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
 }
 
-/// As much of one text of a question as is shown.
+/// A text of a question, cut to the longest that is shown.
 pub(crate) fn shown(words: &str) -> String {
     head(words, SHOWN).to_owned()
 }
 
-/// All of a text that a person must read before they decide, unless it is beyond all measure; then it says so.
+/// A text that a person must read before they decide. If it is extremely long, it is cut and marked.
 pub(crate) fn whole(text: &str) -> String {
     let text = text.trim();
     let cut = head(text, WHOLE);
@@ -81,7 +81,7 @@ pub(crate) fn raw_head(line: &str) -> String {
     head(line, RAW_HEAD).to_owned()
 }
 
-/// The to-do list in a tool's input, for agents that write theirs by a tool.
+/// The to-do list in a tool's input, for agents that write theirs with a tool.
 pub(crate) fn todos(input: &Value) -> Option<AgentEvent> {
     let entry = |todo: &Value| {
         let text = todo.get("content").or_else(|| todo.get("description"))?.as_str()?.to_owned();

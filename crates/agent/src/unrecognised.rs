@@ -1,6 +1,6 @@
 //! Counts frames that are not understood, so that a flood of them does not become a flood of events.
 //!
-//! What is told depends on the frames alone, not on when they were read: a log read again tells the same.
+//! Events depend on the frames alone, not on when they were read: reading a log again gives the same events.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use towline_core::AgentEvent;
 use crate::protocol::Action;
 use crate::text;
 
-/// How many of a kind are told of one by one; after that, each time their number has doubled.
+/// How many frames of a kind are reported one by one. After that, each time their number has doubled.
 const ONE_BY_ONE: u64 = 64;
-/// How many kinds are told apart.
+/// The most kinds that are counted separately.
 const KINDS: usize = 100;
-/// What further kinds are counted under.
+/// The name that further kinds are counted under.
 const OTHER: &str = "other";
 
 /// The frames of one conversation that were not understood.
@@ -25,32 +25,32 @@ pub(crate) struct Unrecognised {
 #[derive(Debug, Default)]
 struct Seen {
     total: u64,
-    untold: u64,
+    unreported: u64,
     last: String,
 }
 
 impl Unrecognised {
-    /// Takes note of a frame; told of when it is its turn.
+    /// Counts a frame, and reports it if it is due.
     pub(crate) fn note(&mut self, what: String, raw: &str) -> Option<Action> {
         let known = self.kinds.len() < KINDS || self.kinds.contains_key(&what);
         let what = if known { what } else { OTHER.to_owned() };
         let seen = self.kinds.entry(what.clone()).or_default();
         seen.total += 1;
-        seen.untold += 1;
+        seen.unreported += 1;
         seen.last = text::raw_head(raw);
-        (seen.total <= ONE_BY_ONE || seen.total.is_power_of_two()).then(|| seen.tell(what))
+        (seen.total <= ONE_BY_ONE || seen.total.is_power_of_two()).then(|| seen.report(what))
     }
 
-    /// What was not told of yet.
+    /// What was not reported yet.
     pub(crate) fn rest(&mut self) -> Vec<Action> {
-        let untold = self.kinds.iter_mut().filter(|(_, seen)| seen.untold > 0);
-        untold.map(|(what, seen)| seen.tell(what.clone())).collect()
+        let unreported = self.kinds.iter_mut().filter(|(_, seen)| seen.unreported > 0);
+        unreported.map(|(what, seen)| seen.report(what.clone())).collect()
     }
 }
 
 impl Seen {
-    fn tell(&mut self, what: String) -> Action {
-        let count = std::mem::take(&mut self.untold);
+    fn report(&mut self, what: String) -> Action {
+        let count = std::mem::take(&mut self.unreported);
         Action::emit(AgentEvent::Unrecognised { what, raw: self.last.clone(), count })
     }
 }
@@ -67,22 +67,22 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_told_of_in_few_events_that_count_every_frame() {
+    fn a_flood_becomes_few_events_that_count_every_frame() {
         let mut unrecognised = Unrecognised::default();
-        let mut told: Vec<Action> =
+        let mut reported: Vec<Action> =
             (0..1_000_000).filter_map(|n| unrecognised.note("flood".into(), &format!("frame {n}"))).collect();
-        told.extend(unrecognised.rest());
-        assert!(told.len() < 100, "{}", told.len());
-        assert_eq!(told.iter().map(count).sum::<u64>(), 1_000_000);
-        assert!(told[..64].iter().all(|action| count(action) == 1));
+        reported.extend(unrecognised.rest());
+        assert!(reported.len() < 100, "{}", reported.len());
+        assert_eq!(reported.iter().map(count).sum::<u64>(), 1_000_000);
+        assert!(reported[..64].iter().all(|action| count(action) == 1));
         assert_eq!(unrecognised.rest(), []);
     }
 
     #[test]
-    fn kinds_without_end_are_counted_together() {
+    fn unlimited_kinds_are_counted_together() {
         let mut unrecognised = Unrecognised::default();
-        let told = (0..100_000).filter_map(|n| unrecognised.note(format!("kind {n}"), "")).count();
-        assert!(told < 200, "{told}");
+        let reported = (0..100_000).filter_map(|n| unrecognised.note(format!("kind {n}"), "")).count();
+        assert!(reported < 200, "{reported}");
         assert_eq!(unrecognised.kinds.len(), KINDS + 1);
     }
 }

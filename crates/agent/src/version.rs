@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The version that a program tells of itself.
+/// The version that a program reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     numbers: [u64; 3],
@@ -11,7 +11,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The first version in a text: three numbers with dots between them, and what follows them without a space.
+    /// The first version in a text: three numbers with dots between them, and the text after them up to a space.
     pub(crate) fn find(text: &str) -> Option<Self> {
         text.split(|c: char| c.is_whitespace() || "(),;".contains(c)).find_map(Self::read)
     }
@@ -39,25 +39,21 @@ impl fmt::Display for Version {
 /// The versions of an agent that Towline is tested with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestedVersions {
-    /// The oldest of them.
     pub oldest: [u64; 3],
-    /// The newest of them.
     pub newest: [u64; 3],
 }
 
-/// How a version stands to those that Towline is tested with.
+/// How a version relates to the tested ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tested {
-    /// It is before them.
     Older,
     /// It is one of them, or between two of them.
     Within,
-    /// It is after them.
     Newer,
 }
 
 impl TestedVersions {
-    /// How this version stands to them.
+    /// How this version relates to the tested ones.
     pub fn compare(&self, version: &Version) -> Tested {
         if version.numbers < self.oldest {
             Tested::Older

@@ -109,4 +109,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("crates/builtin/src/script/format.rs", "say and run", "two keys of the scripted agent's files"),
     allow("", "ResourceLink", "the protocol's name for a block of content"),
     allow("", "resource_link", "the protocol's name for a block of content"),
+    allow("crates/agent/", "\"tell-", "the id of a message in stored logs"),
+    allow("crates/agent/", "\"tell ", "the id of a message in stored logs"),
+    allow("crates/agent/tests/", "\"tell_", "the name of a recording"),
+    allow("crates/agent/src/protocol.rs", "Tell {", "the message of the command"),
 ];

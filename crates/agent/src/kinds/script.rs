@@ -1,7 +1,7 @@
-//! The scripted agent inside the binary: it is told the prompt in one line and answers in the words of the core.
+//! The scripted agent inside the binary: it gets the prompt in one line and prints events of the core.
 //!
-//! Neighbours: the builtin crate holds the agent itself. It has no model and no permissions, so of the settings it
-//! takes `command`, `args`, `env` and `pass_env`, and the engine the clocks.
+//! Neighbours: the builtin crate has the agent itself. It has no model and no permissions, so it uses only the
+//! settings `command`, `args`, `env` and `pass_env`; the engine applies the timeouts.
 
 use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
@@ -10,7 +10,6 @@ use crate::lines::{Conversation, Lines, Reading, Unknown, line};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Restriction};
 use crate::settings::{AgentSettings, Permission};
 
-/// The scripted agent.
 pub(crate) struct Script;
 
 impl Agent for Script {
@@ -50,7 +49,7 @@ struct ScriptProtocol {
     lines: Lines,
 }
 
-/// How far the agent's last turn came.
+/// How far the agent's last turn got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Turn {
     None,

@@ -5,10 +5,10 @@
 
 use std::iter;
 
-/// What makes one command line several commands, or lets it reach into another: no pattern speaks for all of it.
+/// Characters that join commands or embed one: no pattern covers such a line as a whole.
 pub(super) const JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
 
-/// What ends a simple command outside quotes. `)` comes before a command in `case`.
+/// Characters that end a simple command outside quotes. `)` comes before a command in `case`.
 const ENDS: [char; 7] = [';', '&', '|', '\n', '`', '(', ')'];
 
 /// Words of the shell that come before a command.
@@ -44,7 +44,7 @@ fn script_may_run(script: &str, depth: usize, is_match: &dyn Fn(&str) -> bool) -
     parts.any(|part| simple_commands(part).iter().any(|command| command.may_run(depth, is_match)))
 }
 
-/// A program and its arguments, with whatever stands before them.
+/// A program and its arguments, with whatever comes before them.
 struct SimpleCommand<'a> {
     written: &'a str,
     words: Vec<Word>,
@@ -135,8 +135,8 @@ impl SimpleCommand<'_> {
         }
     }
 
-    /// The arguments that may be a command: up to the given number of plain ones, and whatever may be the value of an option, as
-    /// which options take values is not known.
+    /// The arguments that may be a command: up to `most` plain ones, and all that may be the value of an option,
+    /// because it is unknown which options take values.
     fn operands(&self, from: usize, most: usize) -> Vec<usize> {
         let mut found = Vec::new();
         let mut plain = 0;

@@ -1,4 +1,4 @@
-//! What must hold of the conversation with any program.
+//! Tests of conversations with plain programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -103,7 +103,7 @@ fn code(code: i32) -> ProcessEnd {
     ProcessEnd { code: Some(code), ..ProcessEnd::default() }
 }
 
-/// All that a program says and does, from its first line to its end.
+/// A whole conversation, from the first line to the end.
 fn talk(cli: CliSettings, session: &SessionPlan, lines: &[&str], exit: &ProcessEnd) -> (Vec<Action>, End) {
     let mut protocol = protocol(cli, session);
     let mut actions: Vec<Action> =
@@ -117,15 +117,15 @@ fn talk(cli: CliSettings, session: &SessionPlan, lines: &[&str], exit: &ProcessE
 pub(crate) fn recorded_ends() -> Vec<(String, End)> {
     let end = |name: &str| {
         let file = testdata().join("command").join(name).with_extension("txt");
-        let said = fs::read_to_string(&file).expect("a transcript");
-        let lines: Vec<_> = said.lines().collect();
+        let transcript = fs::read_to_string(&file).expect("a transcript");
+        let lines: Vec<_> = transcript.lines().collect();
         (name.to_owned(), talk(patterns(), &fresh(), &lines, &exit_beside(&file)).1)
     };
     ["done", "failed", "limited"].map(end).into()
 }
 
 #[test]
-fn the_prompt_is_never_in_the_arguments_unless_it_is_wanted_there() {
+fn the_prompt_is_in_the_arguments_only_if_the_settings_require_it() {
     let by = |prompt| CliSettings { prompt, ..CliSettings::default() };
     let line = ["cli", "-m={prompt}", "{prompt_file}"];
     assert_eq!(argv(&line, by(PromptBy::Stdin), &fresh()), ["cli", "-m={prompt}", "{prompt_file}", "--yes"]);
@@ -137,7 +137,7 @@ fn the_prompt_is_never_in_the_arguments_unless_it_is_wanted_there() {
 }
 
 #[test]
-fn only_a_conversation_that_is_gone_on_with_has_the_arguments_for_that() {
+fn only_a_resumed_conversation_has_the_arguments_for_that() {
     let line = ["cli", "{session}"];
     assert_eq!(argv(&line, patterns(), &fresh()), ["cli", "{session}", "--yes"]);
     assert_eq!(argv(&line, patterns(), &resumed()), ["cli", "{session}", "--yes", "--resume", "theirs"]);
@@ -147,7 +147,7 @@ fn only_a_conversation_that_is_gone_on_with_has_the_arguments_for_that() {
 }
 
 #[test]
-fn it_is_given_the_variables_that_are_named_and_no_others() {
+fn it_gets_the_named_variables_and_no_others() {
     let settings = settings(&["cli"], CliSettings::default());
     let env = with_context(&fresh(), PROMPT, |context| command().plan(&settings, context).env);
     let names: Vec<&String> = env.keys().collect();
@@ -155,7 +155,7 @@ fn it_is_given_the_variables_that_are_named_and_no_others() {
 }
 
 #[test]
-fn a_prompt_too_long_for_an_argument_is_refused_with_the_way_out() {
+fn a_prompt_too_long_for_an_argument_is_refused_with_a_fix() {
     let refuses = |prompt, length: usize| {
         let settings = settings(&["cli"], CliSettings { prompt, ..CliSettings::default() });
         with_context(&fresh(), &"x".repeat(length), |context| command().refuses(&settings, context))
@@ -202,7 +202,7 @@ fn every_line_is_shown_and_all_of_them_are_the_message() {
 }
 
 #[test]
-fn in_a_terminal_its_lines_are_told_apart_and_its_last_one_says_why_it_failed() {
+fn in_a_terminal_lines_are_separate_and_the_last_one_is_the_error() {
     let terminal = Some(WindowSize { columns: 80, rows: 24 });
     let in_terminal = CliSettings { terminal, ..patterns() };
     let stdio = |cli: &CliSettings| {
@@ -228,17 +228,17 @@ fn in_a_terminal_its_lines_are_told_apart_and_its_last_one_says_why_it_failed() 
 }
 
 #[test]
-fn a_program_that_says_nothing_and_exits_well_has_had_its_turn() {
+fn a_silent_program_with_a_clean_exit_has_had_its_turn() {
     let (actions, end) = talk(CliSettings::default(), &fresh(), &[], &code(0));
     assert_eq!(end, End::Completed);
     assert_eq!(actions, [session("ours", false), turn_ended(TurnStop::Done, "")]);
-    // One that fails without a word has never had a conversation.
+    // A program that fails without output has never had a conversation.
     let failed = turn_ended(failed("exit code 2"), "");
     assert_eq!(talk(CliSettings::default(), &fresh(), &[], &code(2)), (vec![failed], crashed("exit code 2")));
 }
 
 #[test]
-fn its_own_id_is_the_session_and_there_is_none_to_go_on_with_before_it_said_one() {
+fn its_own_id_is_the_session_and_without_one_there_is_none_to_resume() {
     let first = |cli, plan: &SessionPlan, lines: &[&str], exit: &ProcessEnd| {
         let actions = talk(cli, plan, lines, exit).0;
         let is_session = |a: &Action| matches!(a, Action::Emit { event: AgentEvent::SessionStarted(_), .. });

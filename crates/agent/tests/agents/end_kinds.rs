@@ -23,12 +23,12 @@ fn protocols() -> Vec<(&'static str, Vec<(String, End)>)> {
 fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
     match (protocol, kind) {
         (_, EndKind::Asked | EndKind::Slept | EndKind::PermissionDenied) => {
-            Some("the turn completes; Towline reads it from what the agent said and did in it")
+            Some("the turn completes; Towline reads it from the messages and actions in it")
         }
         (_, EndKind::TimedOut | EndKind::Cancelled | EndKind::OverBudget | EndKind::Interrupted) => {
-            Some("brought about by Towline, whatever the bytes say")
+            Some("caused by Towline, whatever the bytes are")
         }
-        (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes say"),
+        (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes are"),
         ("codex" | "acp" | "gemini" | "command", EndKind::SpawnFailed) => {
             Some("there is no process, so there are no bytes")
         }
@@ -56,7 +56,7 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
             | EndKind::MaxBudget
             | EndKind::Declined
             | EndKind::Refused,
-        ) => Some("text of any kind and an exit code do not tell it from a crash"),
+        ) => Some("text of any kind and an exit code do not distinguish it from a crash"),
         _ => None,
     }
 }

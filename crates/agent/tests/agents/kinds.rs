@@ -1,4 +1,4 @@
-//! What must hold of every kind: what it can do, what it is given, and the versions that it is tested with.
+//! Tests of every kind: abilities, environment, and tested versions.
 
 use std::collections::BTreeMap;
 
@@ -100,14 +100,14 @@ fn settings(kind: Kind, program: &str) -> AgentSettings {
     plain_settings(kind, &[program])
 }
 
-/// `y`, `p` and `n` for each, in the order of the list.
+/// `y`, `p` and `n` for each ability, in the order of the list.
 fn extents(kind: Kind, program: &str) -> String {
     let abilities = agent(kind).abilities(&settings(kind, program));
     abilities.all().iter().filter_map(|(_, ability)| ability.extent().chars().next()).collect()
 }
 
 #[test]
-fn each_agent_says_what_it_can() {
+fn each_agent_has_its_abilities() {
     let seen = [
         (Kind::Claude, "claude"),
         (Kind::Codex, "codex"),
@@ -123,7 +123,7 @@ fn each_agent_says_what_it_can() {
 }
 
 #[test]
-fn what_permissions_come_to_is_said_of_the_settings_at_hand() {
+fn the_ability_of_permissions_depends_on_the_settings() {
     let with = |permission, deny: &[&str]| {
         let deny = deny.iter().map(|rule| (*rule).to_owned()).collect();
         let settings = AgentSettings { permission, deny, ..settings(Kind::Claude, "claude") };
@@ -136,7 +136,7 @@ fn what_permissions_come_to_is_said_of_the_settings_at_hand() {
 }
 
 #[test]
-fn the_credentials_that_an_agent_is_given_are_known_as_its_own() {
+fn the_credentials_of_an_agent_count_as_variables_of_agents() {
     let kinds = [
         (
             Kind::Claude,
@@ -158,7 +158,7 @@ fn the_credentials_that_an_agent_is_given_are_known_as_its_own() {
     }
 }
 
-/// What a new kind needs beside its code, as far as nothing else fails without it.
+/// What a new kind needs beside its code, if no other test fails without it.
 #[test]
 fn every_kind_has_its_recordings_and_is_documented() {
     let scripted = Kind::Script;

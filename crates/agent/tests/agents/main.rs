@@ -1,7 +1,7 @@
-//! What must hold of every conversation with an agent, on recordings of real agents and on damaged ones.
+//! Tests of conversations with agents, on real and damaged recordings.
 //!
-//! `recording` plays what is in `testdata`; `recordings` holds the tests that run for every protocol. What only one protocol
-//! does is tested in the module of that name.
+//! `recording` plays what is in `testdata`; `recordings` has the tests that run for every protocol. What only one
+//! protocol does is tested in the module of that name.
 
 #![expect(clippy::expect_used, reason = "what fails here fails the test")]
 
@@ -22,7 +22,7 @@ use towline_agent::Kind;
 
 use crate::recording::Recorded;
 
-/// The recordings of a kind; none for text without a protocol, and for our own events.
+/// The recordings of a kind; `None` for text without a protocol, and for our own events.
 fn recorded(kind: Kind) -> Option<&'static Recorded> {
     match kind {
         Kind::Claude => Some(&claude::RECORDED),
@@ -33,7 +33,7 @@ fn recorded(kind: Kind) -> Option<&'static Recorded> {
     }
 }
 
-/// What holds of all recordings, for each protocol.
+/// The tests of all recordings, for each protocol.
 mod each {
     crate::recordings::for_each_protocol! { claude codex acp gemini }
 }

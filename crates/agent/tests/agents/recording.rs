@@ -1,4 +1,4 @@
-//! Recorded conversations with real agents: one way to load, play and damage them for every protocol.
+//! Recorded conversations with real agents: loads, plays and damages them for every protocol.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use towline_core::End;
 
 use crate::support::{attempt, feed};
 
-/// The recordings of one protocol, and what the shared tests have to know about them.
+/// The recordings of one protocol, and what the shared tests need to know about them.
 pub(crate) struct Recorded {
     /// The folder below `testdata`, and the one of the snapshots.
     pub(crate) name: &'static str,
@@ -17,9 +17,9 @@ pub(crate) struct Recorded {
     pub(crate) programs: &'static [&'static str],
     /// Fewer recordings than this prove too little.
     pub(crate) at_least: usize,
-    /// The conversation as it was set up when it was recorded.
+    /// The conversation with the settings of the recording.
     pub(crate) protocol: fn(&Recording) -> Box<dyn Protocol>,
-    /// What the operator must have wanted for this line to be written, by its place among all that was written.
+    /// The operator's requests that led to this line, by its index among all written lines.
     pub(crate) steers: fn(&Recording, usize, &Value) -> Vec<Steer>,
     /// Whether a frame ends a turn without error.
     pub(crate) is_clean_end: fn(&Value) -> bool,
@@ -27,7 +27,7 @@ pub(crate) struct Recorded {
     pub(crate) in_turn: fn() -> Box<dyn Protocol>,
     /// Recordings in which a success needs two clean ends: a summary is a turn, too, but answers no prompt.
     pub(crate) summarised: &'static [&'static str],
-    /// Recordings are cut after every so many bytes.
+    /// Recordings are cut at multiples of this many bytes.
     pub(crate) cut_every: usize,
     /// How often the lines of a recording are shuffled and scribbled over.
     pub(crate) rounds: usize,
@@ -64,14 +64,14 @@ pub(crate) fn testdata() -> PathBuf {
 /// A conversation with a real agent.
 pub(crate) struct Recording {
     recorded: &'static Recorded,
-    /// The name of its file, after that of its program where there are several.
+    /// The name of its file, after that of its program if there are several.
     pub(crate) name: String,
-    /// What the agent wrote, and after `>> ` what was written to it.
+    /// The agent's lines, and after `>> ` those written to it.
     pub(crate) lines: Vec<String>,
     pub(crate) exit: ProcessEnd,
 }
 
-/// Whether what the operator said is there when a conversation is read.
+/// Whether the operator's messages are there when a conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steering {
     AsRecorded,
@@ -81,10 +81,10 @@ pub(crate) enum Steering {
 impl Recording {
     fn load(recorded: &'static Recorded, prefix: &str, file: &Path) -> Self {
         let stem = file.file_stem().expect("a name").to_string_lossy();
-        // A message that was sent to a working agent has the id that we would give it.
-        let told = attempt().message("tell 1");
+        // A message that was sent to a working agent has our id.
+        let message = attempt().message("tell 1");
         let text = fs::read_to_string(file).expect("readable");
-        let text = text.replace("aaaaaaaa-0000-4000-8000-000000000002", &told);
+        let text = text.replace("aaaaaaaa-0000-4000-8000-000000000002", &message);
         Self {
             recorded,
             name: format!("{prefix}{stem}"),
@@ -93,7 +93,7 @@ impl Recording {
         }
     }
 
-    /// What the agent wrote.
+    /// The agent's lines.
     pub(crate) fn output(&self) -> Vec<&str> {
         self.lines.iter().map(String::as_str).filter(|line| !line.starts_with(">> ")).collect()
     }
@@ -103,7 +103,7 @@ impl Recording {
         self.output().into_iter().map(|line| serde_json::from_str(line).expect("JSON came out"))
     }
 
-    /// What was written to it.
+    /// The lines written to it.
     pub(crate) fn input(&self) -> Vec<Value> {
         let sent = self.lines.iter().filter_map(|line| line.strip_prefix(">> "));
         sent.map(|line| serde_json::from_str(line).expect("JSON went in")).collect()
@@ -123,7 +123,7 @@ impl Recording {
         self.play_as(self.protocol(), Steering::AsRecorded)
     }
 
-    /// The whole conversation, with what the operator wanted in the same places as then.
+    /// The whole conversation, with the operator's requests at the same places.
     pub(crate) fn play_as(&self, mut protocol: Box<dyn Protocol>, steering: Steering) -> (Vec<Action>, End) {
         let mut actions = protocol.start();
         let mut sent = 0;
@@ -146,7 +146,8 @@ impl Recording {
     }
 }
 
-/// How the process ended, by the files beside the recording. A signal is written as its number below zero, or as shells do.
+/// How the process ended, by the files beside the recording. A signal is written as a negative number, or as shells
+/// do.
 pub(crate) fn exit_beside(file: &Path) -> ProcessEnd {
     let beside = |extension| fs::read_to_string(file.with_extension(extension));
     let code: i32 = beside("rc").map_or(0, |code| code.trim().parse().expect("an exit code"));

@@ -1,4 +1,4 @@
-//! What holds of the recordings of every protocol, as they are and damaged: cut, shuffled, scribbled over. Whatever the bytes
+//! Tests of the recordings of every protocol, unchanged and damaged: cut, shuffled, overwritten. Whatever the bytes
 //! are, there is no panic, and no success without a clean end of a turn.
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use towline_core::{AgentEvent, End};
 use crate::recording::{Recorded, Recording};
 use crate::support::{events, exited, feed, play, readable};
 
-/// The same tests for each protocol, so that they run side by side.
+/// The same tests for each protocol, so that they run in parallel.
 macro_rules! for_each_protocol {
     ($($protocol:ident)+) => {$(
         mod $protocol {
@@ -74,9 +74,9 @@ pub(crate) fn assert_snapshots(recorded: &'static Recorded) {
 
 pub(crate) fn assert_all_is_recognised(recorded: &'static Recorded) {
     for recording in recorded.all() {
-        let mut told = events(&recording.play().0);
-        told.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
-        assert_eq!(told, [], "{}", recording.name);
+        let mut reported = events(&recording.play().0);
+        reported.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
+        assert_eq!(reported, [], "{}", recording.name);
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn assert_odd_lines(recorded: &'static Recorded) {
     assert_eq!(events(&actions), [AgentEvent::Unrecognised { what: "too long".into(), raw, count: 1 }]);
 }
 
-/// Each case with one of the exits in turn: all of them with all exits take too long.
+/// Each case with one of the exits in turn, because all combinations take too long.
 fn assert_no_false_success(recorded: &Recorded, recording: &Recording, lines: &[&str], case: usize) {
     let killed = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let exit = &[exited(0), exited(1), killed][case % 3];
@@ -174,7 +174,7 @@ fn assert_no_false_success(recorded: &Recorded, recording: &Recording, lines: &[
     assert!(ends >= wanted, "{}: case {case}", recording.name);
 }
 
-/// A small generator of numbers, the same in each run so that a failure can be repeated.
+/// A small random number generator. Each run is the same, so that a failure can be repeated.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! What must hold of the conversation with the scripted agent.
+//! Tests of conversations with the scripted agent.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn code(code: i32) -> ProcessEnd {
 }
 
 #[test]
-fn the_session_stands_between_command_and_arguments() {
+fn the_session_is_between_command_and_arguments() {
     let argv = |session| with_context(session, |context| agent(Kind::Script).plan(&settings(), context).argv);
     let id = SessionId::new("s");
     assert_eq!(argv(SessionPlan::Fresh(id.clone())), ["towline", "script", "--session", "s", "demo.json"]);
@@ -88,7 +88,7 @@ fn each_line_is_an_event() {
 #[test]
 fn only_a_turn_that_is_done_and_an_exit_without_error_complete_it() {
     let (done, failed) =
-        (ended(r#"{"why":"done"}"#), ended(r#"{"why":"failed","status":500,"reason":"told to"}"#));
+        (ended(r#"{"why":"done"}"#), ended(r#"{"why":"failed","status":500,"reason":"asked to"}"#));
     let interrupted = ended(r#"{"why":"interrupted"}"#);
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let stderr = ProcessEnd { stderr_tail: "no such script\n".into(), ..code(2) };
@@ -102,7 +102,7 @@ fn only_a_turn_that_is_done_and_an_exit_without_error_complete_it() {
         (&[STARTED, &done], signal, crashed("ended by signal 9 after its turn")),
         (&[STARTED, &done], ProcessEnd::default(), crashed("ended in an unknown way after its turn")),
         (&[STARTED, &done, STARTED], code(0), crashed("exit code 0 in the middle of a turn")),
-        (&[STARTED, &failed], code(0), crashed("told to; exit code 0")),
+        (&[STARTED, &failed], code(0), crashed("asked to; exit code 0")),
         (&[STARTED, &interrupted], code(0), crashed("interrupted; exit code 0")),
         (&[], code(0), crashed("exit code 0 before any turn")),
         (&["noise"], stderr, crashed("exit code 2 before any turn: no such script")),

@@ -1,4 +1,4 @@
-//! Plain settings and launches, and reading what a protocol wants done.
+//! Plain settings and launches, and helpers that read actions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use towline_agent::{
 };
 use towline_core::{AgentEvent, AttemptId, End, SessionId, SessionLimits, SessionPlan, Timeouts, Usage};
 
-/// An agent with nothing special about it.
+/// A plain agent.
 pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
     let minute = Duration::from_secs(60);
     AgentSettings {
@@ -45,7 +45,7 @@ pub(crate) fn attempt() -> AttemptId {
     serde_json::from_str(r#""0198c0de-0000-7000-8000-000000000001""#).expect("an id")
 }
 
-/// A launch with nothing special about it.
+/// A plain launch.
 pub(crate) fn plain_launch<'a>(
     session: &'a SessionPlan,
     prompt: &'a str,
@@ -82,7 +82,7 @@ pub(crate) fn events(actions: &[Action]) -> Vec<AgentEvent> {
     actions.iter().filter_map(event).collect()
 }
 
-/// What is written to the agent, as JSON.
+/// The lines written to the agent, as JSON.
 pub(crate) fn written(actions: &[Action]) -> Vec<Value> {
     let write = |action: &Action| match action {
         Action::Write(bytes) => Some(serde_json::from_slice(bytes).expect("we write JSON")),
@@ -91,7 +91,7 @@ pub(crate) fn written(actions: &[Action]) -> Vec<Value> {
     actions.iter().filter_map(write).collect()
 }
 
-/// The whole conversation: all that the protocol wants done, and the end.
+/// A whole conversation: all actions and the end.
 pub(crate) fn play(protocol: &mut dyn Protocol, lines: &[&str], exit: &ProcessEnd) -> (Vec<Action>, End) {
     let mut actions = protocol.start();
     for line in lines {
@@ -102,7 +102,7 @@ pub(crate) fn play(protocol: &mut dyn Protocol, lines: &[&str], exit: &ProcessEn
     (actions, end)
 }
 
-/// Actions as a person reads them, one per line.
+/// Actions in a readable form, one per line.
 pub(crate) fn readable(actions: &[Action], end: &End) -> String {
     let show = |action: &Action| match action {
         Action::Emit { event, parent: None } => format!("     {}", json(event)),
@@ -119,7 +119,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("serialises")
 }
 
-/// What was used in all.
+/// The total usage.
 pub(crate) fn used(actions: &[Action]) -> Usage {
     events(actions).into_iter().fold(Usage::default(), |sum, event| match event {
         AgentEvent::Usage { used, .. } => sum + used,
@@ -127,7 +127,7 @@ pub(crate) fn used(actions: &[Action]) -> Usage {
     })
 }
 
-/// Each line is reported under this name, with what of it is not understood.
+/// Each line is reported under this name, with the part that is not understood.
 pub(crate) fn assert_not_understood(
     in_turn: fn() -> Box<dyn Protocol>,
     cases: impl IntoIterator<Item = (String, &'static str)>,

@@ -1,4 +1,4 @@
-//! ACP agents as one of the kinds of agents.
+//! ACP agents as a kind of agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::version::{TestedVersions, Version};
 
 /// An agent that speaks the Agent Client Protocol.
 pub(crate) enum Acp {
-    /// Any program.
+    /// Any program that speaks the protocol.
     Any,
-    /// The one inside the binary.
+    /// The agent inside the binary.
     Builtin,
 }
 
@@ -45,7 +45,7 @@ impl Agent for Acp {
         plan::env(settings, inherited)
     }
 
-    /// The program alone: what stands behind it makes it an ACP agent.
+    /// The program alone: its arguments make it an ACP agent.
     fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {
         if Preset::of(settings) == Preset::Builtin {
             return None;

@@ -1,6 +1,6 @@
-//! The agent inside the binary: what its settings are on its command line, and what it says beyond the protocol.
+//! The agent inside the binary: its command line, and its messages beyond the protocol.
 //!
-//! Its other half is `towline acp` (the builtin crate): the words between the two are the ones here.
+//! Its other half is `towline acp` (the builtin crate). The names that the two share are here.
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -16,12 +16,12 @@ use crate::lines::{Reading, Unknown};
 use crate::protocol::{Action, LaunchContext};
 use crate::settings::AgentSettings;
 
-/// Its mode in which it asks before it changes anything.
+/// The mode in which it asks before it changes anything.
 pub(super) const ASKS: &str = "ask";
-/// Its mode in which it asks about nothing.
+/// The mode in which it asks for nothing.
 pub(super) const BYPASSES: &str = "bypass";
 
-/// What follows the program. The key is never among it.
+/// The arguments after the program. The key is never among them.
 pub(super) fn arguments(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let api = &settings.api;
     let model = context.model.or(settings.model.as_deref());
@@ -48,7 +48,7 @@ pub(super) fn arguments(settings: &AgentSettings, context: &LaunchContext<'_>) -
     arguments
 }
 
-/// Dollars for a million tokens, by their kind.
+/// Dollars per million tokens, by kind of token.
 fn price(price: &Price) -> String {
     let all = [
         ("input", Some(price.input)),
@@ -56,14 +56,14 @@ fn price(price: &Price) -> String {
         ("cache_read", price.cache_read),
         ("cache_write", price.cache_write),
     ];
-    let said = all.into_iter().filter_map(|(kind, price)| Some(format!("{kind}={}", price?.dollars())));
-    said.collect::<Vec<_>>().join(",")
+    let prices = all.into_iter().filter_map(|(kind, price)| Some(format!("{kind}={}", price?.dollars())));
+    prices.collect::<Vec<_>>().join(",")
 }
 
-/// What a person should know before it works.
+/// What a person should know before the agent works.
 pub(super) fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let model = context.model.or(settings.model.as_deref()).unwrap_or_default();
-    // Once in a conversation is enough.
+    // Once per conversation is enough.
     let is_known =
         PriceList::with(&settings.prices).knows(model) || matches!(context.session, SessionPlan::Resume(_));
     let words = || {
@@ -75,18 +75,18 @@ pub(super) fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) ->
     (!is_known).then(words).into_iter().collect()
 }
 
-/// When a used-up quota is there again, where the error says so.
+/// The time at which a used-up quota renews, if the error has it.
 pub(super) fn until(error: &RpcError) -> Option<Timestamp> {
     error.data.get("until")?.as_str()?.parse().ok()
 }
 
-/// What kind of trouble an error is, where it says so.
+/// The class of an error, if it has one.
 pub(super) fn class(error: &RpcError) -> Option<&str> {
     error.data.get("class")?.as_str()
 }
 
-/// What a class means. It has seen the provider's whole answer, so that its word counts more than the status: an account
-/// without money is refused by 429, too, and does not come back by waiting.
+/// What a class means. The agent has seen the provider's whole answer, so the class counts more than the status: an
+/// account without money is refused with 429, too, and waiting does not help.
 pub(super) fn meaning(class: &str) -> Option<Meaning> {
     match class {
         "auth" => Some(Meaning::Auth),
@@ -118,13 +118,13 @@ lenient_objects! {
 }
 
 impl AcpProtocol {
-    /// What it says in words that only the two of us know.
-    pub(super) fn on_own_words(&mut self, method: &str, params: &RawValue) -> Reading {
+    /// Its notifications beyond the protocol.
+    pub(super) fn on_own_notification(&mut self, method: &str, params: &RawValue) -> Reading {
         let unknown = || Unknown(method.to_owned());
         let event = match method {
             "_towline/retrying" => {
                 let Retrying { attempt, delay_ms, status, message } = read(params).ok_or_else(unknown)?;
-                // What it said before it failed comes first.
+                // Text that it wrote before the failure comes first.
                 let mut actions = Vec::new();
                 self.speech.over(&mut actions);
                 let retrying = AgentEvent::Retrying { status, attempt, delay_ms, error: message.into() };

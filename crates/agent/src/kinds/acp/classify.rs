@@ -1,7 +1,7 @@
-//! What an end means: one pure function over all the evidence.
+//! Classifies an end: one pure function over all the evidence.
 //!
-//! Codes decide where there are codes; words only where the agent has nothing else to say, and then the words of
-//! recordings. What is not understood is a crash, never a success.
+//! Codes decide where there are codes. Messages decide only where the agent sends nothing else, and then by phrases
+//! from recordings. Anything unknown is a crash, never a success.
 
 use towline_core::{End, Refusal, TurnStop};
 
@@ -14,10 +14,10 @@ use crate::protocol::ProcessEnd;
 #[cfg(test)]
 mod tests;
 
-/// The protocol's code for an agent that nobody has signed in to.
+/// The protocol's code for an agent that is not signed in.
 const AUTH_REQUIRED: i64 = -32_000;
 
-/// What providers say about credentials and accounts that only a person can mend.
+/// Providers' phrases about credentials and accounts that only a person can fix.
 const AUTH_WORDS: [&str; 8] = [
     "incorrect api key",
     "invalid api key",
@@ -50,67 +50,52 @@ const SERVER_WORDS: [&str; 9] = [
     "fetch failed",
 ];
 
-/// Everything that says how an attempt ended.
+/// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// Whether a session came up.
+    /// Whether a session was opened.
     pub(super) session_started: bool,
     /// Whether the agent was in the middle of a turn.
     pub(super) in_turn: bool,
-    /// The last end of a turn, or why there was none.
+    /// The last end of a turn, or the reason why there was none.
     pub(super) outcome: Option<Outcome>,
     /// How the process ended.
     pub(super) exit: ProcessEnd,
 }
 
-/// What came of a prompt, or of getting as far as one.
+/// The result of a prompt, or of the steps before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
-    /// The agent stopped, and said why.
+    /// The agent stopped and gave a reason.
     Stopped {
-        /// The protocol's word for it.
+        /// The protocol's name for it.
         reason: String,
-        /// Its last message.
         text: String,
     },
     /// The agent stopped without a reason.
-    Nameless {
-        /// Its last message.
-        text: String,
-    },
-    /// The agent says that it is done, and there is nothing that it did.
-    Empty {
-        /// Its last message.
-        text: String,
-    },
-    /// A request of ours was refused.
+    Nameless { text: String },
+    /// The agent reports success but did nothing.
+    Empty { text: String },
+    /// One of our requests was refused.
     Failed(Failed),
 }
 
-/// A request of ours that was refused.
+/// A refused request of ours.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Failed {
-    /// Before there was a session, or on the way to the prompt.
-    Opening {
-        /// What was asked for.
-        what: &'static str,
-        /// The refusal.
-        error: RpcError,
-    },
+    /// Before the session, or between the session and the prompt.
+    Opening { what: &'static str, error: RpcError },
     /// The session itself.
     Session {
-        /// How it was to come up.
+        /// How it was to be opened.
         way: Way,
-        /// The refusal.
         error: RpcError,
     },
     /// The agent has no model at all.
     NoModel,
-    /// A prompt.
     Prompt {
-        /// The refusal.
         error: RpcError,
-        /// The last message before it.
+        /// The last message before the refusal.
         text: String,
     },
 }
@@ -136,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// The last words.
+    /// The last message or the error.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Stopped { text, .. } | Self::Nameless { text } | Self::Empty { text } => text.clone(),
@@ -148,7 +133,7 @@ impl Outcome {
     }
 }
 
-/// What the end means.
+/// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
     if let Some(problem) = &evidence.exit.spawn {
         return End::SpawnFailed { problem: problem.clone() };
@@ -191,20 +176,19 @@ fn with_outcome(outcome: &Outcome) -> End {
     }
 }
 
-/// What a failure is about.
+/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The credentials or the account: only a person can mend that.
+    /// Credentials or the account: only a person can fix that.
     Auth,
-    /// A quota that is used up.
+    /// A used-up quota.
     Limit,
     /// A conversation that no longer fits the model.
     Overflow,
-    /// An error of the provider's own, or no way to it.
+    /// An error of the provider, or no connection to it.
     Server,
-    /// A request that the provider does not take as it is.
+    /// A request that the provider does not accept as it is.
     Refused,
-    /// Nobody knows.
     Unknown,
 }
 
@@ -220,9 +204,9 @@ fn failed(what: &str, error: &RpcError) -> End {
     }
 }
 
-/// Agents that pass the provider's status on use it as the code.
+/// Agents that pass on the provider's status use it as the code.
 fn status(error: &RpcError) -> Option<u16> {
-    // Where no whole answer came, the code is none of the provider's.
+    // Without a complete answer, the code is not the provider's.
     let has_answered = !matches!(builtin::class(error), Some("network" | "cut_off"));
     u16::try_from(error.code).ok().filter(|code| (400..600).contains(code) && has_answered)
 }
@@ -238,7 +222,7 @@ fn meaning(error: &RpcError, words: &str) -> Meaning {
         (_, Some("ProviderAuthError")) => Meaning::Auth,
         (Some(401..=403 | 429), _) => meaning_of(status, ""),
         (_, Some("ContextOverflowError")) => Meaning::Overflow,
-        // The provider answered with an error that is not worth another try. The status is not reported.
+        // The provider answered with a permanent error. The status is not reported.
         (None, Some("APIError")) => match meaning_of(None, words) {
             Meaning::Unknown => Meaning::Refused,
             meaning => meaning,
@@ -247,7 +231,7 @@ fn meaning(error: &RpcError, words: &str) -> Meaning {
     }
 }
 
-/// What a failed request to a provider is about: by its status, or else by what was said of it.
+/// The cause of a failed request to a provider: by its status, or else by the message.
 pub(crate) fn meaning_of(status: Option<u16>, words: &str) -> Meaning {
     match status {
         Some(401..=403) => Meaning::Auth,
@@ -264,14 +248,14 @@ pub(crate) fn meaning_of(status: Option<u16>, words: &str) -> Meaning {
 
 fn meaning_of_words(words: &str) -> Meaning {
     let spoken = words.to_lowercase();
-    let says = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
-    if says(&OVERFLOW_WORDS) {
+    let contains = |all: &[&str]| all.iter().any(|words| spoken.contains(words));
+    if contains(&OVERFLOW_WORDS) {
         Meaning::Overflow
-    } else if says(&LIMIT_WORDS) {
+    } else if contains(&LIMIT_WORDS) {
         Meaning::Limit
-    } else if says(&AUTH_WORDS) {
+    } else if contains(&AUTH_WORDS) {
         Meaning::Auth
-    } else if says(&SERVER_WORDS) {
+    } else if contains(&SERVER_WORDS) {
         Meaning::Server
     } else {
         Meaning::Unknown
@@ -279,7 +263,7 @@ fn meaning_of_words(words: &str) -> Meaning {
 }
 
 lenient_objects! {
-    /// A provider's answer, where it is the message of a refusal as it came.
+    /// A provider's answer, if the message of a refusal is that answer verbatim.
     Quoted<'de> {
         "error" => error: QuotedError<'de>,
     }
@@ -289,7 +273,7 @@ lenient_objects! {
     }
 }
 
-/// What a refusal says, without the words that say nothing.
+/// The text of a refusal, without generic phrases.
 fn words(error: &RpcError) -> String {
     let quoted: Option<Quoted<'_>> = json::lenient_line(&error.message);
     let quoted = quoted.as_ref().and_then(|quoted| quoted.error.message.as_deref());

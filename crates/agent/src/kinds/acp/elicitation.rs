@@ -1,4 +1,4 @@
-//! Forms: what the agent wants to know from a person, one part per field.
+//! Forms: questions of the agent to a person, one part per field.
 
 use serde_json::{Map, Value};
 use towline_core::{Choice, Part};
@@ -19,7 +19,7 @@ struct Field {
     options: Vec<Offer>,
 }
 
-/// A suggested answer: what is shown, and what is meant.
+/// A suggested answer: its text and its value.
 #[derive(Debug)]
 struct Offer {
     value: Value,
@@ -28,7 +28,7 @@ struct Offer {
 }
 
 impl Form {
-    /// The form, unless it is none that a person can fill in here.
+    /// The form; `None` if a person cannot fill it in here.
     pub(super) fn read(asked: &Elicitation<'_>) -> Option<Self> {
         if asked.mode.as_deref().is_some_and(|mode| mode != "form") {
             return None;
@@ -40,7 +40,7 @@ impl Form {
         (!fields.is_empty()).then_some(Self { fields })
     }
 
-    /// What is asked, one part for each field.
+    /// The questions, one part per field.
     pub(super) fn parts(&self, message: &str) -> Vec<Part> {
         let several = self.fields.len() > 1;
         let part = |(at, field): (usize, &Field)| {
@@ -64,7 +64,7 @@ impl Form {
         self.fields.iter().enumerate().map(part).collect()
     }
 
-    /// The form with the answers in it, one for each field.
+    /// The form with the answers, one per field.
     pub(super) fn filled_in(&self, answers: &[String]) -> Map<String, Value> {
         let fields = self.fields.iter().zip(answers);
         fields.map(|(field, answer)| (field.name.clone(), field.value(answer))).collect()
@@ -76,7 +76,7 @@ impl Field {
         self.schema.get("type").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What an answer means; words that mean nothing special are passed on as they are.
+    /// The value of an answer. Text that is no suggested answer is passed on unchanged.
     fn value(&self, answer: &str) -> Value {
         let answer = answer.trim();
         let offered = |label: &str| {

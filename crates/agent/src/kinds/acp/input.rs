@@ -1,8 +1,8 @@
-//! What is said to the model: the prompt, and the operator's words.
+//! Messages to the model: the prompt, and those of the operator.
 //!
-//! The protocol has no way to say something to a model at work: a second prompt ends the first for some agents and
-//! loses it for others. So the operator's words wait for the end of the turn and are the next prompt of the same
-//! process. They have reached the model when it works on them.
+//! The protocol cannot send a message to a model at work: a second prompt ends the first for some agents and is lost
+//! for others. So the operator's messages wait for the end of the turn and become the next prompt of the same
+//! process. A message has reached the model when the model works on it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,17 +14,17 @@ use super::sent::{self, Block};
 use super::turn::Whose;
 use crate::protocol::Action;
 
-/// What asks an agent to end its turn.
+/// Asks an agent to end its turn.
 pub(super) const CANCEL: &str = "session/cancel";
 
-/// The operator's words.
+/// The operator's messages.
 #[derive(Debug, Default)]
-pub(super) struct Tells {
-    said: BTreeSet<MessageNo>,
+pub(super) struct OperatorMessages {
+    received: BTreeSet<MessageNo>,
     waiting: VecDeque<(MessageNo, String)>,
 }
 
-impl Tells {
+impl OperatorMessages {
     /// Whether all of them were sent.
     pub(super) fn are_sent(&self) -> bool {
         self.waiting.is_empty()
@@ -32,9 +32,9 @@ impl Tells {
 }
 
 impl AcpProtocol {
-    pub(super) fn on_tell(&mut self, message: MessageNo, text: String) {
-        if self.lines.listens() && self.tells.said.insert(message) {
-            self.tells.waiting.push_back((message, text));
+    pub(super) fn on_operator_message(&mut self, message: MessageNo, text: String) {
+        if self.lines.listens() && self.operator_messages.received.insert(message) {
+            self.operator_messages.waiting.push_back((message, text));
         }
     }
 
@@ -46,29 +46,34 @@ impl AcpProtocol {
         let blocks: Vec<Block<'_>> = more.iter().chain([&text]).map(|text| Block::text(text)).collect();
         self.begin_turn(Whose::Prompt);
         let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
-        actions.extend(self.say("prompt", Purpose::Prompt, &blocks));
+        actions.extend(self.send_message("prompt", Purpose::Prompt, &blocks));
         actions
     }
 
-    /// Sends the operator's next words, when there are some and somebody to hear them.
-    pub(super) fn send_next_tell(&mut self) -> Option<Action> {
+    /// Sends the operator's next message, if there is one and the agent accepts it.
+    pub(super) fn send_next_message(&mut self) -> Option<Action> {
         if !self.lines.listens() {
             return None;
         }
-        let (message, text) = self.tells.waiting.pop_front()?;
-        self.begin_turn(Whose::Tell(message));
-        self.say(&name(message), Purpose::Tell(message), &[Block::text(&text)])
+        let (message, text) = self.operator_messages.waiting.pop_front()?;
+        self.begin_turn(Whose::Operator(message));
+        self.send_message(&name(message), Purpose::Message(message), &[Block::text(&text)])
     }
 
-    /// Says something to the model.
-    pub(super) fn say(&mut self, id: &str, purpose: Purpose, blocks: &[Block<'_>]) -> Option<Action> {
+    /// Sends a message to the model.
+    pub(super) fn send_message(
+        &mut self,
+        id: &str,
+        purpose: Purpose,
+        blocks: &[Block<'_>],
+    ) -> Option<Action> {
         let session = self.session.clone()?;
         let params = sent::Prompt { prompt: blocks, session_id: session.as_str() };
         self.request(id, purpose, "session/prompt", params)
     }
 
-    /// What the agent was sent before: the operator's words among it are to be sent again in their place, where
-    /// whoever writes sees that they were; requests that have their answer among it wait for none.
+    /// Reads a line that the agent was sent before. Operator's messages are sent again at the same place, where the
+    /// writer recognises them as sent. Requests with an answer in the log do not wait for one.
     pub(super) fn recall(&mut self, line: &[u8]) {
         let Ok(sent) = serde_json::from_slice::<Sent<'_>>(line) else { return };
         let Some(id) = sent.id else {
@@ -83,7 +88,7 @@ impl AcpProtocol {
         let number = number.as_deref().and_then(|id| id.strip_prefix("tell-")?.parse().ok());
         let text = sent.params.and_then(|params| params.prompt.into_iter().next()).map(|block| block.text);
         if let (Some(number), Some(text)) = (number, text) {
-            self.on_tell(MessageNo(number), text);
+            self.on_operator_message(MessageNo(number), text);
         }
     }
 }

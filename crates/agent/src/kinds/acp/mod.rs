@@ -1,8 +1,8 @@
 //! Agents that speak the Agent Client Protocol: JSON-RPC on lines, one process per attempt.
 //!
-//! `plan` says what to start, `protocol` holds the conversation with the help of one module per concern, and
-//! `classify` says what its end means. All of it is the protocol's; what a known program does in its own way is in
-//! `preset` alone. Files and terminals are the agent's own business: we offer neither, and refuse when asked.
+//! `plan` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
+//! `classify` interprets its end. All of it follows the protocol; what a known program does differently is in
+//! `preset` alone. We offer neither files nor terminals and refuse requests for them: agents have their own.
 
 mod agent;
 mod builtin;

@@ -1,4 +1,4 @@
-//! How a conversation begins: what both sides can do, the session, its model and its mode, and then the prompt.
+//! The beginning of a conversation: capabilities of both sides, the session, its model and mode, then the prompt.
 
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -12,21 +12,20 @@ use super::wire;
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, Resuming};
 
-/// The version of the protocol that we speak.
+/// The supported version of the protocol.
 const VERSION: u64 = 1;
 
-/// How a session comes up.
+/// How a session is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// A new one.
     New,
-    /// An earlier one, which is shown again.
+    /// An earlier one, which the agent replays.
     Load,
-    /// An earlier one, as it is.
+    /// An earlier one, without a replay.
     Resume,
 }
 
-/// What is still to be set before the prompt.
+/// What must be set before the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preparation {
     Model,
@@ -34,7 +33,7 @@ pub(super) enum Preparation {
 }
 
 impl AcpProtocol {
-    /// What we say first. We offer no files and no terminals: agents have their own.
+    /// The first request. We offer no files and no terminals: agents have their own.
     pub(super) fn hello(&mut self) -> Option<Action> {
         let params = json!({
             "protocolVersion": VERSION,
@@ -110,7 +109,7 @@ impl AcpProtocol {
         };
         let resumed = way != Way::New && asked.as_ref() == Some(&id);
         if resumed {
-            self.usage.goes_on(self.cost_before);
+            self.usage.resume(self.cost_before);
             self.system_append = None;
         }
         self.session = Some(id.clone());
@@ -137,14 +136,14 @@ impl AcpProtocol {
         actions
     }
 
-    /// Finds out what is not yet as the settings want it.
+    /// Collects what differs from the settings.
     fn prepare(&mut self, session: &wire::Session<'_>) {
         self.model_option = model_option(session).map(|option| option.id.clone().into());
         let wants_model = self.wanted_model.is_some() && self.wanted_model != self.model;
         let is_in_mode =
             self.mode.is_none_or(|mode| session.modes.current_mode_id.as_deref() == Some(mode.id));
-        let was_told = matches!(self.preset, Preset::Gemini | Preset::Builtin);
-        if wants_model && !was_told {
+        let is_set_already = matches!(self.preset, Preset::Gemini | Preset::Builtin);
+        if wants_model && !is_set_already {
             self.preparations.push_back(Preparation::Model);
         }
         if !is_in_mode {
@@ -206,16 +205,16 @@ impl AcpProtocol {
         let known = self.preset == Preset::Opencode || self.has_compact_command;
         if !known {
             let reason = "the agent has no command that summarises its conversation".to_owned();
-            let told = Action::emit(AgentEvent::NotCompacted { reason });
-            return [told].into_iter().chain(self.send_prompt()).collect();
+            let reported = Action::emit(AgentEvent::NotCompacted { reason });
+            return [reported].into_iter().chain(self.send_prompt()).collect();
         }
         self.stage = Stage::Compacting;
         let command = format!("/compact {focus}");
         let block = sent::Block::text(command.trim_end());
-        self.say("compact", Purpose::Compact, &[block]).into_iter().collect()
+        self.send_message("compact", Purpose::Compact, &[block]).into_iter().collect()
     }
 
-    /// The turn that was to bring a summary is over: now comes the prompt.
+    /// The turn for the summary is over; the prompt follows.
     pub(super) fn on_compacted(&mut self, answer: Result<wire::Prompted<'_>, RpcError>) -> Vec<Action> {
         let event = match answer {
             Ok(done) if done.stop_reason.as_deref() == Some("end_turn") => {
@@ -242,7 +241,7 @@ fn current_model(session: &wire::Session<'_>) -> Option<String> {
     wire::owned(session.models.current_model_id.clone().or(chosen))
 }
 
-/// Whether there is a choice of models with nothing to choose from: no provider is signed in to.
+/// Whether there is a choice of models without any model: the agent is signed in to no provider.
 fn knows_no_model(session: &wire::Session<'_>) -> bool {
     let options = model_option(session).and_then(|option| option.options);
     options.is_some_and(|options| {

@@ -1,5 +1,5 @@
-//! What to start: one builder for fresh and resumed sessions. What can be said over the protocol is said there; these
-//! are the few things that cannot.
+//! The process to start: one builder for fresh and resumed sessions. Most settings go over the protocol; the rest is
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::environment::{Extra, environment};
 use crate::protocol::LaunchContext;
 use crate::settings::AgentSettings;
 
-/// What a Gemini CLI sets for the processes below it.
+/// Variables that a Gemini CLI sets for its child processes.
 const OUTER_GEMINI: [&str; 2] = ["GEMINI_CLI", "GEMINI_CLI_IDE_SERVER_PORT"];
 
-/// What an opencode sets for the processes below it, and what belongs to its server.
+/// Variables that an opencode sets for its child processes, and those of its server.
 const OUTER_OPENCODE: [&str; 6] = [
     "OPENCODE",
     "OPENCODE_PID",
@@ -22,7 +22,7 @@ const OUTER_OPENCODE: [&str; 6] = [
     "OPENCODE_WORKSPACE_ID",
 ];
 
-/// The keys of the providers that opencode looks for.
+/// The keys of the providers that opencode supports.
 const PROVIDER_KEYS: [&str; 13] = [
     "ANTHROPIC_API_KEY",
     "OPENAI_API_KEY",
@@ -39,7 +39,7 @@ const PROVIDER_KEYS: [&str; 13] = [
     "MOONSHOT_API_KEY",
 ];
 
-/// Program and arguments. The prompt is never among them: it goes by standard input.
+/// Program and arguments. The prompt is not among them: it goes over standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
     let has = |words: &[&str]| settings.command.iter().any(|word| words.contains(&word.as_str()));
@@ -82,7 +82,7 @@ pub(super) fn env(
     };
     match preset {
         Preset::Gemini => {
-            // Otherwise it runs itself a second time, and signals do not reach the one that works.
+            // Otherwise it runs itself a second time, and signals do not reach the working process.
             default("GEMINI_CLI_NO_RELAUNCH", "true");
             default("GEMINI_CLI_TRUST_WORKSPACE", "true");
         }
@@ -109,7 +109,7 @@ fn extra(preset: Preset) -> Extra {
             except: OUTER_OPENCODE.to_vec(),
             ..Extra::default()
         },
-        // It keeps its conversations where Towline keeps its state.
+        // It stores its conversations in Towline's state directory.
         Preset::Builtin => Extra { names: vec!["TOWLINE_HOME"], ..Extra::default() },
         Preset::Plain => Extra::default(),
     }

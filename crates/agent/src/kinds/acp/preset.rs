@@ -1,5 +1,5 @@
-//! What is known about programs beyond the protocol, by the program's name. Any other program gets nothing but the
-//! protocol itself.
+//! What is known about programs beyond the protocol, by the program's name. Any other program gets the protocol
+//! alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,39 +15,33 @@ use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::TestedVersions;
 
-/// A program that is known.
+/// A known program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
-    /// Gemini CLI.
     Gemini,
-    /// opencode.
     Opencode,
-    /// The agent inside the binary.
     Builtin,
-    /// Any other.
     Plain,
 }
 
-/// A permission mode of the agent's own that fits the settings.
+/// The agent's own permission mode for the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
-    /// The agent's name for it.
+    /// The agent's id of the mode.
     pub(super) id: &'static str,
-    /// Whether the settings do not hold without it.
+    /// Whether the settings can hold without it.
     pub(super) need: Need,
 }
 
-/// How much depends on something.
+/// Whether something is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// It goes without.
     Wanted,
-    /// It does not go without.
     Required,
 }
 
 impl Preset {
-    /// By the kind, or by the first word of the command.
+    /// Chosen by the kind, or by the first word of the command.
     pub(super) fn of(settings: &AgentSettings) -> Self {
         match settings.kind {
             Kind::Builtin => return Self::Builtin,
@@ -62,8 +56,8 @@ impl Preset {
         }
     }
 
-    /// Whether its conversations outlive the process. Gemini CLI advertises `session/load`, but does not keep what
-    /// is said over ACP under the session's id, so there is nothing to load.
+    /// Whether its conversations outlive the process. Gemini CLI announces `session/load`, but does not store ACP
+    /// conversations under the session's id, so there is nothing to load.
     pub(super) const fn resuming(self) -> Resuming {
         match self {
             Self::Gemini => Resuming::Never,
@@ -71,7 +65,7 @@ impl Preset {
         }
     }
 
-    /// What it can do. The protocol leaves most of it to the agent, so of a program that is not known, little is sure.
+    /// Its abilities. The protocol leaves most to the agent, so little is certain for an unknown program.
     pub(super) fn abilities(self, settings: &AgentSettings) -> Abilities {
         let any = Abilities {
             resume: Ability::Partly("where it offers `session/resume` or `session/load`"),
@@ -113,8 +107,8 @@ impl Preset {
         }
     }
 
-    /// The mode that fits the settings. Without a deny list, nothing is left to be asked about under bypass; with
-    /// one, or with a person to be asked, every call must be asked about.
+    /// The mode for the settings. Under bypass without a deny list the agent need not ask; with one, or with a person
+    /// who decides, it must ask about every call.
     pub(super) fn mode(self, settings: &AgentSettings) -> Option<Mode> {
         match self {
             Self::Gemini if settings.must_ask() => Some(Mode { id: "default", need: Need::Required }),
@@ -125,14 +119,14 @@ impl Preset {
         }
     }
 
-    /// What would show that somebody has signed it in. Of a program that is not known, nobody can say.
+    /// What shows that the program is signed in. Nothing is known about an unknown program.
     pub(super) fn sign_in(self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
         let below_home =
             |path: &str| environment.get("HOME").map(|home| SignInClue::File(Path::new(home).join(path)));
         let (variables, file): (&[&'static str], _) = match self {
             Self::Gemini => (&["GEMINI_API_KEY", "GOOGLE_API_KEY"], ".gemini/oauth_creds.json"),
             Self::Opencode => (&["OPENCODE_CONFIG_CONTENT"], ".local/share/opencode/auth.json"),
-            // Servers of one's own need no key.
+            // A self-hosted server needs no key.
             Self::Builtin if settings.api.base_url.is_none() => {
                 let key = settings.api.key_variable().to_owned();
                 return SignIn::ShownBy(vec![SignInClue::Variable(key.into())]);
@@ -143,7 +137,7 @@ impl Preset {
         SignIn::ShownBy(variables.chain(below_home(file)).collect())
     }
 
-    /// The version that the recordings and the tests against the real program are of.
+    /// The version of the recordings and of the tests with the real program.
     pub(super) const fn tested(self) -> Option<TestedVersions> {
         match self {
             Self::Gemini => Some(TestedVersions { oldest: [0, 61, 0], newest: [0, 61, 0] }),
@@ -152,7 +146,7 @@ impl Preset {
         }
     }
 
-    /// Gemini CLI never exits by itself while an MCP server of its own runs, and has nothing left to do then.
+    /// Gemini CLI never exits by itself while an MCP server of its own runs, although it has nothing left to do.
     pub(super) const fn exit_patience(self) -> Duration {
         match self {
             Self::Gemini => Duration::from_millis(300),

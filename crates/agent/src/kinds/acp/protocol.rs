@@ -9,7 +9,7 @@ use towline_core::{End, MicroUsd, SessionId, SessionPlan, Usage, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
-use super::input::{CANCEL, Tells};
+use super::input::{CANCEL, OperatorMessages};
 use super::opening::{Preparation, Way};
 use super::preset::{Mode, Preset};
 use super::requests::Pending;
@@ -33,13 +33,13 @@ pub(super) enum Purpose {
     Prepared(Preparation),
     Compact,
     Prompt,
-    Tell(towline_core::MessageNo),
+    Message(towline_core::MessageNo),
 }
 
-/// How far the conversation is.
+/// The stage of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// What comes is not ours: the past, shown again, or how the session comes up.
+    /// Messages are not ours yet: the session is being opened, or its past is replayed.
     Opening,
     /// The conversation is being summarised.
     Compacting,
@@ -54,14 +54,14 @@ pub(super) struct AcpProtocol {
     pub(super) directory: String,
     pub(super) prompt: String,
     pub(super) compact: Option<String>,
-    /// What a new session is told before its prompt.
+    /// Goes to a new session before its prompt.
     pub(super) system_append: Option<String>,
     pub(super) wanted_model: Option<String>,
     pub(super) mode: Option<Mode>,
-    /// The MCP servers as the agent is given them, and their names.
+    /// The MCP servers for the agent, and their names.
     pub(super) mcp_servers: Value,
     pub(super) servers: Vec<String>,
-    /// Words about settings that cannot be passed on.
+    /// Warnings about settings that cannot be passed on.
     pub(super) warnings: Vec<String>,
     pub(super) rules: Rules,
     pub(super) peer: Peer<Purpose>,
@@ -69,12 +69,12 @@ pub(super) struct AcpProtocol {
     pub(super) agent_version: Option<String>,
     pub(super) session: Option<SessionId>,
     pub(super) model: Option<String>,
-    /// The agent's name for the choice of its model, where it is one of its options.
+    /// The agent's id of the option that selects the model, if there is one.
     pub(super) model_option: Option<String>,
     pub(super) preparations: VecDeque<Preparation>,
     /// Whether the agent has a slash command that summarises the conversation.
     pub(super) has_compact_command: bool,
-    pub(super) tells: Tells,
+    pub(super) operator_messages: OperatorMessages,
     pub(super) turn: Turn,
     pub(super) speech: Speech,
     /// Tool calls of this turn, by id.
@@ -83,11 +83,11 @@ pub(super) struct AcpProtocol {
     pub(super) denied: HashSet<String>,
     /// Requests that wait for a person, by id.
     pub(super) pending: BTreeMap<String, Pending>,
-    /// Requests that were answered before this reading of the conversation began, by id, and how.
+    /// Requests that were answered before the conversation was read again, with their answers, by id.
     pub(super) answered: HashMap<String, Value>,
-    /// Whether the agent was asked to end its turn before this reading of the conversation began.
+    /// Whether the agent was asked to end its turn before the conversation was read again.
     pub(super) was_interrupted: bool,
-    /// What the session had cost before, when somebody knows.
+    /// The cost of the session before this attempt, if known.
     pub(super) cost_before: Option<MicroUsd>,
     pub(super) usage: UsageLedger,
     pub(super) evidence: Evidence,
@@ -118,7 +118,7 @@ impl AcpProtocol {
             model_option: None,
             preparations: VecDeque::new(),
             has_compact_command: false,
-            tells: Tells::default(),
+            operator_messages: OperatorMessages::default(),
             turn: Turn::default(),
             speech: Speech::default(),
             calls: HashMap::new(),
@@ -142,17 +142,17 @@ impl AcpProtocol {
             Purpose::Session(way) => self.on_session(way, result.map(read)),
             Purpose::Prepared(what) => self.on_prepared(what, result.map(|_| ())),
             Purpose::Compact => self.on_compacted(result.map(read)),
-            Purpose::Prompt | Purpose::Tell(_) => self.on_prompted(result.map(read)),
+            Purpose::Prompt | Purpose::Message(_) => self.on_prompted(result.map(read)),
         }
     }
 
-    /// There will be no turn.
+    /// Ends the conversation without a turn.
     pub(super) fn give_up(&mut self, failed: Failed) -> Vec<Action> {
         self.evidence.outcome = Some(Outcome::Failed(failed));
         self.lines.close().into_iter().collect()
     }
 
-    /// Asks for something, as long as the agent listens.
+    /// Sends a request, as long as the agent accepts input.
     pub(super) fn request(
         &mut self,
         id: &str,
@@ -163,7 +163,7 @@ impl AcpProtocol {
         self.lines.listens().then(|| Action::Write(self.peer.request(id, purpose, method, params)))
     }
 
-    /// Asks the agent to end its turn. One that has no turn yet is not given one.
+    /// Asks the agent to end its turn. An agent without a turn gets none.
     fn interrupt(&mut self) -> Vec<Action> {
         if !self.evidence.in_turn {
             return self.lines.close().into_iter().collect();
@@ -192,7 +192,7 @@ impl Conversation for AcpProtocol {
             }
             Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
             Some(Incoming::Notification { method, params }) if self.preset == Preset::Builtin => {
-                self.on_own_words(method, params)
+                self.on_own_notification(method, params)
             }
             Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
             Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
@@ -222,14 +222,14 @@ impl Protocol for AcpProtocol {
         match steer {
             Steer::Interrupt => self.interrupt(),
             Steer::Tell { message, text } => {
-                self.on_tell(message, text);
+                self.on_operator_message(message, text);
                 Vec::new()
             }
             Steer::Answer { request, reply } => self.on_answer(&request, reply),
         }
     }
 
-    /// An answer to a permission request is one of the agent's own options and nothing else.
+    /// An answer to a permission request is one of the agent's own options and has no text.
     fn refusal_words(&self) -> Words {
         Words::Dropped
     }
@@ -244,8 +244,8 @@ impl Protocol for AcpProtocol {
     }
 }
 
-/// A server as it is handed over. Some agents keep variables that look like secrets from the servers they start, so
-/// Towline's own is given what it needs by name.
+/// A server's configuration for the agent. Some agents hide variables that look like secrets from their MCP servers,
+/// so Towline's own server gets its variables by name.
 fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, String>) -> Value {
     let (program, args) = server.program();
     let own = towline.iter().filter(|_| name == McpServer::TOWLINE);
@@ -261,7 +261,7 @@ fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>, preset: Prese
     }
 }
 
-/// Settings that neither the protocol nor this program's arguments have a place for.
+/// Settings that neither the protocol nor the program's arguments can express.
 fn unused(settings: &AgentSettings, preset: Preset) -> Vec<String> {
     let mut unused = Vec::new();
     if settings.max_turns.is_some() {

@@ -1,6 +1,6 @@
-//! What the agent wants of us. Permissions that the rules decide are answered at once; what only a person can decide
-//! stays open until the answer comes or the agent does not wait for it any more. Files and terminals we do not serve:
-//! agents work on the workspace by themselves, also those that tell us what they wrote.
+//! Requests of the agent. The rules answer permission requests at once. A request that only a person can decide stays
+//! open until the answer comes or the agent stops waiting. We do not serve files and terminals: agents access the
+//! workspace themselves.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,16 +24,14 @@ pub(super) struct Pending {
 
 #[derive(Debug)]
 enum Waiting {
-    /// For a permission.
     Permission {
         /// The id of the tool call.
         call: String,
         /// The answer that permits it.
         allowing: Value,
-        /// The answer that does not.
+        /// The answer that denies it.
         denying: Value,
     },
-    /// For a form to be filled in.
     Form(Form),
 }
 
@@ -47,7 +45,7 @@ impl AcpProtocol {
                 _ => Ok(self.refuse(request, &RpcError::invalid_params("the tool call cannot be read"))),
             },
             "elicitation/create" => Ok(self.on_elicitation(request)),
-            // Known, and not offered: whoever asks all the same does without.
+            // Known but not offered: an agent that asks anyway must do without.
             "fs/read_text_file"
             | "fs/write_text_file"
             | "terminal/create"
@@ -66,11 +64,11 @@ impl AcpProtocol {
         }
     }
 
-    /// Refuses what is not understood, and counts it.
+    /// Refuses a request that is not understood, and counts it.
     fn refuse(&mut self, request: &RpcRequest<'_>, error: &RpcError) -> Vec<Action> {
         let refusal = self.lines.write(jsonrpc::refusal(request.id, error));
-        let told = self.lines.unknown(format!("request {}", request.method), request.params.get());
-        refusal.into_iter().chain(told).collect()
+        let counted = self.lines.unknown(format!("request {}", request.method), request.params.get());
+        refusal.into_iter().chain(counted).collect()
     }
 
     fn on_permission(
@@ -83,7 +81,7 @@ impl AcpProtocol {
         self.speech.over(&mut actions);
         let call = self.calls.entry(id.clone()).or_default();
         let was_known = call.is_known();
-        // A call that is asked about has not begun, whatever was said of it before.
+        // A call that needs permission has not begun, whatever was reported before.
         asked.tool_call.status = None;
         call.learn(&id, self.preset, &mut asked.tool_call);
         let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
@@ -113,7 +111,7 @@ impl AcpProtocol {
         actions
     }
 
-    /// What the rules say about a call: about all of the files it touches, and under all of its names.
+    /// The ruling about a call: about all files that it touches, and under all of its names.
     fn ruling(&mut self, ruled: &Ruled) -> Ruling {
         let directory = Some(self.directory.as_str());
         let names = [ruled.tool.as_str()].into_iter().chain(ruled.aliases.iter().copied());
@@ -149,8 +147,8 @@ impl AcpProtocol {
         self.lines.write(jsonrpc::answer(request, chosen(options, outcome)))
     }
 
-    /// Leaves a request to a person. Where our answers cannot reach the agent any more, or have already, it waits for
-    /// none.
+    /// Leaves a request to a person. It does not wait if it was answered already, or if the agent no longer accepts
+    /// input.
     fn ask(&mut self, id: &RawValue, about: About, what: Waiting) -> Action {
         let key = id.get().to_owned();
         let waits = self.lines.listens();
@@ -180,18 +178,18 @@ impl AcpProtocol {
             }
             None => {
                 let declined = self.lines.write(jsonrpc::answer(request.id, json!({"action": "decline"})));
-                let told = self.lines.unknown("elicitation/create".to_owned(), request.params.get());
-                declined.into_iter().chain(told).collect()
+                let counted = self.lines.unknown("elicitation/create".to_owned(), request.params.get());
+                declined.into_iter().chain(counted).collect()
             }
         }
     }
 
-    /// A person has answered.
+    /// Sends a person's answer.
     pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(id) else { return Vec::new() };
         let result = match (pending.what, reply) {
             (Waiting::Permission { allowing, .. }, Reply::Allowed | Reply::Always) => allowing,
-            // Words permit nothing, and the protocol has no place for them.
+            // An answer in words permits nothing, and the protocol has no field for it.
             (Waiting::Permission { call, denying, .. }, Reply::Denied { .. } | Reply::Chosen { .. }) => {
                 self.denied.insert(call);
                 denying
@@ -206,7 +204,7 @@ impl AcpProtocol {
         self.lines.write(jsonrpc::answer(&pending.id, result)).into_iter().collect()
     }
 
-    /// Lets go of what the agent still waits for: it is told so, as the protocol wants it.
+    /// Answers all pending requests as cancelled, as the protocol requires.
     pub(super) fn cancel_requests(&mut self) -> Vec<Action> {
         let pending = std::mem::take(&mut self.pending);
         let mut actions = Vec::new();
@@ -221,22 +219,22 @@ impl AcpProtocol {
         actions
     }
 
-    /// The turn is over: what it asked for is of no use any more.
+    /// The turn is over, so its requests are withdrawn.
     pub(super) fn withdraw_requests(&mut self) -> Vec<Action> {
         let pending = std::mem::take(&mut self.pending);
         let withdrawn = pending.into_keys().map(|request| AgentEvent::Withdrawn { request });
         withdrawn.map(Action::emit).collect()
     }
 
-    /// A call that has its result waits for no answer: whoever reads the conversation again sees the result, but not
-    /// the answer that went before it.
+    /// A call with a result waits for no answer. When a conversation is read again, the result is in the log but the
+    /// answer before it is not.
     pub(super) fn forget_requests_of(&mut self, id: &str) {
         self.pending.retain(
             |_, pending| !matches!(&pending.what, Waiting::Permission { call, .. } if call.as_str() == id),
         );
     }
 
-    /// The agent does not wait for our answer any more.
+    /// The agent no longer waits for our answer.
     pub(super) fn on_cancelled_request(&mut self, params: &RawValue) -> Reading {
         let cancelled: Value =
             serde_json::from_str(params.get()).map_err(|_| Unknown("$/cancel_request".to_owned()))?;
@@ -246,8 +244,8 @@ impl AcpProtocol {
     }
 }
 
-/// The option that says so for this once; where there is none, the one that says so for good, when it is a refusal.
-/// An agent that offers neither is told that nobody chose.
+/// The option that allows or denies once, or else the one that denies for good. If there is neither, the answer is
+/// that nothing was chosen.
 fn chosen(options: &[PermissionOption<'_>], outcome: Outcome) -> Value {
     let kinds: &[&str] = match outcome {
         Outcome::Allow => &["allow_once", "allow_always"],

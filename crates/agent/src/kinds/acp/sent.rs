@@ -1,5 +1,5 @@
-//! What agents are sent most: the same bytes each time, whatever wrote them, because a line that is in the log of what was
-//! sent is not sent again. So fields are in the order of their names.
+//! The most frequent messages to agents. Their bytes must always be the same, because a line in the log of sent lines
+//! is not sent again. So fields are in the order of their names.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use serde_json::Value;
 pub(super) struct OpenSession<'a> {
     pub(super) cwd: &'a str,
     pub(super) mcp_servers: &'a Value,
-    /// Of a session that is gone on with.
+    /// The id of a session to resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) session_id: Option<&'a str>,
 }
 
-/// `session/set_mode`.
+/// The parameters of `session/set_mode`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetMode<'a> {
@@ -23,7 +23,7 @@ pub(super) struct SetMode<'a> {
     pub(super) session_id: &'a str,
 }
 
-/// `session/prompt`.
+/// The parameters of `session/prompt`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompt<'a> {

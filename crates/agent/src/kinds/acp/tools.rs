@@ -1,7 +1,7 @@
-//! Tool calls: what is known about each, in words for people and in the names that rules speak about.
+//! Tool calls: all that is known about each, in texts for people and in the names that rules use.
 //!
 //! The protocol has kinds of tools, not names. So that the same rules hold for every agent, a command is `Bash`, a
-//! change of a file `Edit` or `Write`, and so on; only a tool of no such kind goes by a name of its own.
+//! file change is `Edit` or `Write`, and so on. Only a tool of no such kind has its own name.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use super::preset::Preset;
 use super::wire;
 use crate::text;
 
-/// Where the agent's own tools have the path of a file.
+/// The fields in which the agents' own tools have a file path.
 const PATH_FIELDS: [&str; 6] =
     ["file_path", "filePath", "filepath", "absolute_path", "notebook_path", "path"];
 
-/// A call, as far as it is known.
+/// All that is known about a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Call {
     own_name: String,
@@ -26,19 +26,19 @@ pub(super) struct Call {
     status: Option<ToolStatus>,
     input: Value,
     locations: Vec<String>,
-    /// What it leaves in which file, where the agent shows a diff.
+    /// The new content of files, if the agent shows a diff.
     changes: Vec<(String, String)>,
-    /// The end of what it printed.
+    /// The end of its output.
     output: String,
     exit_code: Option<i32>,
-    told: Option<(ToolStatus, String)>,
+    reported: Option<(ToolStatus, String)>,
 }
 
-/// A call in the words of the rules.
+/// A call in the terms of the rules.
 #[derive(Debug, PartialEq)]
 pub(super) struct Ruled {
     pub(super) tool: String,
-    /// Further names by which the deny list may speak about it.
+    /// Further names by which a deny rule may refer to it.
     pub(super) aliases: &'static [&'static str],
     pub(super) input: Value,
     /// The same call for each further file that it touches.
@@ -46,7 +46,7 @@ pub(super) struct Ruled {
 }
 
 impl Call {
-    /// Takes over what is new, out of the news.
+    /// Merges an update into the call.
     pub(super) fn learn(&mut self, id: &str, preset: Preset, news: &mut wire::Update<'_>) {
         if self.own_name.is_empty() {
             let from_id = id.split_once("__").map(|(name, _)| name).filter(|_| preset == Preset::Gemini);
@@ -96,17 +96,17 @@ impl Call {
         };
     }
 
-    /// Whether it came to its end.
+    /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
         self.status.is_some_and(ToolStatus::is_over)
     }
 
-    /// Whether it has begun, as far as the agent says.
+    /// Whether its beginning was reported.
     pub(super) const fn is_known(&self) -> bool {
-        self.told.is_some()
+        self.reported.is_some()
     }
 
-    /// The call as an event, when that is news. `denied` says that its end is ours.
+    /// The call as an event, if that is new. `denied` means that we ended it.
     pub(super) fn event(&mut self, id: &str, servers: &[String], denied: bool) -> Option<AgentEvent> {
         let failed = self.exit_code.is_some_and(|code| code != 0);
         let status = match self.status.unwrap_or(ToolStatus::Pending) {
@@ -114,11 +114,11 @@ impl Call {
             ToolStatus::Ok if failed => ToolStatus::Failed,
             status => status,
         };
-        let is_known = |(told, title): &(ToolStatus, String)| *told == status && *title == self.title;
-        if self.told.as_ref().is_some_and(|told| is_known(told) || told.0.is_over()) {
+        let is_known = |(reported, title): &(ToolStatus, String)| *reported == status && *title == self.title;
+        if self.reported.as_ref().is_some_and(|reported| is_known(reported) || reported.0.is_over()) {
             return None;
         }
-        self.told = Some((status, self.title.clone()));
+        self.reported = Some((status, self.title.clone()));
         let (tool, _) = self.name(servers);
         let output = status.is_over().then(|| self.output.clone());
         let title = if self.title.is_empty() { tool.to_string() } else { text::one_line(&self.title) };
@@ -135,7 +135,6 @@ impl Call {
         }))
     }
 
-    /// One line about it.
     pub(super) fn title(&self) -> String {
         text::one_line(if self.title.is_empty() { &self.own_name } else { &self.title })
     }
@@ -169,7 +168,7 @@ impl Call {
         }
     }
 
-    /// Files it touches. Commands have their directory among the locations, which is none.
+    /// The files that it touches. Commands list their directory among the locations, which is no file.
     fn paths(&self) -> Vec<String> {
         if self.kind == "execute" {
             return Vec::new();
@@ -192,15 +191,14 @@ impl Call {
                 let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
                 Some(words.join(" "))
             }
-            // It shows no input, but the whole command as the title. A title of others may be prose.
+            // It shows no input, but the whole command as the title. Titles of other programs may be prose.
             _ if preset == Preset::Gemini && !self.title.is_empty() => Some(self.title.clone()),
             _ => None,
         }
     }
 
-    /// The call in the words of the rules; `servers` are the MCP servers that the agent was given. What is permitted is
-    /// known again by its input, so of that only what the call comes down to is taken: the rest may be told sooner or
-    /// later.
+    /// The call in the terms of the rules; `servers` are the agent's MCP servers. A permission is matched by the
+    /// input, so the input holds only what defines the call. Other details may be reported earlier or later.
     pub(super) fn ruled(&self, preset: Preset, servers: &[String]) -> Ruled {
         let (tool, aliases) = self.name(servers);
         let raw = || self.input.as_object().cloned().unwrap_or_default();
@@ -224,7 +222,7 @@ impl Call {
         Ruled { tool: tool.into_owned(), aliases, input: first.unwrap_or(Value::Object(input)), further }
     }
 
-    /// Its name, and further ones by which the deny list may mean it.
+    /// Its name, and further ones by which a deny rule may refer to it.
     fn name(&self, servers: &[String]) -> (Cow<'_, str>, &'static [&'static str]) {
         let (tool, aliases): (&str, &'static [&'static str]) = match self.kind.as_str() {
             "execute" => ("Bash", &[]),
@@ -240,7 +238,7 @@ impl Call {
         (Cow::Borrowed(tool), aliases)
     }
 
-    /// A tool of an MCP server goes by the server's name and its own, whatever the agent makes of them.
+    /// A tool of an MCP server has the server's name and its own, however the agent combines them.
     fn other_name(&self, servers: &[String]) -> Cow<'_, str> {
         let own = self.own_name.trim();
         let bare = own.strip_prefix("mcp_").map_or(own, |rest| rest.trim_start_matches('_'));
@@ -263,7 +261,7 @@ fn status(word: &str) -> Option<ToolStatus> {
     }
 }
 
-/// An input that is an object.
+/// The input, if it is an object.
 fn fields(raw: &RawValue) -> Option<Map<String, Value>> {
     serde_json::from_str(raw.get()).ok()
 }

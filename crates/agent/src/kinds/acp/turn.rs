@@ -1,5 +1,5 @@
-//! Turns: from a prompt to its answer. The process lives on after each and ends when its input is closed, which is
-//! when a turn is over and the operator has nothing to say.
+//! Turns: from a prompt to its answer. The process outlives a turn. It ends when its input is closed: when a turn is
+//! over and no message of the operator waits.
 
 use towline_core::{AgentEvent, MessageNo, TurnEnd, TurnStop};
 
@@ -10,21 +10,19 @@ use super::wire::{self, Prompted};
 use crate::jsonrpc::RpcError;
 use crate::protocol::Action;
 
-/// Whose words a turn is about.
+/// Whose message a turn answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// The prompt's.
     Prompt,
-    /// The operator's.
-    Tell(MessageNo),
+    Operator(MessageNo),
 }
 
-/// The turn at work.
+/// The current turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// The operator's words that the model has not been seen to work on.
+    /// The operator's message that the model does not yet visibly work on.
     unheard: Option<MessageNo>,
-    /// Whether the agent said or did something.
+    /// Whether the agent wrote or did something.
     is_busy: bool,
     /// Whether the agent was asked to end it.
     is_interrupted: bool,
@@ -34,18 +32,17 @@ impl AcpProtocol {
     pub(super) fn begin_turn(&mut self, whose: Whose) {
         let unheard = match whose {
             Whose::Prompt => None,
-            Whose::Tell(message) => Some(message),
+            Whose::Operator(message) => Some(message),
         };
         self.turn = Turn { unheard, ..Turn::default() };
         self.evidence.in_turn = true;
     }
 
-    /// The agent is asked to end its turn.
     pub(super) fn turn_is_interrupted(&mut self) {
         self.turn.is_interrupted = true;
     }
 
-    /// The agent works: what it was told last has reached it.
+    /// The agent works, so the last message has reached it.
     pub(super) fn work_is_seen(&mut self) -> Vec<Action> {
         self.turn.is_busy = true;
         self.heard()
@@ -56,7 +53,7 @@ impl AcpProtocol {
         vec![Action::emit(AgentEvent::TurnStarted), Action::emit(AgentEvent::Heard { message })]
     }
 
-    /// A prompt has its answer.
+    /// A prompt was answered.
     pub(super) fn on_prompted(&mut self, answer: Result<Prompted<'_>, RpcError>) -> Vec<Action> {
         let mut actions = match &answer {
             Ok(_) => self.heard(),
@@ -77,7 +74,7 @@ impl AcpProtocol {
         };
         actions.extend(self.withdraw_requests());
         let stop = outcome.stop();
-        let goes_on = stop == TurnStop::Done;
+        let continues = stop == TurnStop::Done;
         actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
             stop,
             text: outcome.words(),
@@ -88,15 +85,14 @@ impl AcpProtocol {
         self.calls.clear();
         self.evidence.in_turn = false;
         self.evidence.outcome = Some(outcome);
-        let next = if goes_on { self.send_next_tell() } else { None };
+        let next = if continues { self.send_next_message() } else { None };
         actions.extend(next.or_else(|| self.lines.close()));
         actions
     }
 
-    /// Whether the agent was asked to end this turn, when the conversation is read again: after such a turn there is no
-    /// other.
+    /// Whether the agent was asked to end this turn, when the conversation is read again: such a turn is the last.
     fn is_last_and_was_interrupted(&self) -> bool {
-        self.was_interrupted && self.tells.are_sent()
+        self.was_interrupted && self.operator_messages.are_sent()
     }
 
     fn stopped(&self, answer: &Prompted<'_>, text: String) -> Outcome {
@@ -104,12 +100,11 @@ impl AcpProtocol {
         if reason != "end_turn" {
             return Outcome::Stopped { reason, text };
         }
-        // Some end their turn as if they had nothing more to do when they are interrupted while they wait to ask the model
-        // again.
+        // Some agents report a normal end when they are interrupted while they wait to ask the model again.
         if self.turn.is_interrupted || self.is_last_and_was_interrupted() {
             return Outcome::Stopped { reason: "cancelled".to_owned(), text };
         }
-        // It says so as well when the model's answer broke off, was blocked, or never came.
+        // It reports the same when the model's answer broke off, was blocked, or never came.
         let broke_off = self.preset == Preset::Gemini
             && answer
                 .meta

@@ -1,5 +1,5 @@
-//! `session/update`: what the agent says and does. While a conversation is loaded, its past is shown again as updates:
-//! only what follows our prompt is news.
+//! `session/update`: messages and actions of the agent. While a conversation is loaded, its past is replayed as
+//! updates; only what follows our prompt is new.
 
 use towline_core::{AgentEvent, PlanEntry};
 
@@ -8,11 +8,10 @@ use super::wire::{self, read};
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
-/// The method.
 pub(super) const METHOD: &str = "session/update";
 
 impl AcpProtocol {
-    /// An update is large, so it stays where it was read to.
+    /// Borrowed, because an update is large.
     pub(super) fn on_update(&mut self, notification: &mut wire::Notification<'_>) -> Reading {
         let unknown = || Unknown(METHOD.to_owned());
         let session = notification.session_id.as_ref().ok_or_else(unknown)?;
@@ -23,7 +22,7 @@ impl AcpProtocol {
         }
         match kind.as_str() {
             "available_commands_update" => {
-                // Of use only where a summary is still to be asked for.
+                // Needed only while a summary is still to be requested.
                 if self.compact.is_some() {
                     let commands: Option<Vec<wire::Command<'_>>> = update.available_commands.and_then(read);
                     self.has_compact_command =
@@ -32,7 +31,7 @@ impl AcpProtocol {
                 Ok(Vec::new())
             }
             "usage_update" => Ok(self.usage.updated(update).map(Action::emit).into_iter().collect()),
-            // The operator's settings are what counts; these only repeat or name them.
+            // These only repeat the settings or name the session.
             "config_option_update" | "session_info_update" | "user_message_chunk" => Ok(Vec::new()),
             "agent_message_chunk"
             | "agent_thought_chunk"
@@ -67,9 +66,9 @@ impl AcpProtocol {
             }
             _ => {
                 let mode = update.current_mode_id.as_ref();
-                let told =
+                let reported =
                     mode.map(|mode| Action::notice(format!("the agent is now in mode `{}`", mode.as_str())));
-                Ok(told.into_iter().collect())
+                Ok(reported.into_iter().collect())
             }
         }
     }
@@ -88,9 +87,9 @@ impl AcpProtocol {
         let mut actions = self.work_is_seen();
         let message = update.message_id.as_deref();
         if kind == "agent_message_chunk" {
-            self.speech.said(message, text, &mut actions);
+            self.speech.message_piece(message, text, &mut actions);
         } else {
-            self.speech.thought(message, text, &mut actions);
+            self.speech.thought_piece(message, text, &mut actions);
         }
         Ok(actions)
     }

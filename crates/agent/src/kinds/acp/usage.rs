@@ -1,47 +1,46 @@
-//! What was used. Tokens come with the answer to a prompt; the cost comes as the total of the whole session, of which
-//! only the growth is ours.
+//! Usage. Tokens come with the answer to a prompt. The cost is the total of the whole session, of which only the
+//! increase is new.
 
 use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
 
 use super::wire::{self, AnswerUsage, Prompted, TurnUsage, UsageMeta};
 
-/// The count of one conversation.
+/// The usage of one conversation.
 #[derive(Debug)]
 pub(super) struct UsageLedger {
-    /// What of the session's cost is not to be counted any more; unknown for a session that was gone on with.
+    /// The part of the session's cost that is already counted; unknown for a resumed session.
     counted: Option<MicroUsd>,
     /// The cost of the whole session.
     pub(super) reported: Option<MicroUsd>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
-    /// Whether tokens are told as they are used: the sum at the end is then no news.
-    told_live: bool,
+    /// Whether tokens are reported while they are used: then the sum at the end is not counted again.
+    reports_live: bool,
 }
 
 impl UsageLedger {
-    /// For a new session.
+    /// The usage of a new session.
     pub(super) const fn new() -> Self {
         Self {
             counted: Some(MicroUsd(0)),
             reported: None,
             context_used: None,
             context_size: None,
-            told_live: false,
+            reports_live: false,
         }
     }
 
-    /// The session had used something before; how much is known only when somebody says so.
-    pub(super) const fn goes_on(&mut self, cost_before: Option<MicroUsd>) {
+    /// The session is resumed. Its earlier cost may be unknown.
+    pub(super) const fn resume(&mut self, cost_before: Option<MicroUsd>) {
         self.counted = cost_before;
     }
 
-    /// Tokens in the context, as far as known.
+    /// The tokens in the context, if known.
     pub(super) const fn context_used(&self) -> Option<Tokens> {
         self.context_used
     }
 
-    /// The session's totals. Whether the cost is a growth can be said only from the second total on, unless the first
-    /// is known.
+    /// Reads the session's totals. Unless the first total is known, only the second shows an increase.
     pub(super) fn updated(&mut self, update: &wire::Update<'_>) -> Option<AgentEvent> {
         let dollars = update.cost.as_ref().filter(|cost| is_usd(cost.currency.as_deref()));
         let total = dollars.and_then(|cost| MicroUsd::from_dollars(cost.amount?));
@@ -57,14 +56,14 @@ impl UsageLedger {
         (self.context_used, self.context_size) = (context_used, context_size);
         let meta: Option<UsageMeta<'_>> = update.meta.and_then(wire::read);
         let tokens = meta.and_then(|meta| meta.towline);
-        self.told_live |= tokens.is_some();
+        self.reports_live |= tokens.is_some();
         let used = tokens.as_ref().map(AnswerUsage::tokens).unwrap_or_default();
         let used = Usage { cost: growth, ..used };
         let model = wire::owned(tokens.and_then(|tokens| tokens.model));
         (news || !used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
     }
 
-    /// What the answer to a prompt says about its turn.
+    /// The usage in the answer to a prompt.
     pub(super) fn prompted(&self, answer: &Prompted<'_>, model: Option<&str>) -> Vec<AgentEvent> {
         if let Some(quota) = &answer.meta.quota {
             let event = |model: Option<&str>, count: wire::TokenCount| {
@@ -80,7 +79,7 @@ impl UsageLedger {
                 by_model
             };
         }
-        let used = answer.usage.filter(|_| !self.told_live).map(turn_usage);
+        let used = answer.usage.filter(|_| !self.reports_live).map(turn_usage);
         used.and_then(|used| self.event(model.map(str::to_owned), used)).into_iter().collect()
     }
 
@@ -102,12 +101,12 @@ impl AnswerUsage<'_> {
     }
 }
 
-/// An agent that does not say which dollars means these.
+/// An unnamed currency is dollars.
 fn is_usd(currency: Option<&str>) -> bool {
     currency.is_none_or(|currency| currency.eq_ignore_ascii_case("USD"))
 }
 
-/// Some agents count the reasoning apart from what was written, others within it: their total says which.
+/// Some agents count reasoning within the output, others apart from it: their total shows which.
 fn turn_usage(usage: TurnUsage) -> Usage {
     let TurnUsage {
         input_tokens,

@@ -1,7 +1,7 @@
-//! What agents write, as far as it is read. Every field may be missing or of another shape than the schema says:
-//! such a field is as good as none, and never costs us the rest of the frame.
+//! What agents write, as far as it is read. Every field may be missing or of another shape than in the schema: such a
+//! field counts as missing and never costs the rest of the frame.
 //!
-//! Parts that only some frames need stay raw until somebody looks.
+//! Parts that only some frames need stay raw until they are read.
 
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ lenient_objects! {
     }
 
     SessionCapabilities<'de> {
-        /// Anything but null says yes.
+        /// Any value but null means yes.
         "resume" => resume: Option<&'de RawValue>,
     }
 
@@ -72,7 +72,7 @@ lenient_objects! {
     }
 
     PromptMeta<'de> {
-        /// Gemini CLI's own.
+        /// Only from Gemini CLI.
         "quota" => quota: Option<Quota<'de>>,
     }
 
@@ -92,13 +92,13 @@ lenient_objects! {
         "token_count" => token_count: TokenCount,
     }
 
-    /// `session/update`.
+    /// The parameters of `session/update`.
     Notification<'de> {
         "sessionId" => session_id: Option<Text<'de>>,
         "update" => update: Option<Update<'de>>,
     }
 
-    /// All updates in one, and the call of a permission request: their fields do not contradict each other.
+    /// All updates in one type, and the call of a permission request: their fields do not conflict.
     Update<'de> {
         /// Which update it is.
         "sessionUpdate" => session_update: Option<Text<'de>>,
@@ -112,11 +112,11 @@ lenient_objects! {
         "locations" => locations: Option<Vec<Location<'de>>>,
         "rawInput" => raw_input: Option<&'de RawValue>,
         "rawOutput" => raw_output: Option<&'de RawValue>,
-        /// Of a plan.
+        /// The entries of a plan.
         "entries" => entries: Option<&'de RawValue>,
         "availableCommands" => available_commands: Option<&'de RawValue>,
         "currentModeId" => current_mode_id: Option<Text<'de>>,
-        /// How full the context is, and what the whole session has cost.
+        /// How full the context is, and the cost of the whole session.
         "used" => used: Option<u64>,
         "size" => size: Option<u64>,
         "cost" => cost: Option<Cost<'de>>,
@@ -134,16 +134,16 @@ lenient_objects! {
         "path" => path: Text<'de>,
     }
 
-    /// What a tool call shows.
+    /// A part of a tool call's content.
     ToolContent<'de> {
         "content" => content: Option<Content<'de>>,
         /// The file of a diff.
         "path" => path: Option<Text<'de>>,
-        /// What a diff leaves in the file.
+        /// The new text of the file in a diff.
         "newText" => new_text: Option<Text<'de>>,
     }
 
-    /// What a tool gave back, in the agent's own words.
+    /// A tool's result in the agent's own format.
     RawOutput<'de> {
         "exitCode" => exit_code: Option<i32>,
         "exit_code" => exit_status: Option<i32>,
@@ -167,7 +167,7 @@ lenient_objects! {
     }
 
     UsageMeta<'de> {
-        /// The built-in agent's own.
+        /// Only from the built-in agent.
         "towline" => towline: Option<AnswerUsage<'de>>,
     }
 
@@ -185,7 +185,7 @@ lenient_objects! {
         "currency" => currency: Option<Text<'de>>,
     }
 
-    /// `session/request_permission`.
+    /// The parameters of `session/request_permission`.
     PermissionRequest<'de> {
         "toolCall" => tool_call: Update<'de>,
         "options" => options: Vec<PermissionOption<'de>>,
@@ -196,7 +196,7 @@ lenient_objects! {
         "kind" => kind: Text<'de>,
     }
 
-    /// `elicitation/create`.
+    /// The parameters of `elicitation/create`.
     Elicitation<'de> {
         "mode" => mode: Option<Text<'de>>,
         "message" => message: Text<'de>,
@@ -204,12 +204,12 @@ lenient_objects! {
     }
 
     Form<'de> {
-        /// By their names.
+        /// The fields by name.
         "properties" => properties: Option<&'de RawValue>,
     }
 }
 
-/// What an update shows: a content block, or a list of what a tool call shows.
+/// The content of an update: a content block, or the list of a tool call's content.
 #[derive(Debug, Default)]
 pub(super) struct Shown<'de> {
     pub(super) block: Option<Content<'de>>,

@@ -1,4 +1,4 @@
-//! Claude Code as one of the agents.
+//! Claude Code as a kind of agent.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,6 @@ use crate::version::{TestedVersions, Version};
 /// The conformance tests run with the oldest and with the newest.
 const TESTED: TestedVersions = TestedVersions { oldest: [2, 1, 197], newest: [2, 1, 325] };
 
-/// Claude Code.
 pub(crate) struct Claude;
 
 impl Agent for Claude {
@@ -91,7 +90,7 @@ mod tests {
     use crate::version::Tested;
 
     #[test]
-    fn its_version_is_read_from_its_own_line_and_from_no_other() {
+    fn its_version_is_read_from_its_own_line_alone() {
         let outputs =
             ["2.1.197 (Claude Code)\n", "update 9.9.9 is out\n2.2.0 (Claude Code)\n", "1.2.3\n", ""];
         let versions = outputs.map(|output| Claude.version(output).map(|version| version.to_string()));

@@ -1,7 +1,7 @@
-//! What an end means: one pure function over all the evidence.
+//! Classifies an end: one pure function over all the evidence.
 //!
-//! Fields decide where there are fields; words only where the CLI has nothing else to say, and then the exact words
-//! of recordings. What is not understood is a crash, never a success.
+//! Fields decide where there are fields. Messages decide only where the CLI prints nothing else, and then by exact
+//! phrases from recordings. Anything unknown is a crash, never a success.
 
 use jiff::Timestamp;
 use towline_core::{End, LaunchProblem, Refusal};
@@ -19,43 +19,43 @@ const NO_CONVERSATION: &str = "No conversation found with session ID";
 const SESSION_ID: &str = "Session ID ";
 const IN_USE: &str = " is already in use";
 
-/// Refused credentials in a row that are more than a token being refreshed.
+/// More refused credentials in a row than the refresh of a token causes.
 const AUTH_RETRIES: u32 = 2;
 
-/// After this many requests in a row without an answer the turn is given up. The CLI itself would retry for minutes.
+/// After this many requests in a row without an answer the turn is ended. The CLI itself would retry for minutes.
 pub(super) const UNANSWERED: u32 = 5;
 
 /// On stderr when root starts it with every permission.
 const NOT_FOR_ROOT: &str = "cannot be used with root/sudo privileges";
 
-/// What root can do then.
+/// The fix for root.
 pub(super) const ROOT_FIX: &str = "run Towline as another user, set `permission = \"ask\"`, or set IS_SANDBOX=1 if \
                                    this machine is a sandbox";
 
-/// Everything that says how an attempt ended.
+/// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// Where the model is asked.
+    /// The address of the model's API.
     pub(super) provider: Option<String>,
-    /// Whether an earlier session was to go on.
+    /// Whether an earlier session was to be resumed.
     pub(super) asked_to_resume: bool,
-    /// Whether a session came up.
+    /// Whether a session was opened.
     pub(super) session_started: bool,
     /// Whether the agent was in the middle of a turn.
     pub(super) in_turn: bool,
     /// The last end of a turn.
     pub(super) result: Option<TurnResult>,
-    /// The quota is used up, as far as the provider said last.
+    /// The quota is used up, according to the provider's last report.
     pub(super) rejected: Option<Rejected>,
-    /// Failed requests since the last that worked.
+    /// Failed requests since the last success.
     pub(super) retries: Retries,
-    /// The CLI's name for the failed request that it showed last.
+    /// The CLI's name for the last failed request.
     pub(super) assistant_error: Option<String>,
     /// How the process ended.
     pub(super) exit: ProcessEnd,
 }
 
-/// What a `result` frame said.
+/// The content of a `result` frame.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TurnResult {
     pub(super) subtype: String,
@@ -67,14 +67,13 @@ pub(super) struct TurnResult {
     pub(super) errors: Vec<String>,
 }
 
-/// A used-up quota.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rejected {
-    /// When it opens again, when the provider said so.
+    /// When it renews, if the provider reported that.
     pub(super) until: Option<Timestamp>,
 }
 
-/// Failed requests in a row that the CLI tried again.
+/// Failed requests in a row that the CLI retried.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Retries {
     /// The status of the last one.
@@ -86,12 +85,12 @@ pub(super) struct Retries {
 }
 
 impl Evidence {
-    /// Whether the provider has not answered for so long that the turn is given up.
+    /// Whether the provider has not answered for so long that the turn is ended.
     pub(super) fn is_cut_off(&self) -> bool {
         self.retries.unanswered >= UNANSWERED
     }
 
-    /// The provider cannot be reached; with the CLI's own words, where there are some.
+    /// The provider cannot be reached; with the CLI's own message, if there is one.
     fn not_reached(&self, words: &str) -> End {
         let message = match words {
             "" => {
@@ -102,7 +101,7 @@ impl Evidence {
         End::ServerError { status: None, message }
     }
 
-    /// Who it is that cannot be reached.
+    /// The provider that cannot be reached.
     pub(super) fn unreached(&self) -> String {
         let at = self.provider.as_ref().map_or_else(String::new, |provider| format!(" at {provider}"));
         format!("the provider{at} was not reached")
@@ -110,7 +109,7 @@ impl Evidence {
 }
 
 impl TurnResult {
-    /// A terminal frame without any sign of an error.
+    /// A final frame without any sign of an error.
     pub(super) fn is_clean(&self) -> bool {
         self.subtype == "success" && self.is_error == Some(false) && self.api_error_status.is_none()
     }
@@ -120,18 +119,17 @@ impl TurnResult {
         matches!(self.terminal_reason.as_deref(), Some("aborted_streaming" | "aborted_tools"))
     }
 
-    /// The conversation, or what it drags along, no longer fits the model.
+    /// The conversation, or what comes with it, no longer fits the model.
     fn is_overflow(&self) -> bool {
         let full = ["prompt_too_long", "blocking_limit", "rapid_refill_breaker"];
         self.terminal_reason.as_deref().is_some_and(|reason| full.contains(&reason))
     }
 
-    /// The model refused.
     fn is_refusal(&self) -> bool {
         self.stop_reason.as_deref() == Some("refusal")
     }
 
-    /// The best name for what went wrong; `error` is the CLI's name for the request that failed last.
+    /// The best name for the error; `error` is the CLI's name for the last failed request.
     pub(super) fn name<'a>(&'a self, error: Option<&'a str>) -> &'a str {
         if self.is_refusal() {
             "refusal"
@@ -144,9 +142,9 @@ impl TurnResult {
         }
     }
 
-    /// What the CLI has to say about it.
+    /// The CLI's message about the error.
     pub(super) fn words(&self) -> String {
-        // An interrupted turn has nothing to say but the CLI's diagnostics.
+        // An interrupted turn has nothing but the CLI's diagnostics.
         if self.text.is_empty() && !self.is_interrupted() {
             self.errors.join("; ")
         } else {
@@ -155,7 +153,7 @@ impl TurnResult {
     }
 }
 
-/// What the end means.
+/// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
     if let Some(problem) = &evidence.exit.spawn {
         return End::SpawnFailed { problem: problem.clone() };
@@ -210,7 +208,8 @@ fn with_result(evidence: &Evidence, result: &TurnResult) -> End {
     }
 }
 
-/// The request to the model failed for good. The status says why, or else the CLI's name for the failure.
+/// The end after a request to the model that failed for good, by its status or else by the CLI's name for the
+/// failure.
 fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
     let message = result.words();
     let status = result.api_error_status;
@@ -221,7 +220,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
         (Some(429), _) => End::RateLimited { until },
         (Some(413), _) => End::ContextOverflow,
         (Some(408 | 500..=599), _) => End::ServerError { status, message },
-        // An account that cannot pay needs a person just as one that is not known.
+        // An account that cannot pay needs a person, just like an unknown one.
         (_, Some("authentication_failed" | "oauth_org_not_allowed" | "billing_error")) => {
             End::Auth { message }
         }
@@ -233,7 +232,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
     }
 }
 
-/// No turn was brought to its end.
+/// The end of an attempt without a completed turn.
 fn without_result(evidence: &Evidence) -> End {
     let message = how_it_ended(evidence);
     if evidence.retries.auth >= AUTH_RETRIES {

@@ -1,6 +1,6 @@
-//! The summary that the conversation is to begin with: a turn of its own that counts as none.
+//! The summary before the prompt: a separate turn that counts as none.
 //!
-//! It comes before the prompt, which is sent when it is over, whether or not there is a summary then.
+//! The prompt is sent when that turn is over, whether or not there is a summary.
 
 use towline_core::{AgentEvent, SessionId};
 
@@ -8,30 +8,30 @@ use super::protocol::ClaudeProtocol;
 use super::wire::{self, SystemLine};
 use crate::protocol::Action;
 
-/// A summary under way.
+/// A summary that was requested.
 #[derive(Debug)]
 pub(super) struct Compaction {
     focus: String,
     happened: bool,
-    /// Why it did not happen, as far as the CLI said.
+    /// Why there is no summary, as far as the CLI reported.
     problem: Option<String>,
-    /// Whether the session was told of before its `init`, which comes after the summary.
-    pub(super) session_was_told: bool,
+    /// Whether the session was reported before its `init`, which comes after the summary.
+    pub(super) session_was_reported: bool,
 }
 
 impl Compaction {
     pub(super) fn new(focus: &str) -> Self {
-        Self { focus: focus.to_owned(), happened: false, problem: None, session_was_told: false }
+        Self { focus: focus.to_owned(), happened: false, problem: None, session_was_reported: false }
     }
 }
 
 impl ClaudeProtocol {
-    /// What is sent first: the command that asks for a summary, or the prompt.
+    /// The first message: the command that requests a summary, or the prompt.
     pub(super) fn send_opening(&mut self) -> Vec<Action> {
         match &self.compaction {
             Some(compaction) => {
                 let command = format!("/compact {}", compaction.focus);
-                self.say("compact", command.trim_end()).into_iter().collect()
+                self.send_message("compact", command.trim_end()).into_iter().collect()
             }
             None => self.send_prompt(),
         }
@@ -48,24 +48,24 @@ impl ClaudeProtocol {
                 .collect();
         };
         compaction.problem = problem.or(compaction.problem.take());
-        // A summary takes its time, and `init` comes after it: that the session is there must be known before.
+        // A summary takes time, and `init` comes after it. The session must be known earlier.
         match line.session_id {
             Some(id) if is_compacting && self.session.is_none() => {
-                compaction.session_was_told = true;
+                compaction.session_was_reported = true;
                 self.on_session(SessionId::new(id.as_str()), None)
             }
             _ => Vec::new(),
         }
     }
 
-    /// The conversation was summarised, at our wish or at the CLI's own.
+    /// The conversation was summarised, by our request or by the CLI itself.
     pub(super) fn on_compacted(&mut self) {
         if let Some(compaction) = &mut self.compaction {
             compaction.happened = true;
         }
     }
 
-    /// The turn that was to bring the summary is over: now comes the prompt.
+    /// The turn for the summary is over; the prompt follows.
     pub(super) fn on_compaction_over(&mut self, words: &str) -> Vec<Action> {
         let Some(compaction) = self.compaction.take() else { return Vec::new() };
         let mut actions = Vec::new();

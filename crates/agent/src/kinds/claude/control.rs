@@ -1,5 +1,5 @@
-//! `control_request` and its neighbours: what the CLI wants of us. What the rules decide is answered at once; what
-//! only a person can decide stays open until the answer comes or the CLI does not wait for it any more.
+//! `control_request` and related frames: requests of the CLI. The rules answer at once. A request that only a person
+//! can decide stays open until the answer comes or the CLI stops waiting.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::permission::{self, BY_RULE, NO_ANSWER, Ruling, Verdict};
 use crate::protocol::Action;
 use crate::text;
 
-/// The tool with which the model asks a person. It arrives as a permission request under every mode, and waits.
+/// The tool with which the model asks a person. It arrives as a permission request in every mode, and waits.
 const QUESTION_TOOL: &str = "AskUserQuestion";
 
 const NOT_READABLE: &str = "This question cannot be shown to anybody. Decide yourself, go on, and state the decision \
@@ -48,7 +48,7 @@ enum Inner<'a> {
     },
 }
 
-/// An answer of ours, as far as it is read again.
+/// The parts of an answer of ours that are read again.
 #[derive(Deserialize)]
 struct SentAnswer {
     response: SentOuter,
@@ -72,12 +72,12 @@ pub(super) struct Pending {
     /// The id of the tool call.
     call: String,
     input: Box<RawValue>,
-    /// What the model asks in its own words, when it is a question: answers go by them.
+    /// The model's questions, verbatim, because answers are keyed by them. Empty for a permission request.
     questions: Vec<String>,
 }
 
 impl Pending {
-    /// The input with the answers where the tool looks for them.
+    /// The input with the answers where the tool expects them.
     fn answered(&self, answers: &[String]) -> Option<Box<RawValue>> {
         let mut input: serde_json::Map<String, Value> = serde_json::from_str(self.input.get()).ok()?;
         let answers: Value = self.questions.iter().cloned().zip(answers.iter().map(String::as_str)).collect();
@@ -121,9 +121,9 @@ impl ClaudeProtocol {
                     self.ask(id, request, About::Choice { parts }, questions)
                 }
                 None => {
-                    let told = self.lines.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
+                    let counted = self.lines.unknown(format!("control_request/{QUESTION_TOOL}"), raw.get());
                     let refusal = self.settle(id, request, Err(NOT_READABLE.to_owned()), BY_RULE, None);
-                    told.into_iter().chain(refusal).collect()
+                    counted.into_iter().chain(refusal).collect()
                 }
             };
         }
@@ -139,7 +139,7 @@ impl ClaudeProtocol {
         }
     }
 
-    /// Answers a request at once: with the input that is allowed, or the words that refuse it.
+    /// Answers a request at once: with the permitted input, or with the refusal's message.
     fn settle(
         &mut self,
         id: &str,
@@ -161,7 +161,7 @@ impl ClaudeProtocol {
         written.into_iter().chain([Action::emit(AgentEvent::Decided(decision))]).collect()
     }
 
-    /// Leaves a request to a person. Where our answers cannot reach the CLI any more, it waits for none.
+    /// Leaves a request to a person. It does not wait if the CLI no longer accepts input.
     fn ask(
         &mut self,
         id: &str,
@@ -185,7 +185,7 @@ impl ClaudeProtocol {
         vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
     }
 
-    /// What the agent was sent before: answers among it are given.
+    /// Reads a line that the agent was sent before: answers in it are known.
     pub(super) fn recall_answer(&mut self, line: &[u8]) {
         let Ok(sent) = serde_json::from_slice::<SentAnswer>(line) else { return };
         let outcome = match sent.response.response.behavior.as_str() {
@@ -195,14 +195,14 @@ impl ClaudeProtocol {
         self.answered.insert(sent.response.request_id, outcome);
     }
 
-    /// A person has answered.
+    /// Sends a person's answer.
     pub(super) fn on_answer(&mut self, id: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(id) else { return Vec::new() };
         let answered;
         let response = match reply {
             Reply::Allowed | Reply::Always => Inner::Allow { input: &pending.input },
             Reply::Denied { message } => Inner::Deny { message: pending.refusal(&message) },
-            // Words permit nothing.
+            // An answer in words permits nothing.
             Reply::Chosen { answers } if pending.questions.is_empty() => {
                 Inner::Deny { message: pending.refusal(&answers.join("; ")) }
             }
@@ -220,16 +220,16 @@ impl ClaudeProtocol {
         self.verdict(id, response).into_iter().chain(self.close_if_due()).collect()
     }
 
-    /// The CLI does not wait for our answer any more.
+    /// The CLI no longer waits for our answer.
     pub(super) fn on_cancel(&mut self, line: CancelLine<'_>) -> Reading {
         let request = String::from(line.request_id);
         let withdrawn = self.pending.remove(&request);
-        let told = withdrawn.map(|_| Action::emit(AgentEvent::Withdrawn { request }));
-        Ok(told.into_iter().chain(self.close_if_due()).collect())
+        let withdrawal = withdrawn.map(|_| Action::emit(AgentEvent::Withdrawn { request }));
+        Ok(withdrawal.into_iter().chain(self.close_if_due()).collect())
     }
 
-    /// A call that has its result waits for no answer: whoever reads the conversation again sees the result, but not
-    /// the answer that went before it.
+    /// A call with a result waits for no answer. When a conversation is read again, the result is in the log but the
+    /// answer before it is not.
     pub(super) fn forget_request(&mut self, call: &str) {
         self.pending.retain(|_, pending| pending.call != call);
     }
@@ -256,7 +256,7 @@ fn not_allowed(tool: &str) -> String {
     format!("{tool} is not permitted here in this way, and nobody can be asked. Go on without it.")
 }
 
-/// What the model asks; nothing when that cannot be read, or is nothing.
+/// The model's questions; `None` if there are none or they cannot be read.
 fn questions(input: &RawValue) -> Option<Vec<wire::Question>> {
     let asked: wire::Questions = serde_json::from_str(input.get()).ok()?;
     (!asked.questions.is_empty()).then_some(asked.questions)

@@ -1,7 +1,7 @@
-//! What is said to the model: the prompt, and the operator's words while it works.
+//! Messages to the model: the prompt, and those of the operator while it works.
 //!
-//! Each message has an id of its own, made from the attempt's: the CLI shows it again when the model gets it, and
-//! takes no id twice. A message that comes too late for the turn at work begins a turn of its own.
+//! Each message has an id, derived from the attempt's. The CLI echoes it when the model gets the message, and accepts
+//! no id twice. A message that is too late for the current turn begins another turn.
 
 use std::collections::BTreeSet;
 
@@ -11,77 +11,78 @@ use towline_core::{AgentEvent, AttemptId, MessageNo};
 use super::protocol::ClaudeProtocol;
 use crate::protocol::Action;
 
-/// Up to this number an operator's message is known by its id alone, to whoever reads the conversation again.
+/// Up to this number, an operator's message is recognised by its id alone when the conversation is read again.
 const KNOWN_BY_ID: u32 = 1_000;
 
-/// Where an id says how it was made, and what it says there when it was made from a name, as ours are.
+/// The position of a UUID's version, and the version of ids that are derived from names, as ours are.
 const VERSION_AT: usize = 14;
 const FROM_NAME: u8 = b'5';
 
-/// The operator's words.
+/// The operator's messages.
 #[derive(Debug)]
-pub(super) struct Tells {
+pub(super) struct OperatorMessages {
     attempt: AttemptId,
-    said: BTreeSet<MessageNo>,
+    received: BTreeSet<MessageNo>,
     heard: BTreeSet<MessageNo>,
-    /// What the prompt goes before.
+    /// Messages that wait until the prompt was sent.
     held: Vec<(MessageNo, String)>,
 }
 
-impl Tells {
+impl OperatorMessages {
     pub(super) const fn new(attempt: AttemptId) -> Self {
-        Self { attempt, said: BTreeSet::new(), heard: BTreeSet::new(), held: Vec::new() }
+        Self { attempt, received: BTreeSet::new(), heard: BTreeSet::new(), held: Vec::new() }
     }
 
-    /// Which of the operator's messages has this id.
+    /// The operator's message with this id.
     fn number(&self, id: &str) -> Option<MessageNo> {
         if id.as_bytes().get(VERSION_AT) != Some(&FROM_NAME) {
             return None;
         }
         let is_it = |message: &MessageNo| self.attempt.message(&name(*message)) == id;
-        let said = self.said.iter().copied().find(is_it);
-        said.or_else(|| (1..=KNOWN_BY_ID).map(MessageNo).find(is_it))
+        let received = self.received.iter().copied().find(is_it);
+        received.or_else(|| (1..=KNOWN_BY_ID).map(MessageNo).find(is_it))
     }
 }
 
 impl ClaudeProtocol {
-    /// Sends the prompt, and after it what had to wait for it.
+    /// Sends the prompt, then the messages that waited for it.
     pub(super) fn send_prompt(&mut self) -> Vec<Action> {
         self.prompts_waiting += 1;
-        let mut actions: Vec<_> = self.say("prompt", &self.prompt).into_iter().collect();
-        for (message, text) in std::mem::take(&mut self.tells.held) {
-            actions.extend(self.say(&name(message), &text));
+        let mut actions: Vec<_> = self.send_message("prompt", &self.prompt).into_iter().collect();
+        for (message, text) in std::mem::take(&mut self.operator_messages.held) {
+            actions.extend(self.send_message(&name(message), &text));
         }
         actions
     }
 
-    /// Says something to the model, as long as it listens.
-    pub(super) fn say(&self, name: &str, text: &str) -> Option<Action> {
+    /// Sends a message to the model, as long as the CLI accepts input.
+    pub(super) fn send_message(&self, name: &str, text: &str) -> Option<Action> {
         self.write(&json!({
             "type": "user",
             "message": {"role": "user", "content": [{"type": "text", "text": text}]},
-            "uuid": self.tells.attempt.message(name),
+            "uuid": self.operator_messages.attempt.message(name),
         }))
     }
 
-    pub(super) fn on_tell(&mut self, message: MessageNo, text: String) -> Vec<Action> {
-        if self.tells.heard.contains(&message) || !self.tells.said.insert(message) {
+    pub(super) fn on_operator_message(&mut self, message: MessageNo, text: String) -> Vec<Action> {
+        if self.operator_messages.heard.contains(&message) || !self.operator_messages.received.insert(message)
+        {
             return Vec::new();
         }
         if self.compaction.is_some() {
-            self.tells.held.push((message, text));
+            self.operator_messages.held.push((message, text));
             return Vec::new();
         }
-        self.say(&name(message), &text).into_iter().collect()
+        self.send_message(&name(message), &text).into_iter().collect()
     }
 
     /// The model got the message with this id.
     pub(super) fn on_echo(&mut self, id: &str) -> Vec<Action> {
-        if id == self.tells.attempt.message("prompt") {
+        if id == self.operator_messages.attempt.message("prompt") {
             return Vec::new();
         }
-        let Some(message) = self.tells.number(id) else { return Vec::new() };
-        if !self.tells.heard.insert(message) {
+        let Some(message) = self.operator_messages.number(id) else { return Vec::new() };
+        if !self.operator_messages.heard.insert(message) {
             return Vec::new();
         }
         let mut actions = self.start_turn();
@@ -89,10 +90,10 @@ impl ClaudeProtocol {
         actions
     }
 
-    /// Tells that a turn has begun, once for each.
+    /// Reports the start of a turn, once per turn.
     pub(super) fn start_turn(&mut self) -> Vec<Action> {
-        let is_told = std::mem::replace(&mut self.turn_is_told, true);
-        if is_told { Vec::new() } else { vec![Action::emit(AgentEvent::TurnStarted)] }
+        let is_reported = std::mem::replace(&mut self.turn_is_reported, true);
+        if is_reported { Vec::new() } else { vec![Action::emit(AgentEvent::TurnStarted)] }
     }
 }
 

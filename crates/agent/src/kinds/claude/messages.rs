@@ -1,4 +1,4 @@
-//! `assistant` and `user`: what the model says, the tools it calls, and what they give back.
+//! `assistant` and `user` frames: the model's messages, its tool calls, and their results.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,23 +10,23 @@ use super::wire::{self, Block, Content, MessageLine};
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
-/// The model's name on messages that the CLI makes up itself.
+/// The model's name on messages that the CLI writes itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// In the place of a structured result when an interrupt took the tool away.
+/// Replaces a structured result when an interrupt removed the tool.
 const TAKEN_AWAY: &str = "\"User rejected tool use\"";
 
-/// In the result of a tool call that nobody could be asked about.
+/// In the result of a tool call for which no permission could be requested.
 const NOT_GRANTED: &str = "but you haven't granted it yet";
 
-/// Around what a slash command printed.
+/// The tags around the output of a slash command.
 const COMMAND_OUTPUT: [&str; 2] = ["local-command-stdout", "local-command-stderr"];
 
 impl ClaudeProtocol {
     pub(super) fn on_assistant(&mut self, line: MessageLine<'_>) -> Reading {
         let parent = line.parent_tool_use_id.as_ref().map(wire::Text::as_str);
         let is_synthetic = wire::text(&line.message.model) == SYNTHETIC;
-        // What the CLI makes up instead of a summary is the reason why there is none.
+        // A message that the CLI writes instead of a summary is the reason why there is none.
         if is_synthetic && self.compaction.is_some() {
             return Ok(Vec::new());
         }
@@ -43,7 +43,7 @@ impl ClaudeProtocol {
         let content = Content::read(line.message.content).ok_or_else(|| Unknown("assistant".to_owned()))?;
         let mut actions: Vec<Action> = events.into_iter().map(|event| below(parent, event)).collect();
         match content {
-            Content::Text(text) => actions.push(below(parent, said(text))),
+            Content::Text(text) => actions.push(below(parent, message(text))),
             Content::Blocks(blocks) => {
                 for raw in blocks {
                     actions.extend(self.on_assistant_block(parent, raw));
@@ -58,10 +58,10 @@ impl ClaudeProtocol {
             return self.lines.unknown("assistant block".to_owned(), raw.get());
         };
         let events = match block.kind.as_str() {
-            "text" => block.text.map(said).into_iter().collect(),
+            "text" => block.text.map(message).into_iter().collect(),
             "thinking" => thought(block.thinking).into_iter().collect(),
             "tool_use" => self.on_tool_use(&block),
-            // Hidden reasoning, and tools that run at the provider: nothing to show that the text does not say.
+            // Hidden reasoning, and tools that run at the provider: the text has all that is worth showing.
             "redacted_thinking" | "server_tool_use" | "web_search_tool_result" | "web_fetch_tool_result" => {
                 Vec::new()
             }
@@ -105,8 +105,8 @@ impl ClaudeProtocol {
                     self.forget_request(wire::text(&block.tool_use_id));
                     actions.extend(self.close_if_due());
                 }
-                // The task that a subagent was given. In the main thread it is an echo of what went in, or the
-                // CLI's own remark on an interrupt, which the turn's end tells better.
+                // The task of a subagent. In the main thread it is an echo of our message, or the CLI's remark on an
+                // interrupt, which the end of the turn reports better.
                 "text" if parent.is_some() => {
                     actions.extend(block.text.map(|text| below(parent, asked(text))))
                 }
@@ -139,7 +139,7 @@ fn below(parent: Option<&str>, event: AgentEvent) -> Action {
     Action::Emit { event, parent: parent.map(str::to_owned) }
 }
 
-fn said(text: wire::Text<'_>) -> AgentEvent {
+fn message(text: wire::Text<'_>) -> AgentEvent {
     AgentEvent::Message { role: Role::Assistant, text: text.into() }
 }
 
@@ -152,7 +152,7 @@ fn thought(text: Option<wire::Text<'_>>) -> Option<AgentEvent> {
     (!text.trim().is_empty()).then_some(AgentEvent::Thought { text })
 }
 
-/// What a slash command printed, when this is that.
+/// The output of a slash command, if the text is that.
 fn command_output(text: &str) -> Option<String> {
     COMMAND_OUTPUT.iter().find_map(|tag| {
         let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?.trim();
@@ -169,7 +169,7 @@ fn was_taken_away(structured: Option<&RawValue>) -> bool {
     })
 }
 
-/// The text of a tool's result; pictures and the like leave none.
+/// The text of a tool's result. Images and the like have none.
 fn plain_text(content: Option<&RawValue>) -> String {
     match Content::read(content) {
         Some(Content::Text(text)) => text.into(),

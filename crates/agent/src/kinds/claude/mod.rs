@@ -1,7 +1,7 @@
-//! Claude Code: driven over its two-way stream-json protocol.
+//! Claude Code, driven over its two-way stream-json protocol.
 //!
-//! `plan` says what to start, `protocol` holds the conversation with the help of one module per concern, and
-//! `classify` says what its end means. `wire` is what the CLI really writes; nothing outside this folder sees it.
+//! `plan` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
+//! `classify` interprets its end. `wire` is what the CLI writes; nothing outside this folder sees it.
 
 mod agent;
 mod classify;

@@ -1,4 +1,4 @@
-//! What to start: one builder for fresh and resumed sessions, so that no setting is lost on a resume.
+//! The process to start: one builder for fresh and resumed sessions, so that no setting is lost on a resume.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,16 @@ use crate::permission::presets::{EDITING, READING};
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, McpServer, Permission};
 
-/// Tools that take the agent out of our hands: into another directory, or into paid turns later on.
+/// Tools that take the agent out of our control: into another directory, or into paid turns later on.
 const RUNAWAY_TOOLS: [&str; 4] = ["EnterWorktree", "ExitWorktree", "CronCreate", "ScheduleWakeup"];
 
-/// Tools that touch neither files nor commands: questions, its list of what is to be done, and the search for tools of MCP
-/// servers.
+/// Tools that touch neither files nor commands: questions, its to-do list, and the search for tools of MCP servers.
 const HARMLESS_TOOLS: [&str; 6] =
     ["AskUserQuestion", "ToolSearch", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
-/// What a Claude Code sets for the processes below it. Towline may well be one of them, but the agents it starts
-/// are sessions of their own: these would make them keep no transcript, take a foreign session's place, or reach
-/// for sockets and file descriptors that they do not have.
+/// Variables that a Claude Code sets for its child processes. Towline may be one of them, but the agents that it
+/// starts are separate sessions: these variables would make them write no transcript, replace another session, or use
+/// sockets and file descriptors that they do not have.
 const OUTER_SESSION: [&str; 19] = [
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_CHILD_SESSION",
@@ -48,10 +47,10 @@ const OUTER_SESSION_PREFIXES: [&str; 5] =
 
 const USUAL_PROVIDER: &str = "https://api.anthropic.com";
 
-/// With one of these, the model is asked at a cloud.
+/// With one of these, the model is reached through a cloud.
 const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
 
-/// Program and arguments. The prompt is never among them: it goes by standard input.
+/// Program and arguments. The prompt is not among them: it goes over standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.extend(TWO_WAY.map(str::to_owned));
@@ -70,7 +69,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     };
     argv.extend(["--permission-mode".to_owned(), mode.to_owned()]);
     argv.extend(offered(settings).map(|tools| format!("--tools={}", tools.join(","))));
-    // These flags take any number of words; joined with `=` they take one, whatever follows.
+    // These flags take any number of words. Joined with `=` they take exactly one.
     argv.extend(settings.allow.iter().map(|rule| format!("--allowedTools={rule}")));
     argv.extend(disallowed(settings).map(|rule| format!("--disallowedTools={rule}")));
     argv.extend(settings.dirs.iter().map(|dir| format!("--add-dir={dir}")));
@@ -122,7 +121,7 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
         .map(|(name, server)| {
             let (program, args) = server.program();
             let mut config = json!({"type": "stdio", "command": program, "args": args});
-            // Newer versions list a server's tools to the model only after a search, in which it may never find them.
+            // Newer versions list a server's tools to the model only after a search, which may never find them.
             if name == McpServer::TOWLINE {
                 config["alwaysLoad"] = true.into();
             }
@@ -132,7 +131,7 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
     json!({ "mcpServers": servers })
 }
 
-/// The whole environment, but for what Towline says about the attempt.
+/// The whole environment, except Towline's own variables.
 pub(super) fn env(
     settings: &AgentSettings,
     inherited: &BTreeMap<String, String>,
@@ -144,7 +143,7 @@ pub(super) fn env(
         except: OUTER_SESSION.to_vec(),
         except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
     };
-    // The keys to a whole cloud account are handed on only when the model is reached through it.
+    // Credentials of a whole cloud account are passed on only when the model is reached through it.
     if is_on("CLAUDE_CODE_USE_BEDROCK") {
         extra.prefixes.push("AWS_");
     }
@@ -155,7 +154,7 @@ pub(super) fn env(
     environment(settings, inherited, &extra)
 }
 
-/// Where the model is asked; not known where a cloud is in between.
+/// The address of the model's API; unknown if a cloud is in between.
 pub(super) fn provider(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> Option<String> {
     let env = env(settings, inherited);
     if CLOUDS.iter().any(|name| is_on(env.get(*name))) {
@@ -164,7 +163,7 @@ pub(super) fn provider(settings: &AgentSettings, inherited: &BTreeMap<String, St
     env.get("ANTHROPIC_BASE_URL").map_or_else(|| Some(USUAL_PROVIDER.to_owned()), |url| origin(url))
 }
 
-/// Scheme, host and port: the rest may hold a key.
+/// Scheme, host and port. The rest may hold a key.
 fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -172,14 +171,14 @@ fn origin(url: &str) -> Option<String> {
     Some(format!("{scheme}://{host}"))
 }
 
-/// Whether it refuses to work for root. The CLI takes no other value than 1 for the first variable.
+/// Whether the CLI refuses to work for root. It accepts only 1 as the first variable's value.
 pub(super) fn refuses_root(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> bool {
     let env = env(settings, inherited);
     let is_sandbox = env.get("IS_SANDBOX").is_some_and(|value| value == "1");
     settings.permission == Permission::Bypass && !is_sandbox && !is_on(env.get("CLAUDE_CODE_BUBBLEWRAP"))
 }
 
-/// Whether a variable that switches something has switched it on.
+/// Whether a variable that is a switch is on.
 pub(super) fn is_on(value: Option<&String>) -> bool {
     value.is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
 }

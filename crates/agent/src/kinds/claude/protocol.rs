@@ -1,9 +1,9 @@
 //! The conversation: what to write, and which module reads which frame.
 //!
-//! The process lives on after each result and ends when its input is closed. So the input is closed after the
-//! first one that answers the prompt, unless a request still waits for a person: what runs in the background is then
-//! brought to its end by the CLI itself, within bounds of its own and under the engine's clocks. What it says
-//! afterwards is read all the same, and may be a further turn.
+//! The process outlives each result and ends when its input is closed. So the input is closed after the first result
+//! that answers the prompt, unless a request still waits for a person. The CLI then ends its background work by
+//! itself, within its own limits and the engine's timeouts. Frames after that are still read, and may be another
+//! turn.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use towline_core::{End, Outcome, SessionId, SessionPlan, Usage};
 use super::classify::{Evidence, classify};
 use super::compaction::Compaction;
 use super::control::Pending;
-use super::input::Tells;
+use super::input::OperatorMessages;
 use super::tools::Call;
 use super::usage::UsageLedger;
 use super::wire;
@@ -26,31 +26,31 @@ use crate::settings::AgentSettings;
 /// The state of one conversation.
 pub(super) struct ClaudeProtocol {
     pub(super) prompt: String,
-    /// The summary that goes before the prompt, until it is over.
+    /// The summary before the prompt, until it is over.
     pub(super) compaction: Option<Compaction>,
-    pub(super) tells: Tells,
+    pub(super) operator_messages: OperatorMessages,
     pub(super) asked: SessionPlan,
     pub(super) rules: Rules,
     pub(super) session: Option<SessionId>,
-    /// Where the agent works and on which model, as it says itself.
+    /// The agent's directory and model, as it reports them.
     pub(super) directory: Option<String>,
     pub(super) model: Option<String>,
-    /// Prompts that were sent and not yet taken up.
+    /// Prompts that were sent and that the CLI has not begun to process.
     pub(super) prompts_waiting: u32,
-    /// Whether the turn at work has been told of.
-    pub(super) turn_is_told: bool,
+    /// Whether the start of the current turn has been reported.
+    pub(super) turn_is_reported: bool,
     interrupts: u32,
-    /// Tool calls at work, by id.
+    /// Running tool calls, by id.
     pub(super) calls: HashMap<String, Call>,
     /// Ids of tool calls that were denied.
     pub(super) denied: HashSet<String>,
-    /// Requests that a person answered before this reading of the conversation began, by id, and how.
+    /// Requests that a person answered before the conversation was read again, with the outcome, by id.
     pub(super) answered: HashMap<String, Outcome>,
     /// Requests that wait for a person, by id.
     pub(super) pending: BTreeMap<String, Pending>,
-    /// Ids of tool calls that a person decides about: their decisions are not the agent's to tell.
+    /// Ids of tool calls that a person decides about. The agent's own report of such a decision is ignored.
     pub(super) put_to_person: HashSet<String>,
-    /// Background tasks that have not ended: what they are about, by id.
+    /// Running background tasks: descriptions by id.
     pub(super) background: BTreeMap<String, String>,
     pub(super) usage: UsageLedger,
     pub(super) evidence: Evidence,
@@ -63,14 +63,14 @@ impl ClaudeProtocol {
         Self {
             prompt: context.prompt.to_owned(),
             compaction: context.compact.map(Compaction::new),
-            tells: Tells::new(context.attempt),
+            operator_messages: OperatorMessages::new(context.attempt),
             asked: context.session.clone(),
             rules: Rules::of(settings, context.permitted),
             session: None,
             directory: None,
             model: None,
             prompts_waiting: 0,
-            turn_is_told: false,
+            turn_is_reported: false,
             interrupts: 0,
             calls: HashMap::new(),
             denied: HashSet::new(),
@@ -88,12 +88,12 @@ impl ClaudeProtocol {
         }
     }
 
-    /// Closes the agent's input when its last request has an answer: the CLI takes a closed input for a refusal.
+    /// Closes the agent's input when its last request has an answer: the CLI treats a closed input as a refusal.
     pub(super) fn close_if_due(&mut self) -> Option<Action> {
         self.lines.close_if_due(self.pending.is_empty())
     }
 
-    /// Has the agent end its turn.
+    /// Asks the agent to end its turn.
     pub(super) fn interrupt(&self, id: &str) -> Option<Action> {
         self.write(&json!({
             "type": "control_request",
@@ -102,7 +102,7 @@ impl ClaudeProtocol {
         }))
     }
 
-    /// Answers the agent, as long as it listens.
+    /// Writes a message, as long as the agent accepts input.
     pub(super) fn write(&self, message: &impl serde::Serialize) -> Option<Action> {
         self.lines.write(line(message))
     }
@@ -122,14 +122,14 @@ impl Conversation for ClaudeProtocol {
             "system" => self.on_system_line(line),
             "result" => match decode(line, "result") {
                 Ok(result) => self.on_result(result),
-                // Whatever it says, the turn is over and the process waits for us.
+                // Even if it cannot be read, the turn is over and the process waits for us.
                 Err(Unknown(what)) if what == "result" => {
-                    let told = self.lines.unknown(what, line);
+                    let counted = self.lines.unknown(what, line);
                     let next = match self.compaction {
                         Some(_) => self.on_compaction_over("its end was not understood"),
                         None => self.lines.close().into_iter().collect(),
                     };
-                    Ok(told.into_iter().chain(next).collect())
+                    Ok(counted.into_iter().chain(next).collect())
                 }
                 Err(unknown) => Err(unknown),
             },
@@ -176,7 +176,7 @@ impl Protocol for ClaudeProtocol {
                 self.interrupts += 1;
                 self.interrupt(&format!("towline-interrupt-{}", self.interrupts)).into_iter().collect()
             }
-            Steer::Tell { message, text } => self.on_tell(message, text),
+            Steer::Tell { message, text } => self.on_operator_message(message, text),
             Steer::Answer { request, reply } => self.on_answer(&request, reply),
         }
     }

@@ -20,7 +20,7 @@ impl ClaudeProtocol {
             since_last: line.model_usage_since_last_result.map(|since| part::<ModelUsage>(Some(since))),
         };
         let mut actions: Vec<Action> = Vec::new();
-        actions.extend(self.usage.square(&totals, self.model.as_deref()).map(Action::emit));
+        actions.extend(self.usage.correct(&totals, self.model.as_deref()).map(Action::emit));
         for denial in part::<Vec<Denial<'_>>>(line.permission_denials) {
             actions.extend(self.on_denial(denial.tool_name.as_str(), denial.tool_use_id.as_str()));
         }
@@ -47,9 +47,9 @@ impl ClaudeProtocol {
             reported_cost: cost,
         })));
         self.calls.clear();
-        self.turn_is_told = false;
+        self.turn_is_reported = false;
         self.evidence.in_turn = false;
-        // A turn that failed leaves nobody behind who could use an answer.
+        // After a failed turn nothing can use an answer.
         actions.extend(if result.is_clean() {
             self.lines.close_in_time(self.pending.is_empty())
         } else {
@@ -78,7 +78,7 @@ impl ClaudeProtocol {
     }
 }
 
-/// A part of the frame that must not cost us the rest of it.
+/// A part of the frame whose shape must not cost the rest.
 fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Where Claude Code takes its credentials from, as far as that can be seen from outside.
+//! Where Claude Code gets its credentials, as far as that is visible from outside.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::sign_in::SignInClue;
 /// Variables that are credentials.
 const CREDENTIALS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 
-/// Switches that have the model reached through a cloud account.
+/// Switches that route requests through a cloud account.
 const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
 
-/// What would show that it is signed in, given this environment; the surest first.
+/// What shows that it is signed in with this environment, the most certain first.
 pub(super) fn clues(environment: &BTreeMap<String, String>) -> Vec<SignInClue> {
     let has = |name: &&str| environment.get(*name).is_some_and(|value| !value.is_empty());
     let variables = CLOUDS
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_count_when_they_say_something_and_switches_when_they_are_on() {
+    fn variables_count_when_set_and_switches_when_on() {
         let set = [
             ("ANTHROPIC_API_KEY", "k"),
             ("ANTHROPIC_AUTH_TOKEN", ""),
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_looked_for_in_the_home_or_where_the_configuration_was_moved() {
+    fn files_are_searched_in_the_home_or_the_configured_directory() {
         let in_folder = |folder: &str| {
             let folder = PathBuf::from(folder);
             let settings = folder.join("settings.json");

@@ -1,4 +1,4 @@
-//! `stream_event` and `rate_limit_event`: what is seen of a request while it runs.
+//! `stream_event` and `rate_limit_event`: what is visible of a request while it runs.
 
 use jiff::Timestamp;
 use towline_core::{AgentEvent, Limit, LimitStatus};
@@ -9,7 +9,7 @@ use super::wire;
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
-/// Reset times outside these years are a unit or a bug, not a time.
+/// Reset times outside these years are another unit or a bug.
 const BELIEVABLE_SECONDS: std::ops::Range<f64> = 1_577_836_800.0..4_102_444_800.0;
 
 impl ClaudeProtocol {
@@ -36,7 +36,7 @@ impl ClaudeProtocol {
         let status = match info.status.as_str() {
             "allowed" => LimitStatus::Allowed,
             "allowed_warning" => LimitStatus::Warning,
-            // Work goes on, on paid extra usage.
+            // Work continues, on paid extra usage.
             "rejected" if info.is_using_overage == Some(true) => LimitStatus::Warning,
             "rejected" => LimitStatus::Rejected,
             unknown => return Err(Unknown(format!("rate_limit_event/{unknown}"))),
@@ -48,7 +48,7 @@ impl ClaudeProtocol {
         Ok(vec![Action::emit(AgentEvent::RateLimit(Limit { scope, status, utilization, resets_at }))])
     }
 
-    /// The model answers: what failed before is over, and a turn is under way.
+    /// The model answers: earlier failures are over, and a turn is running.
     pub(super) fn request_worked(&mut self) {
         self.evidence.in_turn = true;
         self.evidence.retries = Retries::default();
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reset_time_that_is_no_time_is_refused() {
+    fn an_implausible_reset_time_is_ignored() {
         assert_eq!(believable(1_794_711_639.0), Timestamp::from_second(1_794_711_639).ok());
         for nonsense in [0.0, -1.0, 18_000.0, 1_794_711_639_000.0, f64::NAN, f64::INFINITY] {
             assert_eq!(believable(nonsense), None, "{nonsense}");

@@ -9,10 +9,10 @@ use crate::lines::{Reading, Unknown, decode};
 use crate::protocol::Action;
 use crate::text;
 
-/// The CLI's name for a failed request without a status: no connection, or one that was lost.
+/// The CLI's name for a failed request without a status: no connection, or a lost one.
 const UNNAMED: &str = "unknown";
 
-/// The id of the request to end a turn in which the provider cannot be reached.
+/// The id of the request to end a turn when the provider cannot be reached.
 const GIVING_UP: &str = "towline-not-reached";
 
 impl ClaudeProtocol {
@@ -26,7 +26,7 @@ impl ClaudeProtocol {
         self.on_system(wire::text(&subtype), read.map_err(|_| Unknown(what)))
     }
 
-    /// What a frame of this subtype says, when it could be read.
+    /// Handles a frame of this subtype, if it could be read.
     fn on_system(&mut self, subtype: &str, line: Result<SystemLine<'_>, Unknown>) -> Reading {
         match subtype {
             "init" => Ok(self.on_init(line?)),
@@ -54,18 +54,18 @@ impl ClaudeProtocol {
         }
     }
 
-    /// Comes with each turn; the first one is the session's start.
+    /// Comes with each turn. The first one starts the session.
     fn on_init(&mut self, init: SystemLine<'_>) -> Vec<Action> {
         let mut actions = Vec::new();
         let id = SessionId::new(wire::text(&init.session_id));
         self.directory = wire::owned(init.cwd).or(self.directory.take());
         self.model = wire::owned(init.model).or(self.model.take());
         self.evidence.in_turn = true;
-        let was_told_early = self
+        let was_reported_early = self
             .compaction
             .as_mut()
-            .is_some_and(|compaction| std::mem::take(&mut compaction.session_was_told));
-        if was_told_early || self.session.as_ref() != Some(&id) {
+            .is_some_and(|compaction| std::mem::take(&mut compaction.session_was_reported));
+        if was_reported_early || self.session.as_ref() != Some(&id) {
             actions.extend(self.on_session(id, wire::owned(init.claude_code_version)));
             actions.extend(failed_servers(init.mcp_servers));
         }
@@ -76,7 +76,7 @@ impl ClaudeProtocol {
         actions
     }
 
-    /// The session is there; told again when more is known about it.
+    /// Reports the session, again when more is known about it.
     pub(super) fn on_session(&mut self, id: SessionId, agent_version: Option<String>) -> Vec<Action> {
         let known = self.session.replace(id.clone());
         let is_first = known.as_ref().is_none_or(|known| *known == id);
@@ -106,7 +106,7 @@ impl ClaudeProtocol {
         let mut actions = vec![Action::emit(AgentEvent::Retrying {
             status: retry.error_status,
             attempt: retry.attempt.unwrap_or_default(),
-            // A cast from a float stops at the ends of the range, and makes zero of what is no number.
+            // A cast from a float saturates, and turns NaN into zero.
             delay_ms: retry.retry_delay_ms.unwrap_or_default() as u64,
             error,
         })];
@@ -137,7 +137,7 @@ impl ClaudeProtocol {
         }
     }
 
-    /// The CLI denied a call without asking us; told once, however often it is mentioned.
+    /// The CLI denied a call without asking us. Reported once, however often it is mentioned.
     pub(super) fn on_denial(&mut self, tool: &str, call: &str) -> Option<Action> {
         let is_news = !self.put_to_person.contains(call) && self.denied.insert(call.to_owned());
         is_news.then(|| {
@@ -149,7 +149,7 @@ impl ClaudeProtocol {
     }
 }
 
-/// Frames that are known and say nothing that other frames do not say better, or nothing to us.
+/// Known frames that matter to nobody, or repeat what other frames report better.
 const UNINTERESTING: [&str; 24] = [
     "agents_killed",
     "api_error",

@@ -1,18 +1,18 @@
-//! Tool calls in words for people: what sort of thing they do, one line about them, the files they touch.
+//! Tool calls for people: their kind, one line about them, and the files that they touch.
 
 use serde_json::Value;
 use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 
 use crate::text;
 
-/// A call that has begun; its result names it by id only.
+/// A call that has begun. Its result has only its id.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) kind: ToolKind,
     pub(super) name: String,
     pub(super) title: String,
     pub(super) paths: Vec<String>,
-    /// The rule that forbids it, which the CLI will apply but not name.
+    /// The rule that forbids it. The CLI applies the rule but does not name it.
     pub(super) forbidden_by: Option<String>,
 }
 
@@ -70,8 +70,8 @@ fn kind(name: &str) -> ToolKind {
     }
 }
 
-/// The one argument that says most about a call, in this order.
-const TELLING: [&str; 11] = [
+/// The fields that describe a call best, in this order.
+const SUBJECTS: [&str; 11] = [
     "command",
     "file_path",
     "notebook_path",
@@ -85,12 +85,11 @@ const TELLING: [&str; 11] = [
     "name",
 ];
 
-/// One line about a call.
 fn title(name: &str, input: &Value) -> String {
     text::one_line(&subject(name, input))
 }
 
-/// All that a person must know of a call before they permit it.
+/// All that a person must know about a call before they permit it.
 pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
     if name.starts_with("mcp__") {
         return text::whole(&format!("{} {input}", subject(name, input)));
@@ -98,7 +97,7 @@ pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
     text::whole(&subject(name, input))
 }
 
-/// What a call is about.
+/// The subject of a call.
 fn subject(name: &str, input: &Value) -> String {
     if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         return format!("{server}: {tool}");
@@ -106,8 +105,8 @@ fn subject(name: &str, input: &Value) -> String {
     if let Some(question) = input.pointer("/questions/0/question").and_then(Value::as_str) {
         return question.to_owned();
     }
-    let telling = TELLING.iter().find_map(|field| input.get(field).and_then(Value::as_str));
-    telling.unwrap_or(name).to_owned()
+    let subject = SUBJECTS.iter().find_map(|field| input.get(field).and_then(Value::as_str));
+    subject.unwrap_or(name).to_owned()
 }
 
 fn paths(input: &Value) -> Vec<String> {
@@ -115,7 +114,7 @@ fn paths(input: &Value) -> Vec<String> {
     fields.iter().filter_map(|field| input.get(field)?.as_str()).map(str::to_owned).collect()
 }
 
-/// A failed command's result begins with its exit code.
+/// The result of a failed command begins with its exit code.
 fn exit_code(output: &str) -> Option<i32> {
     output.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
 }
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_permits_a_call_is_told_all_of_it() {
+    fn a_permission_request_shows_the_whole_call() {
         let command = "cargo test\nrm -rf out";
         assert_eq!(what_is_wanted("Bash", &json!({ "command": command })), command);
         assert_eq!(what_is_wanted("mcp__docs__find", &json!({"q": 1})), r#"docs: find {"q":1}"#);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_say_what_a_call_is_about() {
+    fn titles_show_the_subject_of_a_call() {
         let cases = [
             ("Bash", json!({"command": "cargo test\necho done", "description": "x"}), "cargo test …"),
             ("Write", json!({"file_path": "/w/a.rs", "content": "x"}), "/w/a.rs"),
@@ -187,7 +186,7 @@ mod tests {
             panic!("no tool event")
         };
         assert_eq!((tool.exit_code, tool.output.as_deref().map(str::len)), (Some(2), Some(4_096)));
-        assert!(tool.output.is_some_and(|kept| kept.ends_with("end")));
+        assert!(tool.output.is_some_and(|tail| tail.ends_with("end")));
 
         let AgentEvent::Tool(tool) = call.begun("t", json!({"content": ["y".repeat(9_000)]})) else {
             panic!("no tool event")

@@ -1,13 +1,13 @@
-//! What was used: each message counted once as it comes, and squared with the CLI's own totals at each result.
+//! Usage: each message is counted once as it arrives, and corrected by the CLI's own totals at each result.
 //!
-//! An `assistant` line repeats the usage that its message started with, once per content block; the final output
-//! count is only in the stream; subagents show no stream at all. So every message is remembered with what was
-//! counted of it, only growth is reported, and what is still missing at a result is reported then. The sum of all
-//! events is what the CLI reports, and a killed turn is paid for as far as it went.
+//! An `assistant` line repeats the usage at the start of its message, once per content block. The final output count
+//! is only in the stream, and subagents have no stream. So the counted usage of every message is stored, only
+//! increases are reported, and what is missing at a result is reported then. The sum of all events is what the CLI
+//! reports, and a killed turn is counted as far as it went.
 //!
-//! The totals of a result are those of the process in older versions, and those of the session in newer ones, with all that
-//! earlier processes used. The newest report beside them what was used since the last result; of the others, the numbers
-//! show what they are about.
+//! The totals of a result are those of the process in older versions, and those of the session in newer ones,
+//! including all earlier processes. The newest versions also report the usage since the last result; for the others,
+//! the numbers show which they are.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use super::wire;
 
 #[derive(Debug, Default)]
 pub(super) struct UsageLedger {
-    /// What has been counted of each message, by its id.
+    /// The counted usage of each message, by its id.
     messages: HashMap<String, Usage>,
-    /// The message being written in each thread: the stream does not repeat its id. The main thread is "".
+    /// The message being written in each thread, because the stream does not repeat its id. The main thread is "".
     current: HashMap<String, (String, Option<String>)>,
     /// The sum of all events so far.
     counted: Usage,
-    /// What the session had used before this process.
+    /// The usage of the session before this process.
     before: Usage,
-    /// What this process has used by the results so far.
+    /// The usage of this process, by the results so far.
     reported: Usage,
-    /// What the totals have in them beside what this process used, once a result has shown it.
+    /// The part of the totals that this process did not use, once a result has shown it.
     base: Option<Usage>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
@@ -37,7 +37,7 @@ pub(super) struct UsageLedger {
 const MAIN: &str = "";
 
 impl UsageLedger {
-    /// A message with an id was seen, whole or at its start.
+    /// Counts a message with an id, seen whole or at its start.
     pub(super) fn saw(&mut self, parent: Option<&str>, message: &wire::Message<'_>) -> Option<AgentEvent> {
         let id = wire::text(&message.id);
         let used = message.usage?;
@@ -46,7 +46,7 @@ impl UsageLedger {
         self.count(parent, id, model, used)
     }
 
-    /// The message being written in a thread used more.
+    /// Counts an increase of the message that a thread is writing.
     pub(super) fn grew(&mut self, parent: Option<&str>, used: wire::Usage) -> Option<AgentEvent> {
         let (id, model) = self.current.get(parent.unwrap_or(MAIN))?.clone();
         self.count(parent, &id, model, used)
@@ -79,19 +79,18 @@ impl UsageLedger {
         })
     }
 
-    /// The conversation was summarised: what the messages before it took is no longer in the context.
+    /// The conversation was summarised: earlier messages are no longer in the context.
     pub(super) fn compacted(&mut self, context_used: Option<Tokens>) {
         self.context_used = context_used;
     }
 
-    /// The session is resumed, and had used this.
+    /// Sets the usage of a resumed session before this process.
     pub(super) fn used_before(&mut self, used: Usage) {
         self.before = used;
     }
 
-    /// Squares the count with what a result reports. `main_model` is the one that the session runs on: its window is the
-    /// size of the context.
-    pub(super) fn square(&mut self, totals: &Totals<'_>, main_model: Option<&str>) -> Option<AgentEvent> {
+    /// Corrects the count by a result. `main_model` is the session's model: its window is the size of the context.
+    pub(super) fn correct(&mut self, totals: &Totals<'_>, main_model: Option<&str>) -> Option<AgentEvent> {
         self.reported = match &totals.since_last {
             Some(since) => self.reported + sum(since),
             None => self.without_past(Usage { cost: totals.cost.unwrap_or_default(), ..sum(totals.models) }),
@@ -113,8 +112,8 @@ impl UsageLedger {
         })
     }
 
-    /// Totals without what earlier processes used. The first ones that hold all of that beside what was seen of this
-    /// process are about the session.
+    /// Totals without the usage of earlier processes. The first totals that are at least the sum of both are totals
+    /// of the session.
     fn without_past(&mut self, totals: Usage) -> Usage {
         let has_past = self.before.tokens() != Tokens(0);
         let is_of_session =
@@ -124,13 +123,13 @@ impl UsageLedger {
     }
 }
 
-/// What a result reports.
+/// The usage in a result.
 pub(super) struct Totals<'a> {
     /// By model, of the process or of the session.
     pub(super) models: &'a wire::ModelUsage,
-    /// Of the same.
+    /// The same for the cost.
     pub(super) cost: Option<MicroUsd>,
-    /// What this process used since its last result.
+    /// The usage of this process since its last result.
     pub(super) since_last: Option<wire::ModelUsage>,
 }
 
@@ -138,7 +137,7 @@ fn sum(models: &wire::ModelUsage) -> Usage {
     models.values().fold(Usage::default(), |sum, model| sum + total(model))
 }
 
-/// Whether a part fits into a whole.
+/// Whether `part` fits into `whole`.
 fn holds(whole: Usage, part: Usage) -> bool {
     let tokens = |usage: Usage| [usage.input, usage.output, usage.cache_read, usage.cache_write];
     tokens(whole).iter().zip(tokens(part)).all(|(whole, part)| *whole >= part) && whole.cost >= part.cost
@@ -156,7 +155,7 @@ fn total(model: &wire::ModelUsed) -> Usage {
     }
 }
 
-/// The counts of one message only grow; a field that is missing says nothing.
+/// The counts of one message only grow. A missing field changes nothing.
 fn largest(known: Usage, used: wire::Usage) -> Usage {
     let grown = |known: Tokens, now: Option<u64>| known.max(Tokens(now.unwrap_or_default()));
     let for_an_hour = used.cache_creation.and_then(|creation| creation.ephemeral_1h_input_tokens);
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_squared_over_all_models_and_never_counted_down() {
+    fn totals_correct_all_models_and_never_reduce_the_count() {
         let mut ledger = UsageLedger::default();
         saw(&mut ledger, None, &message("a", 100, 1));
         let totals = models(json!({
@@ -258,12 +257,12 @@ mod tests {
             context_size: Some(Tokens(1_000_000)),
         };
         let totals = |cost| Totals { models: &totals, cost: Some(MicroUsd(cost)), since_last: None };
-        assert_eq!(ledger.square(&totals(7), Some("big")), Some(wanted));
-        assert_eq!(ledger.square(&totals(7), Some("big")), None);
-        assert_eq!(ledger.square(&totals(3), Some("big")), None);
+        assert_eq!(ledger.correct(&totals(7), Some("big")), Some(wanted));
+        assert_eq!(ledger.correct(&totals(7), Some("big")), None);
+        assert_eq!(ledger.correct(&totals(3), Some("big")), None);
     }
 
-    /// Five processes of one session, each with one message, and what is counted of them.
+    /// Five processes of one session, each with one message, and the counted usage.
     fn five_attempts(totals: impl Fn(u64) -> (Value, Option<Value>)) -> Usage {
         let mut all = Usage::default();
         for attempt in 1..=5 {
@@ -278,7 +277,7 @@ mod tests {
                 models: &of_all,
                 since_last: since_last.map(models),
             };
-            for event in [started, ledger.square(&totals, Some("m"))].into_iter().flatten() {
+            for event in [started, ledger.correct(&totals, Some("m"))].into_iter().flatten() {
                 let AgentEvent::Usage { used, .. } = event else { panic!("{event:?}") };
                 all += used;
             }
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_counted_once_whether_they_are_of_the_process_or_of_the_session() {
+    fn totals_of_the_process_or_of_the_session_are_counted_once() {
         let used = |messages: u64| json!({"m": {"inputTokens": 211 * messages, "outputTokens": 20 * messages, "costUSD": 0.00196 * messages as f64}});
         let wanted =
             Usage { input: Tokens(1_055), output: Tokens(100), cost: MicroUsd(9_800), ..Usage::default() };
@@ -308,7 +307,7 @@ mod tests {
             let seen = saw(&mut ledger, None, &message(id, 5, 0)).map_or(0, |(input, ..)| input);
             let totals = models(json!({"m": {"inputTokens": total}}));
             let totals = Totals { models: &totals, cost: None, since_last: None };
-            seen + shown(ledger.square(&totals, None)).map_or(0, |(input, ..)| input)
+            seen + shown(ledger.correct(&totals, None)).map_or(0, |(input, ..)| input)
         };
         assert_eq!([counted("a", 15), counted("b", 20), counted("c", 27)], [5, 5, 7]);
     }

@@ -1,8 +1,8 @@
-//! What the CLI writes, as it writes it. Every field is optional as far as that makes sense: a field that is
-//! missing or new must not cost us the frame.
+//! The frames that the CLI writes. Fields are optional wherever possible: a missing or new field must not cost the
+//! frame.
 //!
-//! The hot path is the stream of text deltas: strings are borrowed from the line where they can be, and parts
-//! that only some frames need stay raw until somebody looks.
+//! Most frames are text deltas: strings are borrowed from the line if possible, and parts that only some frames need
+//! stay raw until they are read.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 
 pub(super) use crate::json::{Text, owned, text};
 
-/// All that is read of a `system` frame whose other fields are of another shape.
+/// The parts of a `system` frame that are read even if its other fields are of another shape.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Subtype<'a> {
     pub(super) subtype: Option<Text<'a>>,
 }
 
-/// `stream_event`: the raw API stream, wrapped.
+/// `stream_event`: an event of the API's stream.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct StreamLine<'a> {
@@ -50,11 +50,11 @@ pub(super) struct Delta<'a> {
 pub(super) struct MessageLine<'a> {
     pub(super) message: Message<'a>,
     pub(super) parent_tool_use_id: Option<Text<'a>>,
-    /// On messages that the CLI made up itself to show a failed request.
+    /// Set on messages that the CLI writes itself to show a failed request.
     pub(super) error: Option<Text<'a>>,
     pub(super) tool_use_result: Option<&'a RawValue>,
     pub(super) uuid: Option<Text<'a>>,
-    /// On messages that the CLI shows again: what was said to it, and what its commands printed.
+    /// Set on messages that the CLI repeats: our own messages, and the output of its commands.
     #[serde(rename = "isReplay")]
     pub(super) is_replay: Option<bool>,
 }
@@ -78,13 +78,13 @@ pub(super) struct Usage {
     pub(super) cache_creation: Option<CacheCreation>,
 }
 
-/// For how long a cache keeps what was written to it.
+/// How long a cache stores what was written to it.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 pub(super) struct CacheCreation {
     pub(super) ephemeral_1h_input_tokens: Option<u64>,
 }
 
-/// A piece of a message's content, with the fields of all kinds of it that we read.
+/// A piece of a message's content, with the fields of all its kinds.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Block<'a> {
@@ -101,7 +101,7 @@ pub(super) struct Block<'a> {
     pub(super) is_error: Option<bool>,
 }
 
-/// What a message or a tool result consists of.
+/// The content of a message or a tool result.
 pub(super) enum Content<'a> {
     Text(Text<'a>),
     Blocks(Vec<&'a RawValue>),
@@ -118,13 +118,13 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The structured half of a tool's result, where it is an object.
+/// The structured part of a tool's result, if it is an object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ToolUseResult {
     pub(super) interrupted: Option<bool>,
 }
 
-/// All `system` frames that are looked into, in one: their fields do not contradict each other.
+/// All `system` frames that are read, in one type: their fields do not conflict.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct SystemLine<'a> {
@@ -170,7 +170,7 @@ pub(super) struct McpStatus<'a> {
     pub(super) status: Text<'a>,
 }
 
-/// `rate_limit_event`.
+/// A frame of the type `rate_limit_event`.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct RateLimitLine<'a> {
@@ -187,7 +187,7 @@ pub(super) struct RateLimitInfo<'a> {
     pub(super) is_using_overage: Option<bool>,
 }
 
-/// `control_request` from the CLI to us.
+/// `control_request` from the CLI.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlLine<'a> {
@@ -204,14 +204,14 @@ pub(super) struct ControlRequest<'a> {
     pub(super) tool_use_id: Option<Text<'a>>,
 }
 
-/// `control_cancel_request`: the CLI does not wait for our answer any more.
+/// `control_cancel_request`: the CLI no longer waits for our answer.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct CancelLine<'a> {
     pub(super) request_id: Text<'a>,
 }
 
-/// `AskUserQuestion`: what the model asks a person.
+/// `AskUserQuestion`: the model asks a person.
 #[derive(Debug, Deserialize)]
 pub(super) struct Questions {
     pub(super) questions: Vec<Question>,
@@ -233,7 +233,7 @@ pub(super) struct Choice {
     pub(super) description: String,
 }
 
-/// `control_response`: the CLI's answer to a request of ours.
+/// `control_response`: the CLI's answer to our request.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ControlAnswerLine<'a> {
@@ -247,14 +247,14 @@ pub(super) struct ControlAnswer<'a> {
     pub(super) error: Option<Text<'a>>,
 }
 
-/// `auth_status`.
+/// A frame of the type `auth_status`.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct AuthStatusLine<'a> {
     pub(super) error: Option<Text<'a>>,
 }
 
-/// `result`: the end of a turn. Usage stays raw, so that a change there cannot cost us the result.
+/// `result`: the end of a turn. Usage stays raw, so that a change there cannot cost the result.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ResultLine<'a> {

@@ -1,4 +1,4 @@
-//! Codex as one of the agents.
+//! Codex as a kind of agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,10 +11,9 @@ use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
 use crate::version::{TestedVersions, Version};
 
-/// The recordings and the tests against the real program are of this one.
+/// The version of the recordings and of the tests with the real program.
 const TESTED: TestedVersions = TestedVersions { oldest: [0, 166, 0], newest: [0, 166, 0] };
 
-/// Codex.
 pub(crate) struct Codex;
 
 impl Agent for Codex {

@@ -1,8 +1,8 @@
-//! What the app server wants of us: permissions and answers. What the rules decide is answered at once; what only a
-//! person can decide stays open until the answer comes or nobody waits for it any more.
+//! Requests of the app server for permissions and answers. The rules answer at once. A request that only a person can
+//! decide stays open until the answer comes or the app server stops waiting.
 //!
-//! That a request is settled is said in the same words whether it was answered or dropped. So a request counts as dropped
-//! when its turn ends before that is said.
+//! The same notification reports that a request was answered and that it was dropped. So a request counts as dropped
+//! when its turn ends before that notification.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,16 +26,14 @@ pub(super) struct Pending {
     form: Form,
 }
 
-/// How a request is answered.
+/// The form of a request's answer.
 #[derive(Debug)]
 enum Form {
     /// A command or a change of files.
     Decision,
-    /// A tool of an MCP server.
     Elicitation,
-    /// Further permissions, which are granted as they were asked for.
+    /// Further permissions, which are granted as requested.
     Grant(Value),
-    /// Questions, by their ids.
     Questions(Vec<String>),
 }
 
@@ -51,7 +49,7 @@ impl Form {
 
     fn denying(&self, words: &str) -> Value {
         match self {
-            // The turn goes on without it.
+            // The turn continues without it.
             Self::Decision => json!({"decision": "decline"}),
             Self::Elicitation => json!({"action": "decline"}),
             Self::Grant(_) => json!({"permissions": {}}),
@@ -72,11 +70,11 @@ impl Form {
     }
 }
 
-/// Something that wants permission.
+/// An action that needs permission.
 struct Wanted {
     thread: String,
     tool: String,
-    /// All that it is called with.
+    /// All of its arguments.
     input: Value,
     title: String,
     form: Form,
@@ -92,12 +90,12 @@ impl CodexProtocol {
             "item/tool/requestUserInput" => self.on_questions(request),
             unknown => Err(Unknown(unknown.to_owned())),
         };
-        // Whoever asks must not wait for ever.
+        // A request must always get an answer.
         Ok(read.unwrap_or_else(|Unknown(what)| {
             let words = format!("Towline does not answer {what}");
             let refused = self.lines.write(refusal(request.id, &RpcError::new(METHOD_NOT_FOUND, words)));
-            let told = self.lines.unknown(what, request.params.get());
-            refused.into_iter().chain(told).collect()
+            let counted = self.lines.unknown(what, request.params.get());
+            refused.into_iter().chain(counted).collect()
         }))
     }
 
@@ -108,7 +106,7 @@ impl CodexProtocol {
             (Some(network), _) => {
                 ("WebFetch", json!({"url": format!("{}://{}", network.protocol, network.host)}))
             }
-            // Input for a command that runs is no command line.
+            // Input for a running command is not a command line.
             (None, Some("writeStdin")) => ("Bash", json!({ "stdin": shown })),
             (None, _) => match shell::script(&shown) {
                 Some(script) => ("Bash", json!({ "command": script })),
@@ -144,8 +142,8 @@ impl CodexProtocol {
         Ok(self.settle(request.id, wanted, ruling))
     }
 
-    /// A patch is allowed when all of its changes are, and denied when one of them is. What a person permits is the
-    /// patch as a whole.
+    /// A patch is allowed if all of its changes are, and denied if one of them is. A person permits the patch as a
+    /// whole.
     fn ruling_of_changes(&mut self, changes: &[(&str, Value)], tool: &str, whole: &Value) -> Ruling {
         let directory = Some(self.directory.as_str());
         let mut rulings: Vec<_> =
@@ -179,13 +177,13 @@ impl CodexProtocol {
         let meta = wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
         let Some(meta) = meta else {
             let refused = self.lines.write(answer(request.id, Form::Elicitation.denying("")));
-            let told = self.notice(format!(
+            let notice = self.notice(format!(
                 "the MCP server `{server}` asked for input that cannot be shown, and was refused: {}",
                 text::one_line(&wanted.message)
             ));
-            return Ok(refused.into_iter().chain(told).collect());
+            return Ok(refused.into_iter().chain(notice).collect());
         };
-        // The request does not name the tool, but the call is there.
+        // The request does not name the tool, but the running call does.
         let tool = self
             .calls
             .values()
@@ -226,7 +224,7 @@ impl CodexProtocol {
         written.into_iter().chain([Action::emit(AgentEvent::Decided(decision))]).collect()
     }
 
-    /// Leaves a request to a person. Where our answers cannot reach the agent any more, it waits for none.
+    /// Leaves a request to a person. It does not wait if the agent no longer accepts input.
     fn ask(&mut self, id: &RawValue, thread: String, tool: String, form: Form, about: About) -> Vec<Action> {
         let request = self.lines.listens().then(|| name(id));
         if let Some(request) = &request {
@@ -236,36 +234,36 @@ impl CodexProtocol {
         vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
     }
 
-    /// A person has answered.
+    /// Sends a person's answer.
     pub(super) fn on_answer(&mut self, request: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(request) else { return Vec::new() };
         let is_question = matches!(pending.form, Form::Questions(_));
         let (result, words) = match reply {
             Reply::Allowed | Reply::Always => (pending.form.allowing(), String::new()),
             Reply::Chosen { answers } if is_question => (pending.form.answering(&answers), String::new()),
-            // Words permit nothing.
+            // An answer in words permits nothing.
             Reply::Chosen { answers } => (pending.form.denying(""), answers.join("; ")),
             Reply::Denied { message } => (pending.form.denying(&message), message),
         };
         let written = self.lines.write(answer(&pending.id, result));
-        // A refusal has no room for words: they are said beside it.
+        // A refusal has no field for a message, so it is sent beside it.
         let beside = if is_question || words.trim().is_empty() || !self.is_ours(&pending.thread) {
             None
         } else {
-            let said = format!("The operator does not permit this use of {}: {words}", pending.tool);
-            self.say(&format!("refused-{request}"), &said)
+            let message = format!("The operator does not permit this use of {}: {words}", pending.tool);
+            self.send_message(&format!("refused-{request}"), &message)
         };
         written.into_iter().chain(beside).chain(self.close_if_due()).collect()
     }
 
-    /// A request is settled, by our answer or without it.
+    /// A request is settled, with or without our answer.
     pub(super) fn on_resolved(&mut self, news: &wire::Resolved<'_>) -> Vec<Action> {
         self.pending.remove(&name(news.request_id));
         self.close_if_due().into_iter().collect()
     }
 }
 
-/// A request's id as people and the engine see it.
+/// The id of a request for people and the engine.
 fn name(id: &RawValue) -> String {
     id.get().trim_matches('"').to_owned()
 }

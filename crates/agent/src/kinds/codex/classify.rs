@@ -1,7 +1,7 @@
-//! What an end means: one pure function over all the evidence.
+//! Classifies an end: one pure function over all the evidence.
 //!
-//! Fields decide where there are fields; words only where the app server has nothing else to say, and then the exact
-//! words of recordings. What is not understood is a crash, never a success.
+//! Fields decide where there are fields. Messages decide only where the app server sends nothing else, and then by
+//! exact phrases from recordings. Anything unknown is a crash, never a success.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,38 +15,39 @@ use crate::text;
 #[cfg(test)]
 mod tests;
 
-/// Why a conversation cannot be gone on with: all refusals have the same code.
+/// Why a conversation cannot be resumed: all refusals have the same code.
 const NO_ROLLOUT: &str = "no rollout found for thread id";
 const NO_SESSION_ID: &str = "invalid session id";
 const IN_USE: &str = "already has an active writer";
 
-/// A failed turn without a name of its own: there is no key to sign the request with.
+/// A failed turn without an error name: there is no key for the request.
 const NO_KEY: &str = "Missing environment variable: ";
-/// A failed turn without a name of its own: the answer was cut off too often.
+/// A failed turn without an error name: the answer was cut off too often.
 const CUT_OFF: &str = "stream disconnected before completion";
 
-/// The provider's type of error for a request that it does not take as it is. The app server quotes the whole answer then.
+/// The provider's error type for a request that it does not accept as it is. The app server then quotes the whole
+/// answer.
 const INVALID_REQUEST: &str = "invalid_request_error";
 
-/// Refused credentials in a row that are more than a token being refreshed.
+/// More refused credentials in a row than the refresh of a token causes.
 const AUTH_RETRIES: u32 = 2;
 
-/// Everything that says how an attempt ended.
+/// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// Whether an earlier conversation was to go on.
+    /// Whether an earlier conversation was to be resumed.
     pub(super) asked_to_resume: bool,
-    /// Whether a conversation came up.
+    /// Whether a conversation was opened.
     pub(super) session_started: bool,
     /// Whether the agent was in the middle of a turn.
     pub(super) in_turn: bool,
-    /// A request of ours that was refused and without which there is no turn: what was asked for, and the words.
+    /// A refused request that is required for a turn: what it was, and the message.
     pub(super) refused_request: Option<(&'static str, String)>,
     /// The last end of a turn.
     pub(super) result: Option<TurnResult>,
-    /// The quota is used up, as far as the provider said last.
+    /// The quota is used up, according to the provider's last report.
     pub(super) rejected: Option<Rejected>,
-    /// Failed requests since the last that worked.
+    /// Failed requests since the last success.
     pub(super) retries: Retries,
     /// How the process ended.
     pub(super) exit: ProcessEnd,
@@ -59,25 +60,23 @@ pub(super) struct TurnResult {
     pub(super) error: Option<TurnError>,
 }
 
-/// A used-up quota.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rejected {
-    /// When it opens again, when the provider said so.
+    /// When it renews, if the provider reported that.
     pub(super) until: Option<Timestamp>,
 }
 
-/// Failed requests in a row that the agent tried again.
+/// Failed requests in a row that the agent retried.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Retries {
     /// The status of the last one.
     pub(super) status: Option<u16>,
     /// How many of the last ones were refused credentials.
     pub(super) auth: u32,
-    /// How many there were.
     pub(super) count: u32,
 }
 
-/// What an error is called.
+/// The name of an error.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ErrorName {
     pub(super) name: String,
@@ -109,7 +108,7 @@ impl TurnResult {
         self.status == "interrupted"
     }
 
-    /// What went wrong, by name.
+    /// The name of the error.
     pub(super) fn name(&self) -> ErrorName {
         match &self.error {
             Some(error) => ErrorName::of(error),
@@ -117,13 +116,13 @@ impl TurnResult {
         }
     }
 
-    /// What the agent has to say about it.
+    /// The agent's message about it.
     pub(super) fn words(&self) -> String {
         self.error.as_ref().map(|error| error.message.clone()).unwrap_or_default()
     }
 }
 
-/// What the end means.
+/// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
     if let Some(problem) = &evidence.exit.spawn {
         return End::SpawnFailed { problem: problem.clone() };
@@ -160,7 +159,7 @@ pub(super) fn is_in_use(error: &RpcError) -> bool {
     error.message.contains(IN_USE)
 }
 
-/// The turn failed: its error's name says why, or else the status behind it.
+/// The end after a failed turn, by the name of its error or else by the status.
 pub(super) fn failed(evidence: &Evidence, result: &TurnResult) -> End {
     let message = result.words();
     let until = evidence.rejected.as_ref().and_then(|rejected| rejected.until);
@@ -186,7 +185,7 @@ pub(super) fn failed(evidence: &Evidence, result: &TurnResult) -> End {
     }
 }
 
-/// A failure that the app server has no name for. The provider's own answer may be all that it says.
+/// The end after a failure without a name. The message may be the provider's answer alone.
 fn by_words(message: String, until: Option<Timestamp>) -> End {
     let answer: Value = serde_json::from_str(&message).unwrap_or_default();
     match answer.pointer("/error/code").and_then(Value::as_str) {
@@ -207,7 +206,7 @@ fn by_words(message: String, until: Option<Timestamp>) -> End {
     }
 }
 
-/// No turn was brought to its end.
+/// The end of an attempt without a completed turn.
 fn without_result(evidence: &Evidence) -> End {
     let message = how_it_ended(evidence);
     if evidence.retries.auth >= AUTH_RETRIES {

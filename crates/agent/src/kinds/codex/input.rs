@@ -1,7 +1,7 @@
-//! What the operator wants of the agent while it works: words, and that it stops.
+//! The operator's messages and interrupts while the agent works.
 //!
-//! The agent takes words up within its turn and shows them again, with the id we gave them, when the model gets them.
-//! Words that come too late are refused by it, and not heard.
+//! The agent takes messages into the current turn and echoes them, with our id, when the model gets them. It refuses
+//! messages that come too late, and they are not heard.
 
 use std::collections::BTreeSet;
 
@@ -12,38 +12,41 @@ use super::opening::{Purpose, Stage, text_input};
 use super::protocol::CodexProtocol;
 use crate::protocol::Action;
 
-/// The operator's words.
+/// The operator's messages.
 #[derive(Debug, Default)]
-pub(super) struct Tells {
-    said: BTreeSet<MessageNo>,
+pub(super) struct OperatorMessages {
+    received: BTreeSet<MessageNo>,
     heard: BTreeSet<MessageNo>,
-    /// What waits for the turn to begin.
+    /// Messages that wait for the turn to begin.
     held: Vec<(MessageNo, String)>,
     interrupts: u32,
 }
 
-const TELL: &str = "tell-";
+const ID_PREFIX: &str = "tell-";
 
 impl CodexProtocol {
-    pub(super) fn on_tell(&mut self, message: MessageNo, text: String) -> Vec<Action> {
-        if self.tells.heard.contains(&message) || !self.tells.said.insert(message) {
+    pub(super) fn on_operator_message(&mut self, message: MessageNo, text: String) -> Vec<Action> {
+        if self.operator_messages.heard.contains(&message) || !self.operator_messages.received.insert(message)
+        {
             return Vec::new();
         }
-        self.tells.held.push((message, text));
-        self.say_what_was_held()
+        self.operator_messages.held.push((message, text));
+        self.send_held_messages()
     }
 
-    /// Says what had to wait for the turn that answers the prompt.
-    pub(super) fn say_what_was_held(&mut self) -> Vec<Action> {
-        if self.stage != Stage::Prompted || !self.turn_is_told {
+    /// Sends the messages that waited for the turn of the prompt.
+    pub(super) fn send_held_messages(&mut self) -> Vec<Action> {
+        if self.stage != Stage::Prompted || !self.turn_is_reported {
             return Vec::new();
         }
-        let held = std::mem::take(&mut self.tells.held);
-        held.into_iter().filter_map(|(message, text)| self.say(&format!("{TELL}{message}"), &text)).collect()
+        let held = std::mem::take(&mut self.operator_messages.held);
+        held.into_iter()
+            .filter_map(|(message, text)| self.send_message(&format!("{ID_PREFIX}{message}"), &text))
+            .collect()
     }
 
-    /// Says something within the turn at work.
-    pub(super) fn say(&mut self, id: &str, text: &str) -> Option<Action> {
+    /// Sends a message into the current turn.
+    pub(super) fn send_message(&mut self, id: &str, text: &str) -> Option<Action> {
         let (thread, turn) = (self.thread.clone()?, self.turn.clone()?);
         let params = json!({
             "threadId": thread,
@@ -54,19 +57,19 @@ impl CodexProtocol {
         self.ask_of_agent(id, Purpose::Steer, "turn/steer", params)
     }
 
-    /// The model got a message with this id.
+    /// The model got the message with this id.
     pub(super) fn on_echo(&mut self, id: &str) -> Option<Action> {
-        let message = id.strip_prefix(TELL)?.parse().ok().map(MessageNo)?;
-        self.tells.heard.insert(message).then(|| Action::emit(AgentEvent::Heard { message }))
+        let message = id.strip_prefix(ID_PREFIX)?.parse().ok().map(MessageNo)?;
+        self.operator_messages.heard.insert(message).then(|| Action::emit(AgentEvent::Heard { message }))
     }
 
-    /// Where no turn is at work, there is nothing to interrupt, and nothing to wait for either.
+    /// Without a running turn there is nothing to interrupt, and nothing to wait for.
     pub(super) fn on_interrupt(&mut self) -> Option<Action> {
         let (Some(thread), Some(turn)) = (self.thread.clone(), self.turn.clone()) else {
             return self.lines.close();
         };
-        self.tells.interrupts += 1;
-        let id = format!("interrupt-{}", self.tells.interrupts);
+        self.operator_messages.interrupts += 1;
+        let id = format!("interrupt-{}", self.operator_messages.interrupts);
         let params = json!({"threadId": thread, "turnId": turn});
         self.ask_of_agent(&id, Purpose::Steer, "turn/interrupt", params)
     }

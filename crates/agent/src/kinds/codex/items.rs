@@ -1,4 +1,4 @@
-//! What a turn is made of: messages, thoughts, tool calls, summaries.
+//! The items of a turn: messages, thoughts, tool calls, summaries.
 
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, Tokens, ToolStatus, ToolUse};
@@ -9,15 +9,15 @@ use super::wire::{self, Item, ItemNews};
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 
-/// A tool call at work.
+/// A running tool call.
 #[derive(Debug)]
 pub(super) struct Open {
     /// The conversation it belongs to.
     pub(super) thread: String,
     pub(super) tool: ToolUse,
-    /// What it changes, when it changes files.
+    /// Its file changes, if it has any.
     pub(super) changes: Vec<wire::FileChange>,
-    /// The MCP server it calls.
+    /// The MCP server that it calls.
     pub(super) server: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl CodexProtocol {
     }
 }
 
-/// Reads an item whose type may stand anywhere; one that is not understood is counted under its type.
+/// Reads an item whose type may be anywhere. One that is not understood is counted under its type.
 pub(super) fn read<'a>(news: ItemNews<'a, &'a RawValue>) -> Result<ItemNews<'a, Item<'a>>, Unknown> {
     let Ok(head) = serde_json::from_str::<wire::ItemHead<'a>>(news.item.get()) else {
         return Err(Unknown("item".to_owned()));

@@ -8,16 +8,16 @@ use super::protocol::CodexProtocol;
 use super::wire::{LimitsNews, Window};
 use crate::protocol::Action;
 
-/// From here on there is little room.
+/// From here on a quota is nearly used up.
 const NEARLY_FULL: f64 = 90.0;
-/// From here on there is none.
+/// From here on a quota is used up.
 const FULL: f64 = 100.0;
 
-/// Reset times outside these are no times: 2001 and 2286.
+/// Reset times outside 2001 to 2286 are implausible.
 const BELIEVABLE_SECONDS: std::ops::Range<i64> = 1_000_000_000..10_000_000_000;
 
 impl CodexProtocol {
-    /// Told when something has changed: the agent repeats it with every request.
+    /// Reported only when something has changed, because the agent repeats it with every request.
     pub(super) fn on_limits(&mut self, news: &LimitsNews) -> Vec<Action> {
         let limits = &news.rate_limits;
         let windows = (limits.primary, limits.secondary);
@@ -29,7 +29,7 @@ impl CodexProtocol {
         let is_full = |window: &&Window| window.used_percent >= FULL;
         let is_rejected =
             limits.rate_limit_reached_type.is_some() || windows.iter().any(|window| is_full(&window));
-        // Work goes on when the last of the full ones opens again.
+        // Work can continue when the last full quota renews.
         let until = windows.iter().filter(is_full).filter_map(resets_at).max();
         self.evidence.rejected = is_rejected.then_some(Rejected { until });
         windows.iter().map(|window| Action::emit(AgentEvent::RateLimit(limit(window)))).collect()
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_said_in_words_that_all_agents_share() {
+    fn windows_have_the_names_that_all_agents_share() {
         let reset = Timestamp::from_second(1_794_740_000).ok();
         let cases =
             [(43.0, LimitStatus::Allowed), (90.0, LimitStatus::Warning), (100.0, LimitStatus::Rejected)];
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_time_that_is_no_time_is_refused() {
+    fn an_implausible_reset_time_is_ignored() {
         for nonsense in [0, -1, 18_000, 1_794_740_000_000, i64::MAX] {
             assert_eq!(resets_at(&window(1.0, nonsense)), None, "{nonsense}");
         }

@@ -1,8 +1,8 @@
-//! Codex: driven over the JSON-RPC of its app server.
+//! Codex, driven over the JSON-RPC of its app server.
 //!
-//! `plan` says what to start and how a conversation is asked for, `protocol` holds the conversation with the help of one
-//! module per concern, and `classify` says what its end means. `wire` is what the app server really writes; nothing
-//! outside this folder sees it.
+//! `plan` builds the command and the request that opens a conversation, `protocol` holds the conversation with one
+//! module per concern, and `classify` interprets its end. `wire` is what the app server writes; nothing outside this
+//! folder sees it.
 
 mod agent;
 mod approvals;

@@ -1,7 +1,7 @@
-//! How a conversation begins: hello, the conversation itself, perhaps a summary, the prompt.
+//! The beginning of a conversation: `initialize`, the conversation itself, a summary if requested, the prompt.
 //!
-//! A summary is a turn of its own that counts as none. The prompt is sent when it is over, whether or not there is a
-//! summary then.
+//! A summary is a separate turn that counts as none. The prompt is sent when that turn is over, whether or not there
+//! is a summary.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use crate::jsonrpc::{RpcError, notification};
 use crate::lines::Reading;
 use crate::protocol::Action;
 
-/// How far the conversation is.
+/// The stage of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// There is no conversation yet.
     Opening,
-    /// The summary before the prompt is under way.
+    /// The summary before the prompt is running.
     Compacting,
     /// The prompt was sent.
     Prompted,
@@ -28,30 +28,25 @@ pub(super) enum Stage {
 /// What a request of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Hello.
     Initialize,
-    /// The conversation.
     Thread,
-    /// A copy of the conversation.
     Fork,
-    /// The summary.
     Compact,
-    /// The prompt.
     Prompt,
-    /// Something the operator wants: whether it took effect is seen in what happens.
+    /// An operator's request. Other frames show whether it took effect.
     Steer,
 }
 
-/// Which conversation an answer brings.
+/// Which conversation an answer opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// The one that was asked for.
+    /// The requested one.
     Asked,
-    /// A copy of that.
+    /// A copy of the requested one.
     Copy,
 }
 
-/// A summary that was asked for.
+/// A requested summary.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     happened: bool,
@@ -81,7 +76,7 @@ impl CodexProtocol {
         }
     }
 
-    /// Without this there is no conversation, or no turn in it.
+    /// A refusal that leaves no conversation, or no turn in it.
     fn on_refused_request(&mut self, purpose: Purpose, error: RpcError) -> Vec<Action> {
         let what = match purpose {
             Purpose::Initialize => "to begin",
@@ -103,8 +98,8 @@ impl CodexProtocol {
         matches!(self.asked, SessionPlan::Resume(_))
     }
 
-    /// Another process has the conversation open, and nobody else may write to it: a copy of it can be gone on with. That it
-    /// was refused stands until there is one.
+    /// Another process has the conversation open, so only a copy of it can be resumed. The refusal counts until there
+    /// is one.
     fn send_fork(&mut self, error: RpcError) -> Vec<Action> {
         self.evidence.refused_request = Some(("the conversation", error.message));
         let params = self.opening.1.clone();
@@ -121,9 +116,9 @@ impl CodexProtocol {
             return self.on_thread(answer, whose);
         }
         let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
-        let told = self.lines.unknown(format!("answer to {}", self.opening.0), answer.get());
+        let counted = self.lines.unknown(format!("answer to {}", self.opening.0), answer.get());
         let closed = self.on_refused_request(Purpose::Thread, error);
-        told.into_iter().chain(closed).collect()
+        counted.into_iter().chain(closed).collect()
     }
 
     fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: Whose) -> Vec<Action> {
@@ -144,14 +139,14 @@ impl CodexProtocol {
             model: self.model.clone(),
             agent_version: answer.thread.cli_version,
         }))];
-        let told = match asked {
+        let notice = match asked {
             Some(asked) if whose == Whose::Copy => Some(Action::notice(format!(
-                "another process has session {asked} open: the agent goes on with a copy of it, session {id}"
+                "another process has session {asked} open: the agent continues in a copy of it, session {id}"
             ))),
             Some(asked) if !resumed => Some(Action::not_resumed(&asked, &id)),
             _ => None,
         };
-        actions.extend(told);
+        actions.extend(notice);
         for text in std::mem::take(&mut self.unused) {
             actions.extend(self.notice(text));
         }
@@ -159,7 +154,7 @@ impl CodexProtocol {
         actions
     }
 
-    /// What is sent first: the request for a summary, or the prompt.
+    /// Sends the request for a summary, or the prompt.
     fn send_first(&mut self, resumed: bool) -> Vec<Action> {
         match &self.compaction {
             None => self.send_prompt(),
@@ -186,7 +181,7 @@ impl CodexProtocol {
         self.ask_of_agent("prompt", Purpose::Prompt, "turn/start", params).into_iter().collect()
     }
 
-    /// The conversation was summarised, at our wish or at the agent's own.
+    /// The conversation was summarised, by our request or by the agent itself.
     pub(super) fn on_compacted(&mut self, before: Option<Tokens>) -> Action {
         if let Some(compaction) = &mut self.compaction {
             compaction.happened = true;
@@ -194,8 +189,7 @@ impl CodexProtocol {
         Action::emit(AgentEvent::Compacted { before, after: self.usage.context_used() })
     }
 
-    /// The turn that was to bring the summary is over: now comes the prompt, unless what went wrong would stand in its
-    /// way as well.
+    /// The turn for the summary is over. The prompt follows, unless it would fail for the same reason.
     pub(super) fn on_compaction_over(&mut self, result: TurnResult) -> Vec<Action> {
         let happened = self.compaction.as_ref().is_some_and(|compaction| compaction.happened);
         if result.is_clean() && happened {
@@ -203,7 +197,7 @@ impl CodexProtocol {
             return self.send_prompt();
         }
         if result.is_clean() {
-            return self.not_compacted("the agent did not say why".to_owned());
+            return self.not_compacted("the agent gave no reason".to_owned());
         }
         let end = failed(&self.evidence, &result);
         let is_fatal = result.is_interrupted() || !matches!(end, End::Crashed { .. } | End::Refused { .. });
@@ -212,12 +206,12 @@ impl CodexProtocol {
 
     fn not_compacted(&mut self, reason: String) -> Vec<Action> {
         self.compaction = None;
-        let told = Action::emit(AgentEvent::NotCompacted { reason });
-        [told].into_iter().chain(self.send_prompt()).collect()
+        let reported = Action::emit(AgentEvent::NotCompacted { reason });
+        [reported].into_iter().chain(self.send_prompt()).collect()
     }
 }
 
-/// Words for the model.
+/// A text for the model.
 pub(super) fn text_input(text: &str) -> Value {
     json!({"type": "text", "text": text, "text_elements": []})
 }

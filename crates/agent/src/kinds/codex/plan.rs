@@ -1,7 +1,7 @@
-//! What to start, and with which settings a conversation is begun or gone on with: one builder for both, so that no
+//! The process to start, and the settings that open or resume a conversation: one builder for both, so that no
 //! setting is lost on a resume.
 //!
-//! Almost everything is said in the conversation, not on the command line, where others could read it.
+//! Almost all settings go over the protocol, not on the command line, where others could read them.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::permission::{Rules, Verdict};
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, McpServer};
 
-/// What a Codex sets for the processes below it. Towline may well be one of them, but the agents it starts are sessions
-/// of their own.
+/// Variables that a Codex sets for its child processes. Towline may be one of them, but the agents that it starts are
+/// separate sessions.
 const OUTER_SESSION: [&str; 6] = [
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
     "CODEX_CI",
@@ -27,10 +27,10 @@ const OUTER_SESSION: [&str; 6] = [
 const OUTER_SESSION_PREFIXES: [&str; 4] =
     ["CODEX_INTERNAL_", "CODEX_NETWORK_PROXY_", "CODEX_SANDBOX", "CODEX_SNAPSHOT_"];
 
-/// What a summary is to hold, before what it is to keep in mind. It takes the place of the agent's own words for it,
-/// which cannot be added to.
-const SUMMARY: &str = "Write a summary of this conversation for whoever goes on with the work and will know nothing \
-                       else of it: what is to be reached, what was decided and why, what is done, what is left, and \
+/// What a summary must contain; the requested focus follows. It replaces the agent's own instructions, which cannot
+/// be extended.
+const SUMMARY: &str = "Write a summary of this conversation for someone who continues the work and knows nothing \
+                       else of it: what the goal is, what was decided and why, what is done, what is left, and \
                        every name, path, command and number that is needed for that. Be brief and exact.";
 
 /// Program and arguments.
@@ -55,12 +55,12 @@ pub(super) fn env(
     environment(settings, inherited, &extra)
 }
 
-/// The request that begins the conversation, or goes on with it: its method and parameters.
+/// The request that opens or resumes the conversation: its method and parameters.
 pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (&'static str, Value) {
     let mut params = json!({
         "cwd": context.directory,
         "approvalPolicy": approval_policy(settings),
-        // A reviewer of the agent's own would decide in our place.
+        // Otherwise a reviewer of the agent's own would decide.
         "approvalsReviewer": "user",
         "sandbox": sandbox(settings),
         "config": config(settings, context),
@@ -75,20 +75,20 @@ pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (
         SessionPlan::Fresh(_) => ("thread/start", params),
         SessionPlan::Resume(id) => {
             params["threadId"] = id.to_string().into();
-            // What was said before is not told again.
+            // Earlier turns are not needed again.
             params["excludeTurns"] = true.into();
             ("thread/resume", params)
         }
     }
 }
 
-/// Where anything may be forbidden, the agent asks about everything: it does not know our rules.
+/// If anything may be forbidden, the agent asks about everything, because it does not know our rules.
 fn approval_policy(settings: &AgentSettings) -> &'static str {
     if settings.must_ask() { "untrusted" } else { "never" }
 }
 
-/// What is permitted is to work: the workspace is what isolates, and the rules are what forbids. Commands that it takes for
-/// harmless run unasked, since it has no other way to read: where commands are forbidden, they can write nothing.
+/// The workspace isolates and the rules forbid, so the sandbox is usually off. The agent reads files with commands that it
+/// runs without asking; where commands are forbidden, those can write nothing.
 fn sandbox(settings: &AgentSettings) -> &'static str {
     let is_read_only = settings.permission.forbids_commands() && !settings.allows_some("Bash");
     if is_read_only { "read-only" } else { "danger-full-access" }
@@ -96,9 +96,9 @@ fn sandbox(settings: &AgentSettings) -> &'static str {
 
 fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
     let mut config = Map::new();
-    // A goal of its own would make it begin turns that nobody asked for.
+    // A goal of the agent's own would make it begin unrequested turns.
     config.insert("features".to_owned(), json!({"goals": false}));
-    // The provider searches without asking: so it may do that only where it would be allowed.
+    // The provider searches without asking, so the search is on only if the rules allow it.
     let search = Rules::of(settings, &[]).ruling("WebSearch", &Value::Null, None);
     if search.verdict != Verdict::Allow {
         config.insert("web_search".to_owned(), "disabled".into());
@@ -115,7 +115,7 @@ fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
     config.into()
 }
 
-/// The variables that MCP servers are handed on, by name: the agent gives them next to nothing by itself.
+/// Names of the variables to pass on to MCP servers. The agent itself passes on almost none.
 fn passed_on<'a>(settings: &'a AgentSettings, context: &'a LaunchContext<'_>) -> Vec<&'a str> {
     let names = context.towline.keys().chain(settings.env.keys()).chain(&settings.pass_env);
     let mut names: Vec<_> = names.map(String::as_str).collect();

@@ -1,10 +1,10 @@
 //! The conversation: what to write, and which module reads which frame.
 //!
-//! The app server lives until its input is closed, and takes down with it whatever still works. So the input is closed
-//! after the turn that answers the prompt, when no request waits for a person and no subagent is at work any more.
+//! The app server runs until its input is closed, and then ends everything that still works. So the input is closed
+//! after the turn that answers the prompt, when no request waits for a person and no subagent works any more.
 //!
-//! Whoever reads a conversation again from its log has what the app server wrote, not what the operator said in between:
-//! what is told of must follow from the frames alone, and so must the ids of our requests.
+//! The log of a conversation has the lines of the app server, not the operator's messages between them. So events and
+//! the ids of our requests must follow from the frames alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use towline_core::{AgentEvent, End, SessionPlan};
 
 use super::approvals::Pending;
 use super::classify::{Evidence, classify};
-use super::input::Tells;
+use super::input::OperatorMessages;
 use super::items::{self, Open};
 use super::opening::{Compaction, Purpose, Stage};
 use super::usage::UsageLedger;
@@ -28,35 +28,35 @@ use crate::settings::AgentSettings;
 /// The state of one conversation.
 pub(super) struct CodexProtocol {
     pub(super) prompt: String,
-    /// The request that begins the conversation.
+    /// The request that opens the conversation.
     pub(super) opening: (&'static str, Value),
-    /// The summary that goes before the prompt, until it is over.
+    /// The summary before the prompt, until it is over.
     pub(super) compaction: Option<Compaction>,
     pub(super) asked: SessionPlan,
     pub(super) rules: Rules,
     pub(super) directory: String,
-    /// Settings that this agent has no use for, in words.
+    /// Warnings about settings that this agent ignores.
     pub(super) unused: Vec<String>,
     pub(super) peer: Peer<Purpose>,
     pub(super) stage: Stage,
-    /// Our conversation; subagents have conversations of their own.
+    /// Our conversation. Subagents have their own.
     pub(super) thread: Option<String>,
     pub(super) model: Option<String>,
-    /// The turn at work in it.
+    /// The current turn in it.
     pub(super) turn: Option<String>,
-    /// Whether that turn has been told of.
-    pub(super) turn_is_told: bool,
-    pub(super) tells: Tells,
-    /// Tool calls at work, by id.
+    /// Whether the start of that turn has been reported.
+    pub(super) turn_is_reported: bool,
+    pub(super) operator_messages: OperatorMessages,
+    /// Running tool calls, by id.
     pub(super) calls: BTreeMap<String, Open>,
-    /// Which tool call a subagent's conversation comes from.
+    /// The tool call that started a subagent's conversation.
     pub(super) spawned: HashMap<String, String>,
     /// Conversations of subagents in the middle of a turn.
     pub(super) subagents_at_work: BTreeSet<String>,
     /// Requests that wait for a person, by id.
     pub(super) pending: BTreeMap<String, Pending>,
     pub(super) usage: UsageLedger,
-    /// What was told as a notice: some warnings come with every turn.
+    /// Texts of earlier notices, because some warnings come with every turn.
     noticed: BTreeSet<String>,
     pub(super) last_limits: Option<(Option<wire::Window>, Option<wire::Window>)>,
     pub(super) last_message: String,
@@ -82,8 +82,8 @@ impl CodexProtocol {
             thread: None,
             model: None,
             turn: None,
-            turn_is_told: false,
-            tells: Tells::default(),
+            turn_is_reported: false,
+            operator_messages: OperatorMessages::default(),
             calls: BTreeMap::new(),
             spawned: HashMap::new(),
             subagents_at_work: BTreeSet::new(),
@@ -102,7 +102,7 @@ impl CodexProtocol {
             "turn/started" => self.on_turn_started(decode(params.get(), method)?),
             "turn/completed" => match decode(params.get(), method) {
                 Ok(news) => self.on_turn_completed(news),
-                // Whatever it says, a turn is over and the process may wait for us.
+                // Even if it cannot be read, a turn is over and the process may wait for us.
                 Err(unknown) => self.on_odd_end(unknown, params.get()),
             },
             "error" => self.on_error(decode(params.get(), method)?),
@@ -142,7 +142,7 @@ impl CodexProtocol {
         self.notice(format!("the MCP server `{}` could not be started{why}", &*server.name))
     }
 
-    /// Something worth telling, once.
+    /// A notice, unless the same was shown before.
     pub(super) fn notice(&mut self, text: String) -> Vec<Action> {
         if text.trim().is_empty() || self.noticed.contains(&text) {
             return Vec::new();
@@ -156,7 +156,7 @@ impl CodexProtocol {
         self.thread.as_deref() == Some(thread)
     }
 
-    /// Something that happened in this conversation.
+    /// An event in this conversation.
     pub(super) fn within(&self, thread: &str, event: AgentEvent) -> Action {
         let parent = (!self.is_ours(thread)).then(|| {
             let call = self.spawned.get(thread);
@@ -170,12 +170,12 @@ impl CodexProtocol {
         self.pending.is_empty() && self.subagents_at_work.is_empty()
     }
 
-    /// Closes the agent's input when that was only put off.
+    /// Closes the agent's input if that was postponed.
     pub(super) fn close_if_due(&mut self) -> Option<Action> {
         self.lines.close_if_due(self.is_idle())
     }
 
-    /// Asks something of the agent, as long as it listens.
+    /// Sends a request, as long as the agent accepts input.
     pub(super) fn ask_of_agent(
         &mut self,
         id: &str,
@@ -196,7 +196,7 @@ impl Conversation for CodexProtocol {
     fn read(&mut self, line: &str) -> Reading {
         match self.peer.read(line) {
             Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
-            // Answers to what the operator wanted, when the conversation is read again.
+            // Answers to the operator's requests, when the conversation is read again.
             Some(Incoming::StrayAnswer) => Ok(Vec::new()),
             Some(Incoming::Request(request)) => self.on_request(&request),
             Some(Incoming::Notification { method, params }) => self.on_news(method, params),
@@ -217,7 +217,7 @@ impl Protocol for CodexProtocol {
     fn on_steer(&mut self, steer: Steer) -> Vec<Action> {
         match steer {
             Steer::Interrupt => self.on_interrupt().into_iter().collect(),
-            Steer::Tell { message, text } => self.on_tell(message, text),
+            Steer::Tell { message, text } => self.on_operator_message(message, text),
             Steer::Answer { request, reply } => self.on_answer(&request, reply),
         }
     }
@@ -235,7 +235,7 @@ fn on_plan(news: wire::PlanNews) -> Vec<Action> {
     vec![Action::emit(AgentEvent::Plan { entries: news.plan.into_iter().map(entry).collect() })]
 }
 
-/// News that is known and says nothing that other frames do not say better, or nothing to us; in order.
+/// Known notifications that matter to nobody, or repeat what other frames report better; sorted.
 const UNINTERESTING: [&str; 70] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
@@ -314,7 +314,7 @@ mod tests {
     use super::UNINTERESTING;
 
     #[test]
-    fn what_is_not_interesting_is_in_order() {
+    fn uninteresting_notifications_are_sorted() {
         assert!(UNINTERESTING.is_sorted());
     }
 }

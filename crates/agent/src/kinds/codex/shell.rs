@@ -1,8 +1,8 @@
 //! The command line inside the shell call that the agent shows: `/bin/bash -lc 'make test'` is `make test`.
 //!
-//! Rules speak about the command line. What cannot be taken apart with certainty is not taken apart at all.
+//! Rules are about the command line. A shell call that cannot be parsed with certainty is used as it is.
 
-/// The command line that a shell is given, when this is a shell that is given one.
+/// The command line of a shell call; `None` if this is none.
 pub(super) fn script(shown: &str) -> Option<String> {
     let words = split(shown)?;
     let [program, flag, script] = <[String; 3]>::try_from(words).ok()?;
@@ -11,7 +11,7 @@ pub(super) fn script(shown: &str) -> Option<String> {
     (is_shell && matches!(flag.as_str(), "-c" | "-lc")).then_some(script)
 }
 
-/// Words as a shell would see them; none when a quote is left open, or when there is more to it than quotes.
+/// The words as a shell sees them; `None` if a quote is open, or if there is more syntax than quotes.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_what_the_shell_is_given() {
+    fn the_command_line_is_the_argument_of_the_shell() {
         let cases = [
             ("/bin/bash -lc 'touch a.txt'", "touch a.txt"),
             ("/bin/bash -lc ls", "ls"),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clearly_one_shell_call_is_left_alone() {
+    fn anything_but_one_clear_shell_call_is_not_changed() {
         let others = [
             "",
             "ls",

@@ -1,4 +1,4 @@
-//! Tool calls in words for people, under the names that rules use: `Bash`, `Edit`, `Write`, `mcp__SERVER__TOOL`.
+//! Tool calls for people, under the names that rules use: `Bash`, `Edit`, `Write`, `mcp__SERVER__TOOL`.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use super::shell;
 use super::wire::{CollabItem, CommandItem, FileChange, Item, McpItem, McpPart, McpResult, Text, lenient};
 use crate::text;
 
-/// How much of one text in a tool's input an event keeps: a change may carry a whole file.
+/// The longest text of a tool's input in an event: a change may contain a whole file.
 const INPUT_TEXT: usize = 4 * 1024;
 
-/// How a call to an MCP tool that was not permitted ends: it has no status of its own for that.
+/// The error of a call to an MCP tool that was not permitted, for which there is no status.
 const MCP_REJECTED: &str = "user rejected MCP tool call";
 
-/// The tool call that this item is, when it is one; what it is called with is left out.
+/// The tool call of this item, without its input; `None` if the item is no call.
 pub(super) fn tool_use(item: &Item<'_>) -> Option<ToolUse> {
     Some(match item {
         Item::CommandExecution(command) => command_use(command),
@@ -41,7 +41,7 @@ pub(super) fn tool_use(item: &Item<'_>) -> Option<ToolUse> {
     })
 }
 
-/// What a tool is called with, where the item says so.
+/// A tool's input, if the item has it.
 pub(super) fn input(item: &Item<'_>) -> Option<Value> {
     let arguments = |raw: &RawValue| serde_json::from_str(raw.get()).map_or(Value::Null, text::clipped);
     Some(match item {
@@ -81,7 +81,7 @@ fn status(word: &str) -> ToolStatus {
     }
 }
 
-/// The command line of a command.
+/// The command line of a command item.
 fn script<'a>(command: &'a CommandItem<'_>) -> Cow<'a, str> {
     shell::script(&command.command).map_or_else(|| command.command.as_str().into(), Cow::Owned)
 }
@@ -121,7 +121,7 @@ fn file_use(id: &str, status: ToolStatus, changes: &[FileChange]) -> ToolUse {
     ToolUse { paths, ..plain(id, kind, name, &title, status) }
 }
 
-/// The tool that rules know this change by.
+/// The tool name that rules use for this change.
 pub(super) fn tool_of(change: &FileChange) -> &'static str {
     if change.kind.r#type == "add" { "Write" } else { "Edit" }
 }
@@ -155,7 +155,7 @@ fn mcp_output(result: &McpResult<'_>) -> String {
     text::tail(&texts.join("\n"), text::OUTPUT_TAIL).to_owned()
 }
 
-/// The name that rules know a tool of an MCP server by.
+/// The name that rules use for a tool of an MCP server.
 pub(super) fn mcp_name(server: &str, tool: &str) -> String {
     format!("mcp__{server}__{tool}")
 }
@@ -166,10 +166,10 @@ fn collab_use(call: &CollabItem<'_>) -> ToolUse {
 }
 
 fn clip(text: &str) -> String {
-    let kept = text::head(text, INPUT_TEXT);
-    if kept.len() == text.len() {
+    let head = text::head(text, INPUT_TEXT);
+    if head.len() == text.len() {
         text.to_owned()
     } else {
-        format!("{kept} … ({} bytes in all)", text.len())
+        format!("{head} … ({} bytes in all)", text.len())
     }
 }

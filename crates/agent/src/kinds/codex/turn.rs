@@ -1,4 +1,4 @@
-//! Turns: their beginning and end, and the failures in between.
+//! Turns: their beginning and end, and failures in between.
 
 use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
 
@@ -16,7 +16,7 @@ impl CodexProtocol {
             self.subagents_at_work.insert(news.thread_id.into());
             return Ok(Vec::new());
         }
-        // A turn that nobody waits for is cut off by the closed input.
+        // After the input is closed, a new turn is cut off.
         if !self.lines.listens() {
             return Ok(Vec::new());
         }
@@ -26,9 +26,9 @@ impl CodexProtocol {
         }
         self.lines.keep_open();
         self.evidence.in_turn = true;
-        let is_told = std::mem::replace(&mut self.turn_is_told, true);
-        let told = (!is_told).then(|| Action::emit(AgentEvent::TurnStarted));
-        Ok(told.into_iter().chain(self.say_what_was_held()).collect())
+        let is_reported = std::mem::replace(&mut self.turn_is_reported, true);
+        let reported = (!is_reported).then(|| Action::emit(AgentEvent::TurnStarted));
+        Ok(reported.into_iter().chain(self.send_held_messages()).collect())
     }
 
     pub(super) fn on_turn_completed(&mut self, news: wire::TurnNews<'_>) -> Reading {
@@ -50,11 +50,11 @@ impl CodexProtocol {
 
     /// The end of a turn that cannot be read.
     pub(super) fn on_odd_end(&mut self, unknown: Unknown, params: &str) -> Reading {
-        let told = self.lines.unknown(unknown.0, params);
-        Ok(told.into_iter().chain(self.lines.close_in_time(self.is_idle())).collect())
+        let reported = self.lines.unknown(unknown.0, params);
+        Ok(reported.into_iter().chain(self.lines.close_in_time(self.is_idle())).collect())
     }
 
-    /// The turn is over, and with it what nobody can wait for any more.
+    /// The turn is over, and so is everything that only it could use.
     pub(super) fn end_turn(&mut self, result: TurnResult) -> Vec<Action> {
         let mut actions = self.cancel_calls();
         actions.extend(self.withdraw_requests());
@@ -68,9 +68,9 @@ impl CodexProtocol {
             reported_cost: None,
         })));
         self.turn = None;
-        self.turn_is_told = false;
+        self.turn_is_reported = false;
         self.evidence.in_turn = false;
-        // A turn that failed leaves nobody behind who could use what is still at work.
+        // After a failed turn nothing can use what still runs.
         actions.extend(if result.is_clean() {
             self.lines.close_in_time(self.is_idle())
         } else {
@@ -119,7 +119,7 @@ impl CodexProtocol {
 
     pub(super) fn on_error(&mut self, news: wire::ErrorNews<'_>) -> Reading {
         if !news.will_retry {
-            // The end of the turn says it again.
+            // The end of the turn repeats it.
             return Ok(Vec::new());
         }
         let name = ErrorName::of(&news.error);
@@ -135,14 +135,14 @@ impl CodexProtocol {
         let event = AgentEvent::Retrying {
             status: name.status,
             attempt,
-            // How long it waits is not said.
+            // The delay is not reported.
             delay_ms: 0,
             error: text::one_line(&words),
         };
         Ok(vec![self.within(&news.thread_id, event)])
     }
 
-    /// The model answers: what failed before is over.
+    /// The model answers: earlier failures are over.
     pub(super) fn request_worked(&mut self) {
         self.evidence.retries = Retries::default();
     }

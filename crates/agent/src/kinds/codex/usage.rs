@@ -1,7 +1,7 @@
-//! What was used: the agent gives totals since the conversation began, in whichever process that was; told are additions.
+//! Usage: the agent reports totals since the conversation began, in any process. Events have the increases.
 //!
-//! When a conversation is gone on with, the agent first repeats the total that it had at the end of its last turn. When
-//! the context overflows, it forgets the total and begins to count anew.
+//! When a conversation is resumed, the agent first repeats the total at the end of its last turn. When the context
+//! overflows, it forgets the total and counts from zero.
 
 use std::collections::HashMap;
 
@@ -13,24 +13,22 @@ use crate::protocol::Action;
 
 #[derive(Debug, Default)]
 pub(super) struct UsageLedger {
-    /// Whether our conversation has a past.
+    /// Whether our conversation was resumed.
     has_past: bool,
     /// The last total of each conversation, by its id.
     counted: HashMap<String, Usage>,
     context_used: Option<Tokens>,
     context_size: Option<Tokens>,
-    /// What was in the context before the summary under way.
+    /// The tokens in the context before the running summary.
     before_compaction: Option<Tokens>,
 }
 
-/// Whose tokens these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Used in the turn at work in our conversation.
+    /// Used in the current turn of our conversation.
     OurTurn,
     /// Used in our conversation at another time.
     OurPast,
-    /// Used by a subagent.
     Subagent,
 }
 
@@ -39,7 +37,7 @@ impl UsageLedger {
         Self { has_past, ..Self::default() }
     }
 
-    /// Whether the conversation that was to go on does.
+    /// Sets whether the conversation was resumed.
     pub(super) fn resumed(&mut self, resumed: bool) {
         self.has_past = resumed;
     }
@@ -48,12 +46,11 @@ impl UsageLedger {
         self.context_used
     }
 
-    /// A summary begins.
     pub(super) fn compacting(&mut self) {
         self.before_compaction = self.context_used;
     }
 
-    /// What was in the context before the summary that is over now.
+    /// The tokens in the context before the summary that has just ended.
     pub(super) fn before_compaction(&mut self) -> Option<Tokens> {
         self.before_compaction.take()
     }
@@ -110,7 +107,7 @@ impl CodexProtocol {
     }
 }
 
-/// What is in the context: what the last request took. After an overflow, all that fits is in it.
+/// The tokens in the context: those of the last request. After an overflow, the context is full.
 fn in_context(usage: &TokenUsage) -> i64 {
     let has_overflowed = counted(&usage.total).is_empty();
     if has_overflowed { usage.total.total_tokens } else { usage.last.total_tokens }
@@ -132,7 +129,7 @@ fn counted(counts: &Counts) -> Usage {
     }
 }
 
-/// What is more; a total that has shrunk is no more.
+/// The increase. A total that has shrunk has none.
 fn less(whole: Usage, part: Usage) -> Usage {
     let less = |whole: Tokens, part: Tokens| Tokens(whole.0.saturating_sub(part.0));
     Usage {
@@ -162,7 +159,7 @@ mod tests {
         TokenUsage { total, last, model_context_window: Some(1000) }
     }
 
-    /// Input, cache and output that were added, and what is in the context.
+    /// Added input, cache and output, and the tokens in the context.
     fn added(event: Option<AgentEvent>) -> Option<(u64, u64, u64, Option<u64>)> {
         match event? {
             AgentEvent::Usage { used, context_used, .. } => {
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_become_additions_and_the_cache_is_no_further_input() {
+    fn totals_become_increases_and_the_cache_is_not_counted_twice() {
         let mut ledger = UsageLedger::new(false);
         let first = usage(counts(100, 20, 5), counts(100, 20, 5));
         assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), Some((80, 20, 5, Some(105))));
@@ -183,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_process_used_is_not_counted_again() {
+    fn the_usage_of_an_earlier_process_is_not_counted_again() {
         let mut ledger = UsageLedger::new(true);
         let past = usage(counts(100, 0, 5), counts(60, 0, 5));
         assert_eq!(added(ledger.count("t", Whose::OurPast, &past, None)), Some((0, 0, 0, Some(65))));
@@ -201,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_overflow_counting_begins_anew() {
+    fn after_an_overflow_counting_begins_again() {
         let mut ledger = UsageLedger::new(false);
         let before = usage(counts(900, 0, 5), counts(900, 0, 5));
         ledger.count("t", Whose::OurTurn, &before, None);
@@ -221,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_counts_count_for_nothing() {
+    fn implausible_counts_are_ignored() {
         let odd = Counts {
             total_tokens: -1,
             input_tokens: i64::MIN,

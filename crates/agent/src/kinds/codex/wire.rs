@@ -1,4 +1,4 @@
-//! What the app server writes, as far as we read it. Fields that we do not need to go on may be missing or null.
+//! What the app server writes, as far as it is read. Fields that are not essential may be missing or null.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::json::lenient_objects;
 pub(super) use crate::json::{Text, lenient};
 
-/// The answer to the beginning, or the going on, of a conversation.
+/// The answer to a request that opens or resumes a conversation.
 #[derive(Debug, Deserialize)]
 pub(super) struct ThreadAnswer {
     pub(super) thread: Thread,
@@ -42,7 +42,7 @@ pub(super) struct Turn {
     pub(super) error: Option<TurnError>,
 }
 
-/// `error`.
+/// The parameters of `error`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorNews<'a> {
@@ -74,7 +74,7 @@ pub(super) struct ItemHead<'a> {
     pub(super) r#type: Text<'a>,
 }
 
-/// What a turn is made of.
+/// An item of a turn.
 #[derive(Debug)]
 pub(super) enum Item<'a> {
     UserMessage(UserItem<'a>),
@@ -90,12 +90,12 @@ pub(super) enum Item<'a> {
     WebSearch(SearchItem<'a>),
     ImageView(ViewItem<'a>),
     ImageGeneration(ImageItem<'a>),
-    /// Known, and nothing that is not told better elsewhere.
+    /// Known, but reported better elsewhere.
     Uninteresting,
 }
 
 impl<'a> Item<'a> {
-    /// Reads an item of this type; none when the type is not known, or it is of another shape.
+    /// Reads an item of this type; `None` if the type is unknown or the item is of another shape.
     pub(super) fn read(kind: &str, json: &'a RawValue) -> Option<Self> {
         fn part<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
             serde_json::from_str(json.get()).ok()
@@ -202,7 +202,7 @@ pub(super) struct McpResult<'a> {
 }
 
 lenient_objects! {
-    /// A part of what an MCP tool gave back.
+    /// A part of an MCP tool's result.
     McpPart<'de> {
         "text" => text: Option<Text<'de>>,
     }
@@ -256,13 +256,13 @@ pub(super) struct Message {
     pub(super) message: String,
 }
 
-/// `configWarning`.
+/// The parameters of `configWarning`.
 #[derive(Debug, Deserialize)]
 pub(super) struct ConfigWarning {
     pub(super) summary: String,
 }
 
-/// `item/agentMessage/delta`.
+/// The parameters of `item/agentMessage/delta`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Delta<'a> {
@@ -270,7 +270,7 @@ pub(super) struct Delta<'a> {
     pub(super) delta: Text<'a>,
 }
 
-/// `turn/plan/updated`.
+/// The parameters of `turn/plan/updated`.
 #[derive(Debug, Deserialize)]
 pub(super) struct PlanNews {
     pub(super) plan: Vec<PlanStep>,
@@ -282,7 +282,7 @@ pub(super) struct PlanStep {
     pub(super) status: String,
 }
 
-/// `mcpServer/startupStatus/updated`.
+/// The parameters of `mcpServer/startupStatus/updated`.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ServerStatus<'a> {
@@ -291,7 +291,7 @@ pub(super) struct ServerStatus<'a> {
     pub(super) error: Option<Text<'a>>,
 }
 
-/// `model/rerouted`.
+/// The parameters of `model/rerouted`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rerouted {
@@ -299,7 +299,7 @@ pub(super) struct Rerouted {
     pub(super) to_model: String,
 }
 
-/// `thread/tokenUsage/updated`.
+/// The parameters of `thread/tokenUsage/updated`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct UsageNews<'a> {
@@ -311,14 +311,13 @@ pub(super) struct UsageNews<'a> {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TokenUsage {
-    /// Since the conversation began, in whichever process that was.
+    /// Since the conversation began, in any process.
     pub(super) total: Counts,
-    /// Of the last request.
     pub(super) last: Counts,
     pub(super) model_context_window: Option<i64>,
 }
 
-/// The input holds what was read from the cache and what was written to it; the output holds the reasoning.
+/// The input includes cache reads and writes. The output includes reasoning.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
@@ -330,7 +329,7 @@ pub(super) struct Counts {
     pub(super) output_tokens: i64,
 }
 
-/// `account/rateLimits/updated`.
+/// The parameters of `account/rateLimits/updated`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LimitsNews {
@@ -354,14 +353,14 @@ pub(super) struct Window {
     pub(super) resets_at: Option<i64>,
 }
 
-/// `serverRequest/resolved`.
+/// The parameters of `serverRequest/resolved`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Resolved<'a> {
     pub(super) request_id: &'a RawValue,
 }
 
-/// `item/commandExecution/requestApproval`.
+/// The parameters of `item/commandExecution/requestApproval`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CommandApproval {
@@ -377,7 +376,7 @@ pub(super) struct NetworkContext {
     pub(super) protocol: String,
 }
 
-/// `item/fileChange/requestApproval`.
+/// The parameters of `item/fileChange/requestApproval`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileApproval {
@@ -385,7 +384,7 @@ pub(super) struct FileApproval {
     pub(super) item_id: String,
 }
 
-/// `item/permissions/requestApproval`.
+/// The parameters of `item/permissions/requestApproval`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PermissionsApproval {
@@ -393,7 +392,7 @@ pub(super) struct PermissionsApproval {
     pub(super) permissions: Value,
 }
 
-/// `mcpServer/elicitation/request`.
+/// The parameters of `mcpServer/elicitation/request`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Elicitation {
@@ -412,7 +411,7 @@ pub(super) struct ElicitationMeta {
     pub(super) tool_params: Value,
 }
 
-/// `item/tool/requestUserInput`.
+/// The parameters of `item/tool/requestUserInput`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserInputRequest {

@@ -1,4 +1,4 @@
-//! Programs that are no more than programs as one of the kinds of agents.
+//! Plain programs as a kind of agent.
 
 use towline_core::{LaunchProblem, SessionPlan};
 
@@ -87,7 +87,7 @@ impl Agent for Command {
     }
 }
 
-/// The command and its arguments, with the prompt where they want it, and then what goes on with a conversation.
+/// The command and its arguments, with the prompt in its place, then the arguments that resume a conversation.
 fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let with_prompt = |word: &String| match settings.cli.prompt {
         PromptBy::Stdin => word.clone(),

@@ -1,4 +1,4 @@
-//! What the settings say how to find in a program's output.
+//! Finds sessions, costs and limits in a program's output, by patterns from the settings.
 
 use regex::Regex;
 use towline_core::MicroUsd;
@@ -14,7 +14,7 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// The configuration has refused what is no pattern, so one that does not compile is as good as none.
+    /// The configuration refuses invalid patterns, so a pattern that does not compile is ignored.
     pub(super) fn of(settings: &CliSettings) -> Self {
         let compiled = |pattern: &Option<String>| Regex::new(pattern.as_deref()?).ok();
         Self {
@@ -35,13 +35,13 @@ impl Patterns {
         (!id.is_empty()).then(|| id.to_owned())
     }
 
-    /// What a piece of the work has cost; thousands may be set apart by commas.
+    /// The cost of a piece of the work. Commas may separate thousands.
     pub(super) fn cost(&self, line: &str) -> Option<MicroUsd> {
         let amount = captured(self.cost.as_ref()?, line)?.trim().trim_start_matches('$').replace(',', "");
         MicroUsd::from_dollars(amount.parse().ok()?)
     }
 
-    /// Whether the program says that its quota is used up.
+    /// Whether the program reports that its quota is used up.
     pub(super) fn is_limit(&self, line: &str) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.is_match(line))
     }

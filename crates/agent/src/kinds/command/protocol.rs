@@ -1,4 +1,4 @@
-//! The conversation with a program: it is told the prompt once, and whatever it prints is its answer.
+//! The conversation with a program: it gets one prompt, and all that it prints is its answer.
 
 use towline_core::{
     AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage, plain_line,
@@ -10,23 +10,23 @@ use crate::settings::{AgentSettings, PromptBy};
 use crate::text;
 use crate::unrecognised::Unrecognised;
 
-/// How much of what it printed is kept as its message. The end is what counts.
+/// How much of its output becomes its message: the end.
 const MESSAGE_TAIL: usize = 16 * 1024;
 
 /// A running program.
 pub(super) struct CommandProtocol {
     patterns: Patterns,
     plan: SessionPlan,
-    /// Whether a conversation can be gone on with once the program has ended.
+    /// Whether a conversation can be resumed once the program has ended.
     outlives: bool,
     prompt_by: PromptBy,
-    /// Whether what it complains of is among all else that it prints.
+    /// Whether error messages are among the rest of its output.
     in_terminal: bool,
     prompt: String,
     begun: bool,
     has_session: bool,
     is_limited: bool,
-    said: String,
+    printed: String,
     unrecognised: Unrecognised,
 }
 
@@ -42,7 +42,7 @@ impl CommandProtocol {
             begun: false,
             has_session: false,
             is_limited: false,
-            said: String::new(),
+            printed: String::new(),
             unrecognised: Unrecognised::default(),
         }
     }
@@ -51,7 +51,7 @@ impl CommandProtocol {
 impl Protocol for CommandProtocol {
     fn start(&mut self) -> Vec<Action> {
         let mut prompt = std::mem::take(&mut self.prompt);
-        // At once, because it may work for long before it says a word.
+        // At once, because the program may work for long before it prints anything.
         let begun = Action::emit(AgentEvent::TurnStarted);
         if self.prompt_by != PromptBy::Stdin {
             return vec![begun, Action::CloseStdin];
@@ -84,7 +84,7 @@ impl Protocol for CommandProtocol {
         let end = self.end(exit);
         let mut actions = self.unrecognised.rest();
         if end == End::Completed {
-            // It may have had nothing to say.
+            // It may have printed nothing.
             actions.extend(self.begin());
         }
         actions.extend(self.last_word_on_session(exit, &end));
@@ -94,7 +94,7 @@ impl Protocol for CommandProtocol {
 }
 
 impl CommandProtocol {
-    /// What is true from the first sign of life on.
+    /// Reports the session and the turn at the first sign of life.
     fn begin(&mut self) -> Option<Action> {
         if std::mem::replace(&mut self.begun, true) {
             return None;
@@ -125,11 +125,11 @@ impl CommandProtocol {
         actions
     }
 
-    /// Keeps the end of what was said, and cuts it only now and then: most lines cost no copy of the rest.
+    /// Stores the end of the output. It is cut only now and then, so most lines cost no copy.
     fn keep(&mut self, text: &str) {
-        self.said.push_str(text);
-        if self.said.len() > 2 * MESSAGE_TAIL {
-            self.said = text::tail(&self.said, MESSAGE_TAIL).to_owned();
+        self.printed.push_str(text);
+        if self.printed.len() > 2 * MESSAGE_TAIL {
+            self.printed = text::tail(&self.printed, MESSAGE_TAIL).to_owned();
         }
     }
 
@@ -145,8 +145,8 @@ impl CommandProtocol {
         Action::emit(AgentEvent::SessionStarted(started))
     }
 
-    /// The session of a program that did not say its id on its standard output. An id of ours that it has never heard is
-    /// none to go on with, so without its word there is no session to be resumed.
+    /// The session of a program that did not print its id on standard output. Our own id means nothing to it, so
+    /// without its own there is no session to resume.
     fn last_word_on_session(&mut self, exit: &ProcessEnd, end: &End) -> Option<Action> {
         if self.has_session || !self.begun {
             return None;
@@ -159,7 +159,7 @@ impl CommandProtocol {
     }
 
     fn end_turn(&self, end: &End) -> Vec<Action> {
-        let text = text::tail(self.said.trim(), MESSAGE_TAIL).to_owned();
+        let text = text::tail(self.printed.trim(), MESSAGE_TAIL).to_owned();
         let stop = match end {
             End::Completed => TurnStop::Done,
             End::Crashed { message } => TurnStop::Failed { status: None, reason: message.clone() },
@@ -180,8 +180,8 @@ impl CommandProtocol {
             return End::Completed;
         }
         let how = exit.how();
-        let said = if self.in_terminal { self.said.trim().lines().next_back() } else { None };
-        let words = Some(stderr.trim()).filter(|words| !words.is_empty()).or(said);
+        let last_line = if self.in_terminal { self.printed.trim().lines().next_back() } else { None };
+        let words = Some(stderr.trim()).filter(|words| !words.is_empty()).or(last_line);
         End::Crashed { message: words.map_or(how.clone(), |words| format!("{how}: {words}")) }
     }
 }

@@ -1,4 +1,4 @@
-//! Gemini CLI in its headless mode as one of the kinds of agents.
+//! Gemini CLI in its headless mode as a kind of agent.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,10 @@ use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
 
-/// The way out for settings that it has no place for in this mode.
+/// What to do instead of settings that this mode cannot express.
 const USE_ACP: &str = "Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
 
-/// Gemini CLI, by its stream of JSON. The program is the one that also speaks ACP: what does not depend on the mode is
-/// said there.
+/// Gemini CLI with its JSON stream. The same program speaks ACP: what does not depend on the mode is there.
 pub(crate) struct Gemini;
 
 impl Agent for Gemini {
@@ -25,7 +24,7 @@ impl Agent for Gemini {
         plan::argv(settings, context)
     }
 
-    /// To a pipe, it loses what it has not yet written when it exits.
+    /// With a pipe, it loses the unwritten rest of its output when it exits.
     fn stdio(&self, _settings: &AgentSettings) -> Stdio {
         Stdio::OutputFile
     }
@@ -46,7 +45,7 @@ impl Agent for Gemini {
         )
     }
 
-    /// The configuration refuses the same. Here it is what keeps rules that nobody would enforce from being ignored.
+    /// The configuration refuses the same. This check makes sure that rules without effect are never ignored.
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
         let is_kept = self.refuses_permission(settings.permission).is_none() && settings.deny.is_empty();
         (!is_kept).then(|| LaunchProblem::Other {

@@ -1,8 +1,8 @@
-//! What an end means: one pure function over all the evidence.
+//! Classifies an end: one pure function over all the evidence.
 //!
-//! The stream's last word decides, then the exit code, which is the status of the failed request modulo 256 unless it is
-//! one of the CLI's own. An exit with 0 says nothing: it also exits so when it was ended by a signal and when the
-//! model's answer broke off. What is not understood is a crash, never a success.
+//! The last frame of the stream decides, then the exit code, which is the status of the failed request modulo 256
+//! unless it is one of the CLI's own. Exit code 0 means nothing: the CLI also exits with it when a signal ended it
+//! and when the model's answer broke off. Anything unknown is a crash, never a success.
 
 use towline_core::{End, Refusal, TurnStop, plain_line};
 
@@ -22,10 +22,10 @@ mod exit {
     pub(super) const TURN_LIMIT: i32 = 53;
 }
 
-/// The first exit code that is a request's status, 400, modulo 256.
+/// The first exit code that is the status of a request: 400 modulo 256.
 const FIRST_STATUS: i32 = 400 - 256;
 
-/// Around what the provider said.
+/// Comes before the provider's message.
 const API_ERROR: &str = "[API Error: ";
 
 /// On stderr when `--resume` names a session that this directory does not have.
@@ -35,22 +35,22 @@ const NOT_RESUMED: &str = "Error resuming session";
 const NOT_STARTED: &str = "Error starting session";
 const IN_USE: &str = "already exists";
 
-/// The provider's answer ended before it was whole.
+/// The provider's answer was incomplete.
 const BROKE_OFF: &str = "Model stream ended";
 
-/// The provider did not let the model's answer through, for the reason that follows.
+/// The provider blocked the model's answer, for the reason that follows.
 const BLOCKED: &str = "The model response was blocked";
 
-/// Everything that says how an attempt ended.
+/// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// Whether an earlier session was to go on.
+    /// Whether an earlier session was to be resumed.
     pub(super) asked_to_resume: bool,
-    /// Whether a session came up.
+    /// Whether a session was opened.
     pub(super) session_started: bool,
-    /// Whether the CLI said that its own cap on turns was reached.
+    /// Whether the CLI reported that its own limit of turns was reached.
     pub(super) hit_turn_limit: bool,
-    /// The last `error` that was no mere warning.
+    /// The last `error` that was no warning.
     pub(super) last_error: Option<String>,
     /// The end of the turn.
     pub(super) outcome: Option<Outcome>,
@@ -58,7 +58,7 @@ pub(super) struct Evidence {
     pub(super) exit: ProcessEnd,
 }
 
-/// What a `result` frame said.
+/// The content of a `result` frame.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Outcome {
     pub(super) status: String,
@@ -72,7 +72,7 @@ impl Outcome {
 }
 
 impl Evidence {
-    /// How the turn ended, and what the CLI has to say about what went wrong; nothing if nothing did.
+    /// How the turn ended, and the CLI's error message, which is empty without an error.
     pub(super) fn stop(&self, outcome: &Outcome) -> (TurnStop, String) {
         if outcome.is_clean() {
             let stop = if self.hit_turn_limit {
@@ -88,7 +88,7 @@ impl Evidence {
         (TurnStop::Failed { status, reason }, words)
     }
 
-    /// The status and the words of the failure.
+    /// The status and the message of the failure.
     fn api_error(&self, outcome: &Outcome) -> (Option<u16>, String) {
         let message = outcome.error.as_ref().map(|error| error.message.as_str());
         let message = message.filter(|message| !message.is_empty()).or(self.last_error.as_deref());
@@ -96,7 +96,7 @@ impl Evidence {
     }
 }
 
-/// What the end means.
+/// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
     if let Some(problem) = &evidence.exit.spawn {
         return End::SpawnFailed { problem: problem.clone() };
@@ -109,7 +109,7 @@ pub(super) fn classify(evidence: &Evidence) -> End {
     }
 }
 
-/// What the CLI said when it did not take up the conversation.
+/// The CLI's message when it did not resume the conversation.
 pub(super) fn refused_words(end: &End, exit: &ProcessEnd) -> Option<String> {
     matches!(end, End::ResumeRefused { .. }).then(|| words_on_stderr(exit))
 }
@@ -147,17 +147,17 @@ fn of_request(status: Option<u16>, message: String) -> End {
     }
 }
 
-/// The turn was not brought to its end.
+/// The end of an attempt without a completed turn.
 fn without_result(evidence: &Evidence) -> End {
     let exit = &evidence.exit;
     let message = how_it_ended(exit);
     match exit.code {
         Some(exit::INPUT) if !evidence.session_started => {
-            let says = |words| exit.stderr_tail.contains(words);
-            if evidence.asked_to_resume && says(NOT_RESUMED) {
+            let contains = |words| exit.stderr_tail.contains(words);
+            if evidence.asked_to_resume && contains(NOT_RESUMED) {
                 return End::ResumeRefused { why: Refusal::NotFound };
             }
-            if says(NOT_STARTED) && says(IN_USE) {
+            if contains(NOT_STARTED) && contains(IN_USE) {
                 return End::ResumeRefused { why: Refusal::InUse };
             }
             End::Crashed { message }
@@ -174,14 +174,14 @@ fn without_result(evidence: &Evidence) -> End {
     }
 }
 
-/// The status that the exit code stands for.
+/// The status that the exit code encodes.
 fn http_status(exit: &ProcessEnd) -> Option<u16> {
     let code = exit.code.filter(|code| (FIRST_STATUS..256).contains(code))?;
     u16::try_from(code + 256).ok()
 }
 
 lenient_objects! {
-    /// What providers answer with.
+    /// A provider's error answer.
     ApiError<'de> {
         "error" => error: ApiProblem<'de>,
     }
@@ -192,7 +192,7 @@ lenient_objects! {
     }
 }
 
-/// What the provider said, out of what the CLI puts around it, and the status if it said that.
+/// The provider's message without the CLI's text around it, and the status if there is one.
 fn api_error(message: &str) -> (Option<u16>, String) {
     let Some((inner, _)) = message.strip_prefix(API_ERROR).and_then(|rest| rest.rsplit_once(']')) else {
         return (None, message.trim().to_owned());
@@ -209,7 +209,7 @@ fn how_it_ended(exit: &ProcessEnd) -> String {
     if stderr.is_empty() { message } else { format!("{message}: {stderr}") }
 }
 
-/// The end of stderr, without colours and without what it says each time.
+/// The end of stderr, without colours and without the lines that are always there.
 fn words_on_stderr(exit: &ProcessEnd) -> String {
     let is_chatter = |line: &String| {
         let chatter = ["YOLO mode is enabled", "Warning: 256-color", "Ripgrep is not available", "[STARTUP]"];

@@ -1,9 +1,8 @@
 //! Gemini CLI without ACP: one prompt in, a stream of JSON out, and a conversation that outlives the process.
 //!
-//! `plan` says what to start, `protocol` reads the stream with the help of `speech` and `tools`, and `classify` says
-//! what its end means. `wire` is what the CLI really writes. What is known about the program itself, such as its
-//! environment and its sign-in, is the same as over ACP and stays there. Nothing is ever asked in this mode, so nothing
-//! here knows of permissions or questions.
+//! `plan` builds the command, `protocol` reads the stream with `speech` and `tools`, and `classify` interprets its
+//! end. `wire` is what the CLI writes. The program's environment and sign-in are the same as over ACP, and are there.
+//! This mode never asks anything, so there is nothing about permissions or questions here.
 
 mod agent;
 mod classify;

@@ -1,11 +1,11 @@
-//! What to start: one builder for fresh and resumed sessions.
+//! The process to start: one builder for fresh and resumed sessions.
 
 use towline_core::SessionPlan;
 
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, Permission};
 
-/// Program and arguments. The prompt is never among them: without one there, it is read from standard input.
+/// Program and arguments. The prompt is not among them: it is read from standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
     // Without a terminal, its usual mode refuses all that it would ask about.
@@ -19,7 +19,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     if let Some(model) = context.model.or(settings.model.as_deref()) {
         argv.extend(["--model".to_owned(), model.to_owned()]);
     }
-    // This flag takes any number of words; joined with `=` it takes one, whatever follows.
+    // This flag takes any number of words. Joined with `=` it takes exactly one.
     argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
     argv.extend(settings.args.iter().cloned());
     argv

@@ -1,4 +1,4 @@
-//! The conversation: the prompt goes in, the input is closed, and what comes out is one turn.
+//! The conversation: the prompt goes in, the input is closed, and the output is one turn.
 
 use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage};
 
@@ -10,7 +10,7 @@ use crate::lines::{Conversation, Lines, Reading, frame_type};
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::AgentSettings;
 
-/// The `error` that says so before a result without one: the CLI's own cap on turns was reached.
+/// The `error` before a successful result when the CLI's own limit of turns was reached.
 const TURN_LIMIT: &str = "Maximum session turns exceeded";
 
 /// The state of one conversation.
@@ -22,7 +22,7 @@ pub(super) struct GeminiProtocol {
     model: Option<String>,
     speech: Speech,
     calls: Vec<Call>,
-    /// Whether the last frame was the result of a tool: all that the model wanted at once come one after the other.
+    /// Whether the last frame was a tool's result. Results of calls that the model made together are adjacent.
     in_results: bool,
     evidence: Evidence,
     lines: Lines,
@@ -45,80 +45,80 @@ impl GeminiProtocol {
         }
     }
 
-    /// After the results of tools, calls without one will never have any.
-    fn calls_over(&mut self, is_result: bool, told: &mut Vec<Action>) {
+    /// After a series of results, calls without a result will never get one.
+    fn calls_over(&mut self, is_result: bool, actions: &mut Vec<Action>) {
         let was_result = std::mem::replace(&mut self.in_results, is_result);
         if was_result && !is_result {
-            self.drop_calls(told);
+            self.drop_calls(actions);
         }
     }
 
-    fn drop_calls(&mut self, told: &mut Vec<Action>) {
-        told.extend(self.calls.drain(..).map(|call| Action::emit(call.dropped())));
+    fn drop_calls(&mut self, actions: &mut Vec<Action>) {
+        actions.extend(self.calls.drain(..).map(|call| Action::emit(call.dropped())));
     }
 
-    fn on_init(&mut self, line: wire::Init<'_>, told: &mut Vec<Action>) {
+    fn on_init(&mut self, line: wire::Init<'_>, actions: &mut Vec<Action>) {
         self.evidence.session_started = true;
         self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
         let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
         let started = SessionStarted { native_id, resumed, model: self.model.clone(), agent_version: None };
-        told.push(Action::emit(AgentEvent::SessionStarted(started)));
-        told.push(Action::emit(AgentEvent::TurnStarted));
+        actions.push(Action::emit(AgentEvent::SessionStarted(started)));
+        actions.push(Action::emit(AgentEvent::TurnStarted));
     }
 
-    fn on_message(&mut self, line: &wire::Message<'_>, told: &mut Vec<Action>) {
-        // What was said to the model comes back, and is known.
+    fn on_message(&mut self, line: &wire::Message<'_>, actions: &mut Vec<Action>) {
+        // Our own messages are echoed, and ignored.
         if line.role.as_str() != "assistant" {
             return;
         }
         if line.delta {
-            self.speech.said(&line.content, line.time(), told);
+            self.speech.message_piece(&line.content, line.time(), actions);
         } else {
-            self.speech.over(told);
-            self.speech.said(&line.content, None, told);
-            self.speech.over(told);
+            self.speech.over(actions);
+            self.speech.message_piece(&line.content, None, actions);
+            self.speech.over(actions);
         }
     }
 
-    fn on_tool_use(&mut self, line: wire::ToolUse<'_>, told: &mut Vec<Action>) {
-        self.speech.over(told);
+    fn on_tool_use(&mut self, line: wire::ToolUse<'_>, actions: &mut Vec<Action>) {
+        self.speech.over(actions);
         let (call, plan) = (Call::new(&line), tools::plan(&line));
-        told.push(Action::emit(call.begun(line.parameters)));
-        told.extend(plan.map(Action::emit));
+        actions.push(Action::emit(call.begun(line.parameters)));
+        actions.extend(plan.map(Action::emit));
         self.calls.push(call);
     }
 
-    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>, told: &mut Vec<Action>) {
+    fn on_tool_result(&mut self, line: &wire::ToolResult<'_>, actions: &mut Vec<Action>) {
         if let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) {
-            told.push(Action::emit(self.calls.remove(at).ended(line)));
+            actions.push(Action::emit(self.calls.remove(at).ended(line)));
         }
     }
 
-    fn on_error(&mut self, line: wire::ErrorLine<'_>, told: &mut Vec<Action>) {
+    fn on_error(&mut self, line: wire::ErrorLine<'_>, actions: &mut Vec<Action>) {
         let text = String::from(line.message);
         self.evidence.hit_turn_limit |= text == TURN_LIMIT;
         if line.severity.as_deref() == Some("error") {
             self.evidence.last_error = Some(text.clone());
         }
-        self.speech.over(told);
-        told.push(Action::notice(text));
+        self.speech.over(actions);
+        actions.push(Action::notice(text));
     }
 
-    fn on_result(&mut self, line: wire::ResultLine<'_>, told: &mut Vec<Action>) {
-        self.speech.over(told);
-        self.drop_calls(told);
-        // The counts are of the whole process, which has one turn and says this once.
+    fn on_result(&mut self, line: wire::ResultLine<'_>, actions: &mut Vec<Action>) {
+        self.speech.over(actions);
+        self.drop_calls(actions);
+        // The counts are of the whole process, which has one turn and reports them once.
         if let Some(stats) = line.stats.filter(|_| self.evidence.outcome.is_none()) {
-            told.extend(usage(&stats, self.model.as_deref()).map(Action::emit));
+            actions.extend(usage(&stats, self.model.as_deref()).map(Action::emit));
         }
         let outcome = Outcome { status: line.status, error: line.error };
-        let said = self.speech.take_last();
+        let message = self.speech.take_last();
         let (stop, words) = self.evidence.stop(&outcome);
-        let text = if said.is_empty() { words } else { said };
+        let text = if message.is_empty() { words } else { message };
         self.evidence.outcome = Some(outcome);
         let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
-        told.push(Action::emit(AgentEvent::TurnEnded(ended)));
+        actions.push(Action::emit(AgentEvent::TurnEnded(ended)));
     }
 }
 
@@ -130,17 +130,17 @@ impl Conversation for GeminiProtocol {
     fn read(&mut self, line: &str) -> Reading {
         let kind = frame_type(line)?;
         let line = Line::read(&kind, line)?;
-        let mut told = Vec::new();
-        self.calls_over(matches!(line, Line::ToolResult(_)), &mut told);
+        let mut actions = Vec::new();
+        self.calls_over(matches!(line, Line::ToolResult(_)), &mut actions);
         match line {
-            Line::Init(line) => self.on_init(line, &mut told),
-            Line::Message(line) => self.on_message(&line, &mut told),
-            Line::ToolUse(line) => self.on_tool_use(line, &mut told),
-            Line::ToolResult(line) => self.on_tool_result(&line, &mut told),
-            Line::Error(line) => self.on_error(line, &mut told),
-            Line::Result(line) => self.on_result(line, &mut told),
+            Line::Init(line) => self.on_init(line, &mut actions),
+            Line::Message(line) => self.on_message(&line, &mut actions),
+            Line::ToolUse(line) => self.on_tool_use(line, &mut actions),
+            Line::ToolResult(line) => self.on_tool_result(&line, &mut actions),
+            Line::Error(line) => self.on_error(line, &mut actions),
+            Line::Result(line) => self.on_result(line, &mut actions),
         }
-        Ok(told)
+        Ok(actions)
     }
 }
 
@@ -151,7 +151,7 @@ impl Protocol for GeminiProtocol {
             prompt.push('\n');
         }
         let warnings = std::mem::take(&mut self.warnings).into_iter().map(Action::emit);
-        // It begins only when it has read its input to the end.
+        // It starts only after it has read its whole input.
         warnings.chain([Action::Write(prompt.into_bytes()), Action::CloseStdin]).collect()
     }
 
@@ -162,11 +162,11 @@ impl Protocol for GeminiProtocol {
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
         self.evidence.exit = exit.clone();
         let end = classify(&self.evidence);
-        let mut told = self.lines.rest();
-        self.speech.over(&mut told);
+        let mut actions = self.lines.rest();
+        self.speech.over(&mut actions);
         let notice = exit.oddity_after(&end).or_else(|| refused_words(&end, exit));
-        told.extend(notice.map(Action::notice));
-        (told, end)
+        actions.extend(notice.map(Action::notice));
+        (actions, end)
     }
 }
 
@@ -175,12 +175,12 @@ fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<AgentE
         text: "this agent cannot be given `max_turns`: it is set, but has no effect".to_owned(),
     });
     let compact = context.compact.map(|_| AgentEvent::NotCompacted {
-        reason: "Gemini CLI does not summarise a conversation when it is told to in this mode".to_owned(),
+        reason: "Gemini CLI cannot summarise a conversation on request in this mode".to_owned(),
     });
     turns.into_iter().chain(compact).collect()
 }
 
-/// What each model was used for, or all of them where they are not told apart.
+/// The usage of each model, or the total if models are not listed.
 fn usage<'s>(stats: &'s wire::Stats<'_>, model: Option<&'s str>) -> impl Iterator<Item = AgentEvent> {
     let all = stats.models.is_empty().then(|| (model, stats.all()));
     let each = stats.models.iter().map(|(model, counts)| (Some(model.as_str()), *counts));
@@ -196,7 +196,7 @@ fn usage<'s>(stats: &'s wire::Stats<'_>, model: Option<&'s str>) -> impl Iterato
     })
 }
 
-/// The total has the reasoning, which is paid for as what was written.
+/// The total includes reasoning, which is billed as output.
 fn used(counts: wire::Counts) -> Usage {
     let beyond_input = counts.total_tokens.saturating_sub(counts.input_tokens);
     Usage {

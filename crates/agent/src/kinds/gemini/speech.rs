@@ -1,35 +1,35 @@
-//! What the model says: pieces as they come, and the whole when it is complete.
+//! The model's text: pieces as they arrive, and the whole when it is complete.
 //!
-//! When an answer of the model breaks off, the CLI waits for a second or more, asks again, and writes the new answer's
-//! pieces behind those of the old one, without a word between them. So a message is kept in stretches, parted where the
-//! CLI paused: a stretch that begins like the message itself is that message, begun anew.
+//! When an answer of the model breaks off, the CLI waits for a second or more, asks again, and writes the new answer
+//! right after the old one. So a message is stored in stretches, separated where the CLI paused: a stretch that
+//! begins like the message itself replaces it.
 
 use jiff::Timestamp;
 use towline_core::{AgentEvent, Role};
 
 use crate::protocol::Action;
 
-/// It pauses for a second before it asks again the first time, and for longer then.
+/// It pauses for a second before the first retry, and longer after that.
 const PAUSE_MS: i128 = 900;
 
-/// So many equal characters at their beginnings are no chance.
+/// This many equal characters at their beginnings are no coincidence.
 const ALIKE: usize = 16;
 
 /// The message that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
-    /// All stretches but the last, as far as they hold.
+    /// All stretches but the last, without replaced ones.
     settled: String,
-    /// Since the last pause.
+    /// The text since the last pause.
     stretch: String,
     last_piece: Option<Timestamp>,
-    /// The last whole message of the turn.
+    /// The last complete message of the turn.
     last: String,
 }
 
 impl Speech {
-    /// A piece of a message. What is told live is only what was not told before.
-    pub(super) fn said(&mut self, piece: &str, at: Option<Timestamp>, told: &mut Vec<Action>) {
+    /// A piece of a message. Only new text is reported live.
+    pub(super) fn message_piece(&mut self, piece: &str, at: Option<Timestamp>, actions: &mut Vec<Action>) {
         if self.is_pause(at) {
             self.settle();
         }
@@ -44,22 +44,22 @@ impl Speech {
             piece
         };
         if !text.is_empty() {
-            told.push(Action::emit(AgentEvent::MessageDelta { text: text.to_owned() }));
+            actions.push(Action::emit(AgentEvent::MessageDelta { text: text.to_owned() }));
         }
     }
 
-    /// What is being written is complete.
-    pub(super) fn over(&mut self, told: &mut Vec<Action>) {
+    /// Completes the message that is being written.
+    pub(super) fn over(&mut self, actions: &mut Vec<Action>) {
         self.settle();
         self.last_piece = None;
         let text = std::mem::take(&mut self.settled);
         if !text.trim().is_empty() {
             self.last.clone_from(&text);
-            told.push(Action::emit(AgentEvent::Message { role: Role::Assistant, text }));
+            actions.push(Action::emit(AgentEvent::Message { role: Role::Assistant, text }));
         }
     }
 
-    /// The last message of the turn, which is over.
+    /// Takes the last message of a turn that is over.
     pub(super) fn take_last(&mut self) -> String {
         std::mem::take(&mut self.last)
     }
@@ -79,7 +79,7 @@ impl Speech {
     }
 }
 
-/// Whether two texts begin alike: one is the beginning of the other, or their beginnings are the same for long enough.
+/// Whether two texts begin alike: one is a prefix of the other, or they share a long enough prefix.
 fn begins_anew(before: &str, after: &str) -> bool {
     let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
     let shorter = before.chars().count().min(after.chars().count());

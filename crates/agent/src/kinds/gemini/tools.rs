@@ -1,7 +1,7 @@
-//! Tool calls, in words for people.
+//! Tool calls, for people.
 //!
-//! A call has no sign of its beginning but the model's wish for it. Its result says whether the tool worked; of a
-//! command, not how it exited.
+//! A call begins with the model's request for it. Its result shows whether the tool worked, but not a command's exit
+//! code.
 
 use serde_json::Value;
 use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
@@ -9,13 +9,13 @@ use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 use super::wire;
 use crate::text;
 
-/// Where a call says what it is about, the most telling first.
+/// The fields that describe a call best, in this order.
 const SUBJECTS: [&str; 8] =
     ["command", "file_path", "dir_path", "absolute_path", "path", "pattern", "query", "url"];
 
 const PATHS: [&str; 3] = ["file_path", "absolute_path", "path"];
 
-/// A call at work.
+/// A running call.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     id: String,
@@ -55,7 +55,7 @@ impl Call {
         AgentEvent::Tool(ToolUse { output, ..self.event(status) })
     }
 
-    /// The answer that wanted it broke off, and was asked for again: nobody makes this call.
+    /// The answer with this call broke off and was requested again: the call is never made.
     pub(super) fn dropped(self) -> AgentEvent {
         AgentEvent::Tool(self.event(ToolStatus::Cancelled))
     }

@@ -1,5 +1,5 @@
-//! What the CLI writes: one JSON object per line, told apart by `type`. Fields that do not concern us are left out;
-//! those that some frames of a type lack may be missing in all of them.
+//! What the CLI writes: one JSON object per line, with its kind in `type`. Unused fields are left out. A field that
+//! some frames of a type lack is optional in all of them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use serde_json::Value;
 pub(super) use crate::json::{Text, owned};
 use crate::lines::{Unknown, decode};
 
-/// A line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Init(Init<'a>),
@@ -44,7 +43,7 @@ pub(super) struct Init<'a> {
     pub(super) model: Option<Text<'a>>,
 }
 
-/// `message`: something was said.
+/// `message`: a message or a piece of it.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
@@ -57,13 +56,12 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// When it was said.
     pub(super) fn time(&self) -> Option<Timestamp> {
         self.timestamp.as_deref()?.parse().ok()
     }
 }
 
-/// `tool_use`: the model wants a tool to be used.
+/// `tool_use`: the model calls a tool.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolUse<'a> {
@@ -73,7 +71,7 @@ pub(super) struct ToolUse<'a> {
     pub(super) parameters: Value,
 }
 
-/// `tool_result`: what came of it.
+/// `tool_result`: the call has ended.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolResult<'a> {
@@ -83,7 +81,6 @@ pub(super) struct ToolResult<'a> {
     pub(super) error: Option<Failure>,
 }
 
-/// What failed.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Failure {
     /// The CLI's name for it.
@@ -93,7 +90,7 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
-/// `error`: something went wrong, and the turn may go on.
+/// `error`: an error that may not end the turn.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorLine<'a> {
@@ -110,7 +107,7 @@ pub(super) struct ResultLine<'a> {
     pub(super) stats: Option<Stats<'a>>,
 }
 
-/// What the process has used: in all, and by model.
+/// The usage of the process, in total and by model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct Stats<'a> {
@@ -127,23 +124,21 @@ pub(super) struct Stats<'a> {
 }
 
 impl Stats<'_> {
-    /// In all.
     pub(super) const fn all(&self) -> Counts {
         let Self { total_tokens, input_tokens, output_tokens, cached, .. } = *self;
         Counts { total_tokens, input_tokens, output_tokens, cached }
     }
 }
 
-/// Tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Counts {
-    /// With the reasoning, which is nowhere else.
+    /// Includes reasoning, which has no field of its own.
     #[serde(default)]
     pub(super) total_tokens: u64,
-    /// With what came from the cache.
+    /// Includes tokens from the cache.
     #[serde(default)]
     pub(super) input_tokens: u64,
-    /// Without the reasoning.
+    /// Excludes the reasoning tokens.
     #[serde(default)]
     pub(super) output_tokens: u64,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The agent inside the binary, seen from this side.
+//! The agent inside the binary, from Towline's side.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn in_turn(settings: &AgentSettings) -> Box<dyn Protocol> {
 }
 
 #[test]
-fn its_settings_are_its_arguments_and_its_key_is_none_of_them() {
+fn its_settings_are_arguments_except_the_key() {
     assert_eq!(
         argv(&settings()),
         [
@@ -83,7 +83,7 @@ fn its_settings_are_its_arguments_and_its_key_is_none_of_them() {
 }
 
 #[test]
-fn of_the_environment_it_gets_its_own_key_and_the_state_directory_alone() {
+fn its_environment_has_its_own_key_and_the_state_directory_alone() {
     let inherited: BTreeMap<String, String> =
         ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_KEY", "TOWLINE_HOME", "PATH"]
             .map(|name| (name.to_owned(), "x".to_owned()))
@@ -98,7 +98,7 @@ fn of_the_environment_it_gets_its_own_key_and_the_state_directory_alone() {
 }
 
 #[test]
-fn a_key_is_needed_where_the_provider_is_not_a_server_of_ones_own() {
+fn a_key_is_needed_unless_the_server_is_self_hosted() {
     let sign_in = |settings: &AgentSettings| agent(Kind::Builtin).sign_in(settings, &BTreeMap::new());
     assert_eq!(sign_in(&settings()), SignIn::NotNeeded);
     let mut remote = settings();
@@ -125,7 +125,7 @@ fn it_asks_only_where_something_may_be_forbidden() {
 }
 
 #[test]
-fn a_model_without_a_price_is_metered_in_tokens_and_that_is_said() {
+fn a_model_without_a_price_is_metered_in_tokens_with_a_notice() {
     let notices_of = |settings: &AgentSettings, session: SessionPlan| {
         let none = BTreeMap::new();
         let mut protocol = agent(Kind::Builtin).protocol(settings, &plain_launch(&session, PROMPT, &none));
@@ -139,14 +139,14 @@ fn a_model_without_a_price_is_metered_in_tokens_and_that_is_said() {
                 to have its cost counted, set `[prices.\"m\"]`";
     assert_eq!(notices(&settings()), [AgentEvent::Notice { text: text.to_owned() }]);
     assert_eq!(notices(&priced(settings())), []);
-    // Those who go on with a conversation have heard it.
+    // A resumed conversation has had the notice.
     assert_eq!(notices_of(&settings(), resume("s")), []);
 }
 
 #[test]
 fn tokens_and_cost_of_each_answer_are_counted_once() {
     let mut protocol = in_turn(&priced(settings()));
-    let told = |cost: f64, input: u64| {
+    let reported = |cost: f64, input: u64| {
         update(json!({
             "sessionUpdate": "usage_update", "used": 130, "size": 1000,
             "cost": {"amount": cost, "currency": "USD"},
@@ -166,8 +166,8 @@ fn tokens_and_cost_of_each_answer_are_counted_once() {
         context_used: Some(Tokens(130)),
         context_size: Some(Tokens(1_000)),
     };
-    assert_eq!(events(&give(&mut *protocol, &told(0.002, 100))), [used(100, 2_000)]);
-    assert_eq!(events(&give(&mut *protocol, &told(0.005, 110))), [used(110, 3_000)]);
+    assert_eq!(events(&give(&mut *protocol, &reported(0.002, 100))), [used(100, 2_000)]);
+    assert_eq!(events(&give(&mut *protocol, &reported(0.005, 110))), [used(110, 3_000)]);
     let usage = json!({"totalTokens": 264, "inputTokens": 210, "outputTokens": 40});
     let answer =
         json!({"jsonrpc": "2.0", "id": "prompt", "result": {"stopReason": "end_turn", "usage": usage}});
@@ -176,7 +176,7 @@ fn tokens_and_cost_of_each_answer_are_counted_once() {
 }
 
 #[test]
-fn its_own_words_are_understood_from_it_alone() {
+fn its_own_notifications_are_read_from_it_alone() {
     let retrying = json!({"jsonrpc": "2.0", "method": "_towline/retrying", "params":
         {"sessionId": "s", "attempt": 2, "delayMs": 500, "status": 503, "message": "overloaded"}});
     let compacted = json!({"jsonrpc": "2.0", "method": "_towline/compacted", "params":
@@ -205,7 +205,7 @@ fn its_own_words_are_understood_from_it_alone() {
 }
 
 #[test]
-fn its_errors_are_of_the_class_that_it_names() {
+fn its_errors_have_the_class_that_it_names() {
     let end_after = |code: i64, data: serde_json::Value| {
         let mut protocol = in_turn(&settings());
         let error = json!({"code": code, "message": "words", "data": data});

@@ -1,4 +1,4 @@
-//! How conversations go: from the first words to the end of a turn.
+//! The course of a conversation, from the first request to the end of a turn.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use towline_core::{
 
 use super::support::{
     HELLO, SESSION, answered, end, events, exited, feed, fresh, give, in_turn, launch, prompt, protocol,
-    resume, says, settings, update, written,
+    resume, settings, text_chunk, update, written,
 };
 
 fn methods(actions: &[Action]) -> Vec<String> {
@@ -64,36 +64,36 @@ fn one_step_follows_the_other_and_the_prompt_comes_last() {
 }
 
 #[test]
-fn a_turn_is_told_from_its_pieces_to_its_end() {
+fn a_turn_is_reported_from_its_pieces_to_its_end() {
     let mut protocol = in_turn(&settings("agent"));
     let thinks =
         update(json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}));
     assert_eq!(give(&mut *protocol, &thinks), []);
-    let first = give(&mut *protocol, &says("I "));
+    let first = give(&mut *protocol, &text_chunk("I "));
     let delta = |text: &str| AgentEvent::MessageDelta { text: text.into() };
     assert_eq!(events(&first), [AgentEvent::Thought { text: "hm".into() }, delta("I ")]);
-    assert_eq!(events(&give(&mut *protocol, &says("am done"))), [delta("am done")]);
+    assert_eq!(events(&give(&mut *protocol, &text_chunk("am done"))), [delta("am done")]);
     let actions = give(&mut *protocol, &answered("prompt", "end_turn"));
-    let told = events(&actions);
-    assert_eq!(told[0], message("I am done"));
-    let AgentEvent::TurnEnded(ended) = &told[1] else { panic!("{told:?}") };
+    let reported = events(&actions);
+    assert_eq!(reported[0], message("I am done"));
+    let AgentEvent::TurnEnded(ended) = &reported[1] else { panic!("{reported:?}") };
     assert_eq!((&ended.stop, ended.text.as_str()), (&TurnStop::Done, "I am done"));
     assert_eq!(actions.last(), Some(&Action::CloseStdin));
     assert_eq!(end(&mut *protocol), End::Completed);
 }
 
 #[test]
-fn an_exit_that_is_odd_keeps_the_result_and_is_told() {
+fn an_odd_exit_is_reported_and_the_result_counts() {
     let mut protocol = in_turn(&settings("agent"));
-    give(&mut *protocol, &says("done"));
+    give(&mut *protocol, &text_chunk("done"));
     give(&mut *protocol, &answered("prompt", "end_turn"));
-    let (told, end) = protocol.on_exit(&ProcessEnd { signal: Some(9), ..ProcessEnd::default() });
+    let (reported, end) = protocol.on_exit(&ProcessEnd { signal: Some(9), ..ProcessEnd::default() });
     assert_eq!(end, End::Completed);
-    assert!(matches!(&events(&told)[..], [AgentEvent::Notice { text }] if text.contains("signal 9")));
+    assert!(matches!(&events(&reported)[..], [AgentEvent::Notice { text }] if text.contains("signal 9")));
 }
 
 #[test]
-fn messages_are_told_apart_by_their_ids_and_by_what_happens_between_them() {
+fn messages_are_separated_by_their_ids_and_by_other_updates() {
     let chunk = |id: &str, text: &str| {
         let content = json!({"type": "text", "text": text});
         update(json!({"sessionUpdate": "agent_message_chunk", "messageId": id, "content": content}))
@@ -113,7 +113,7 @@ fn messages_are_told_apart_by_their_ids_and_by_what_happens_between_them() {
 }
 
 #[test]
-fn a_tool_call_is_told_at_each_change_and_not_more_often() {
+fn a_tool_call_is_reported_once_per_change() {
     let mut protocol = in_turn(&settings("agent"));
     let begins = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "bash", "kind": "execute",
                         "status": "pending", "locations": [{"path": "/workspace"}]});
@@ -122,9 +122,9 @@ fn a_tool_call_is_told_at_each_change_and_not_more_often() {
     let output = json!([{"type": "content", "content": {"type": "text", "text": "oh no"}}]);
     let ends = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed",
                       "content": output, "rawOutput": {"metadata": {"exit": 2}}});
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for news in [&begins, &begins, &runs, &runs, &ends, &ends] {
-        told.extend(events(&give(&mut *protocol, &update(news.clone()))));
+        reported.extend(events(&give(&mut *protocol, &update(news.clone()))));
     }
     let tool = |title: &str, status, input: Option<Value>, output: Option<&str>, exit_code| {
         AgentEvent::Tool(ToolUse {
@@ -145,19 +145,19 @@ fn a_tool_call_is_told_at_each_change_and_not_more_often() {
         tool("make all", ToolStatus::Running, input.clone(), None, None),
         tool("make all", ToolStatus::Failed, input, Some("oh no"), Some(2)),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
 }
 
 #[test]
-fn plans_and_modes_are_told_and_other_news_is_not() {
+fn plans_and_modes_are_reported_and_other_updates_are_not() {
     let mut protocol = in_turn(&settings("agent"));
     let entries = json!([{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]);
     let plan = events(&give(&mut *protocol, &update(json!({"sessionUpdate": "plan", "entries": entries}))));
     let entry = |text: &str, done| PlanEntry { text: text.into(), done };
     assert_eq!(plan, [AgentEvent::Plan { entries: vec![entry("a", true), entry("b", false)] }]);
     let mode = update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"}));
-    let told = events(&give(&mut *protocol, &mode));
-    assert_eq!(told, [AgentEvent::Notice { text: "the agent is now in mode `plan`".into() }]);
+    let reported = events(&give(&mut *protocol, &mode));
+    assert_eq!(reported, [AgentEvent::Notice { text: "the agent is now in mode `plan`".into() }]);
     for quiet in
         ["available_commands_update", "config_option_update", "session_info_update", "user_message_chunk"]
     {
@@ -166,7 +166,7 @@ fn plans_and_modes_are_told_and_other_news_is_not() {
 }
 
 #[test]
-fn the_better_way_to_resume_is_taken_and_a_new_session_is_owned_up_to() {
+fn resume_is_preferred_to_load_and_a_new_session_is_reported() {
     let hello = |capabilities: Value| json!({"id": "initialize", "result": {"protocolVersion": 1, "agentCapabilities": capabilities}});
     let cases = [
         (json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}), "session/resume"),
@@ -182,16 +182,16 @@ fn the_better_way_to_resume_is_taken_and_a_new_session_is_owned_up_to() {
         let is_new = wanted == "session/new";
         assert_eq!(asked[0]["params"].get("sessionId").is_none(), is_new, "{wanted}");
         let result = if is_new { json!({"sessionId": "s"}) } else { json!({}) };
-        let told = events(&give(&mut *protocol, &json!({"id": "session", "result": result})));
-        let AgentEvent::SessionStarted(session) = &told[0] else { panic!("{told:?}") };
+        let reported = events(&give(&mut *protocol, &json!({"id": "session", "result": result})));
+        let AgentEvent::SessionStarted(session) = &reported[0] else { panic!("{reported:?}") };
         let wanted_id = if is_new { "s" } else { "old" };
         assert_eq!((session.native_id.as_str(), session.resumed), (wanted_id, !is_new));
-        assert_eq!(matches!(&told[1], AgentEvent::Notice { .. }), is_new, "{told:?}");
+        assert_eq!(matches!(&reported[1], AgentEvent::Notice { .. }), is_new, "{reported:?}");
     }
 }
 
 #[test]
-fn gemini_is_not_asked_to_load_what_it_does_not_keep() {
+fn gemini_is_not_asked_to_load_a_session() {
     let mut protocol = protocol(&settings("gemini"), &resume("old"));
     protocol.start();
     assert_eq!(methods(&feed(&mut *protocol, HELLO)), ["session/new"]);
@@ -212,7 +212,7 @@ fn a_refused_session_ends_the_attempt_before_any_prompt() {
 }
 
 #[test]
-fn another_version_of_the_protocol_is_not_spoken() {
+fn another_version_of_the_protocol_is_refused() {
     let mut protocol = protocol(&settings("agent"), &fresh());
     protocol.start();
     let actions = give(&mut *protocol, &json!({"id": "initialize", "result": {"protocolVersion": 2}}));
@@ -230,7 +230,7 @@ fn with_model(session: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn the_model_is_chosen_in_the_way_that_the_agent_has() {
+fn the_model_is_chosen_in_each_way_that_agents_offer() {
     let options =
         json!([{"id": "m", "category": "model", "currentValue": "small", "options": [{"value": "big"}]}]);
     let sent = with_model(&json!({"sessionId": "s", "configOptions": options}));
@@ -244,7 +244,7 @@ fn the_model_is_chosen_in_the_way_that_the_agent_has() {
 }
 
 #[test]
-fn a_model_that_cannot_be_had_is_not_replaced_by_another() {
+fn an_unavailable_model_is_not_replaced_by_another() {
     let settings = AgentSettings { model: Some("big".into()), ..settings("agent") };
     let mut protocol = protocol(&settings, &fresh());
     protocol.start();
@@ -266,7 +266,7 @@ fn gemini_session(settings: &AgentSettings, mode: &str) -> (Box<dyn Protocol>, V
 }
 
 #[test]
-fn gemini_is_put_into_the_mode_that_the_settings_mean() {
+fn gemini_gets_the_mode_that_fits_the_settings() {
     let bypass = settings("gemini");
     let denies = AgentSettings { deny: vec!["Bash(rm *)".into()], ..settings("gemini") };
     let asks = AgentSettings { permission: Permission::Ask, ..settings("gemini") };
@@ -281,7 +281,7 @@ fn gemini_is_put_into_the_mode_that_the_settings_mean() {
         let (_, sent) = gemini_session(settings, current);
         assert_eq!(sent[0]["params"]["modeId"].as_str(), wanted, "{current}");
     }
-    // The one mode is a convenience, the other one what permissions rest on.
+    // One mode is a convenience; permissions depend on the other.
     let refused = json!({"id": "mode", "error": {"code": -1, "message": "no"}});
     let (mut protocol, _) = gemini_session(&bypass, "default");
     assert_eq!(methods(&give(&mut *protocol, &refused)), ["session/prompt"]);
@@ -329,7 +329,7 @@ fn costs(actions: &[Action]) -> Vec<u64> {
 }
 
 #[test]
-fn only_the_growth_of_the_total_cost_is_counted() {
+fn only_the_increase_of_the_total_cost_is_counted() {
     let mut protocol = in_turn(&settings("agent"));
     assert_eq!(costs(&give(&mut *protocol, &total(0.01))), [10_000]);
     assert_eq!(costs(&give(&mut *protocol, &total(0.015))), [5_000]);
@@ -341,7 +341,7 @@ fn only_the_growth_of_the_total_cost_is_counted() {
 }
 
 #[test]
-fn what_a_session_cost_before_is_not_counted_again() {
+fn the_earlier_cost_of_a_session_is_not_counted_again() {
     for (known, wanted) in [(Some(MicroUsd(4_000)), 6_000), (None, 0)] {
         let mut protocol = protocol(&settings("agent"), &resume("s"));
         if let Some(cost) = known {
@@ -394,7 +394,7 @@ fn compacting(program: &str) -> (Box<dyn Protocol>, Vec<Action>) {
 }
 
 #[test]
-fn without_a_command_for_it_nothing_is_summarised_and_the_prompt_goes_out() {
+fn without_a_compact_command_the_prompt_is_sent_at_once() {
     let (_, actions) = compacting("agent");
     assert!(
         events(&actions).iter().any(|event| matches!(event, AgentEvent::NotCompacted { .. })),
@@ -412,12 +412,12 @@ fn a_summary_comes_before_the_prompt_and_is_no_turn() {
     ] {
         let (mut protocol, actions) = compacting("opencode");
         assert_eq!(written(&actions), [prompt("compact", "/compact keep it short")]);
-        assert_eq!(give(&mut *protocol, &says("A summary.")), []);
+        assert_eq!(give(&mut *protocol, &text_chunk("A summary.")), []);
         let actions = give(&mut *protocol, &answer);
-        let told = events(&actions);
-        assert_eq!(matches!(&told[0], AgentEvent::Compacted { .. }), happened, "{told:?}");
-        assert_eq!(matches!(&told[0], AgentEvent::NotCompacted { .. }), !happened, "{told:?}");
-        assert_eq!(told[1], AgentEvent::TurnStarted);
+        let reported = events(&actions);
+        assert_eq!(matches!(&reported[0], AgentEvent::Compacted { .. }), happened, "{reported:?}");
+        assert_eq!(matches!(&reported[0], AgentEvent::NotCompacted { .. }), !happened, "{reported:?}");
+        assert_eq!(reported[1], AgentEvent::TurnStarted);
         assert_eq!(written(&actions), [prompt("prompt", "make the tests pass")]);
     }
 }
@@ -428,7 +428,8 @@ fn settings_that_cannot_be_passed_on_are_named() {
     let mut protocol = protocol(&settings, &fresh());
     protocol.start();
     feed(&mut *protocol, HELLO);
-    let told = events(&feed(&mut *protocol, SESSION));
-    let notices: Vec<_> = told.iter().filter(|event| matches!(event, AgentEvent::Notice { .. })).collect();
-    assert_eq!(notices.len(), 2, "{told:?}");
+    let reported = events(&feed(&mut *protocol, SESSION));
+    let notices: Vec<_> =
+        reported.iter().filter(|event| matches!(event, AgentEvent::Notice { .. })).collect();
+    assert_eq!(notices.len(), 2, "{reported:?}");
 }

@@ -1,10 +1,10 @@
-//! Damaged lines, as far as the tests of all recordings do not have them.
+//! Damaged lines that the tests of all recordings do not cover.
 
 use serde_json::json;
 use towline_agent::Action;
 use towline_core::End;
 
-use super::support::{RECORDED, end, feed, in_turn, says, settings};
+use super::support::{RECORDED, end, feed, in_turn, settings, text_chunk};
 use crate::support::assert_not_understood;
 
 #[test]
@@ -13,7 +13,7 @@ fn an_answer_of_another_shape_ends_the_turn_and_is_no_success() {
         [json!(null), json!({}), json!([1]), json!({"stopReason": 7}), json!({"stopReason": "new_one"})]
     {
         let mut protocol = in_turn(&settings("agent"));
-        feed(&mut *protocol, &says("done").to_string());
+        feed(&mut *protocol, &text_chunk("done").to_string());
         let line = json!({"jsonrpc": "2.0", "id": "prompt", "result": result}).to_string();
         let actions = feed(&mut *protocol, &line);
         assert!(actions.contains(&Action::CloseStdin), "{line}");
@@ -23,7 +23,7 @@ fn an_answer_of_another_shape_ends_the_turn_and_is_no_success() {
 }
 
 #[test]
-fn what_is_not_understood_is_kept_and_named() {
+fn unknown_frames_are_reported_by_name() {
     let cases = [
         ("Segmentation fault", "not JSON"),
         (r#"{"jsonrpc":"2.0","method":"session/up"#, "not JSON"),

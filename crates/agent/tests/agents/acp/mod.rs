@@ -1,4 +1,4 @@
-//! What is expected of conversations with ACP agents.
+//! Tests of conversations with ACP agents.
 
 mod builtin;
 mod conversation;

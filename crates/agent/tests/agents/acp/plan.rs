@@ -1,4 +1,4 @@
-//! What is started, for programs that are known and for any other.
+//! The processes to start, for known programs and for any other.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn with_command(words: &[&str]) -> AgentSettings {
 }
 
 #[test]
-fn any_other_program_is_started_as_it_is_written() {
+fn an_unknown_program_is_started_as_configured() {
     let settings = AgentSettings {
         model: Some("m".into()),
         args: vec!["--last".into()],
@@ -30,7 +30,7 @@ fn any_other_program_is_started_as_it_is_written() {
 }
 
 #[test]
-fn gemini_gets_at_its_start_what_it_cannot_get_later() {
+fn gemini_gets_as_arguments_what_the_protocol_cannot_set() {
     let settings = AgentSettings {
         model: Some("pro".into()),
         dirs: vec!["/docs".into()],
@@ -76,7 +76,7 @@ fn opencode_works_in_its_directory_and_asks_when_there_is_something_to_decide() 
 }
 
 #[test]
-fn what_the_settings_say_goes_before_what_we_say() {
+fn the_settings_override_our_defaults() {
     let settings = AgentSettings {
         env: [("GEMINI_CLI_TRUST_WORKSPACE".to_owned(), "false".to_owned())].into(),
         ..with_command(&["gemini"])
@@ -86,7 +86,7 @@ fn what_the_settings_say_goes_before_what_we_say() {
 }
 
 #[test]
-fn it_is_known_beforehand_who_cannot_resume_and_how_to_sign_in() {
+fn resuming_and_sign_in_are_known_before_the_start() {
     let cases = [
         ("gemini", Resuming::Never, "GEMINI_API_KEY"),
         ("opencode", Resuming::Possible, "`opencode auth login`"),

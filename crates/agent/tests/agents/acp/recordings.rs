@@ -6,9 +6,9 @@ use towline_core::{AgentEvent, End, MicroUsd};
 
 use super::support::{RECORDED, events, exited, feed, used, written};
 
-/// Only two things differ: we say more about ourselves, and files are none of our business.
+/// There are two differences: we send more about ourselves, and we offer no files.
 #[test]
-fn what_we_write_is_what_the_agents_were_recorded_with() {
+fn our_requests_are_those_of_the_recordings() {
     for recording in RECORDED.all() {
         let (actions, _) = recording.play();
         let interesting = |message: &Value| {
@@ -30,7 +30,7 @@ fn what_we_write_is_what_the_agents_were_recorded_with() {
             continue;
         }
         if recording.name.contains("_load") {
-            // An agent that can resume is not asked to show everything again.
+            // An agent that can resume is not asked for a replay.
             assert_eq!(ours[0]["method"], "session/resume");
             continue;
         }
@@ -47,7 +47,7 @@ fn the_input_is_closed_unless_the_conversation_was_cut() {
 }
 
 #[test]
-fn the_sum_of_the_costs_is_the_growth_of_the_sessions_total() {
+fn the_sum_of_the_costs_is_the_increase_of_the_sessions_total() {
     let mut compared = 0;
     for recording in RECORDED.all() {
         let (actions, _) = recording.play();
@@ -66,7 +66,7 @@ fn the_sum_of_the_costs_is_the_growth_of_the_sessions_total() {
     assert!(compared > 10, "only {compared} recordings have a cost");
 }
 
-/// The recording in which a conversation was loaded, from an agent that cannot do better than load.
+/// The recording of a loaded conversation, from an agent that can only load.
 fn loaded() -> (Box<dyn Protocol>, Vec<Action>) {
     let recording = RECORDED.named("opencode_load");
     let mut protocol = recording.protocol();
@@ -78,22 +78,22 @@ fn loaded() -> (Box<dyn Protocol>, Vec<Action>) {
 }
 
 #[test]
-fn a_past_that_is_shown_again_is_no_news() {
+fn a_replayed_past_is_not_reported() {
     let (mut protocol, actions) = loaded();
     let methods: Vec<_> = written(&actions).iter().map(|message| message["method"].clone()).collect();
     assert_eq!(methods, ["initialize", "session/load", "session/prompt"]);
-    let told = events(&actions);
-    assert!(!told.iter().any(|event| matches!(event, AgentEvent::Tool(_))), "{told:?}");
-    let said: Vec<_> = told
+    let reported = events(&actions);
+    assert!(!reported.iter().any(|event| matches!(event, AgentEvent::Tool(_))), "{reported:?}");
+    let messages: Vec<_> = reported
         .iter()
         .filter_map(|event| match event {
             AgentEvent::Message { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
-    assert_eq!(said, ["second answer"]);
+    assert_eq!(messages, ["second answer"]);
     let resumed =
-        told.iter().any(|event| matches!(event, AgentEvent::SessionStarted(started) if started.resumed));
-    assert!(resumed, "{told:?}");
+        reported.iter().any(|event| matches!(event, AgentEvent::SessionStarted(started) if started.resumed));
+    assert!(resumed, "{reported:?}");
     assert_eq!(protocol.on_exit(&exited(0)).1, End::Completed);
 }

@@ -22,7 +22,7 @@ pub(super) fn fresh() -> SessionPlan {
     SessionPlan::Fresh(SessionId::new("ours"))
 }
 
-/// A launch with nothing special about it.
+/// A plain launch.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
     plain_launch(session, PROMPT, none)
 }
@@ -45,7 +45,6 @@ pub(super) fn in_turn(settings: &AgentSettings) -> Box<dyn Protocol> {
     protocol
 }
 
-/// Feeds JSON.
 pub(super) fn give(protocol: &mut dyn Protocol, line: &Value) -> Vec<Action> {
     feed(protocol, &line.to_string())
 }
@@ -54,7 +53,7 @@ pub(super) fn update(update: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
 }
 
-pub(super) fn says(text: &str) -> Value {
+pub(super) fn text_chunk(text: &str) -> Value {
     update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}))
 }
 
@@ -85,20 +84,20 @@ pub(crate) static RECORDED: Recorded = Recorded {
     rounds: 10,
 };
 
-/// The operator's words were said while the first turn was at work.
+/// The operator's messages were sent during the first turn.
 fn steers(recording: &Recording, _at: usize, written: &Value) -> Vec<Steer> {
-    let tell = |message: &Value| {
+    let steer = |message: &Value| {
         let number = message["id"].as_str()?.strip_prefix("tell-")?.parse().expect("a number");
         Some(Steer::Tell { message: MessageNo(number), text: text(message) })
     };
     match (written["method"].as_str(), written["id"].as_str()) {
         (Some("session/cancel"), _) => vec![Steer::Interrupt],
-        (_, Some("prompt")) => recording.input().iter().filter_map(tell).collect(),
+        (_, Some("prompt")) => recording.input().iter().filter_map(steer).collect(),
         _ => Vec::new(),
     }
 }
 
-/// The settings that it was recorded with.
+/// The settings of the recording.
 fn recorded_settings(recording: &Recording) -> AgentSettings {
     let (program, name) = recording.name.split_once('_').expect("a program and a name");
     let settings = settings(program);
@@ -112,7 +111,7 @@ fn recorded_settings(recording: &Recording) -> AgentSettings {
         }
         (_, "mcp") => AgentSettings { mcp: [("fake".to_owned(), fake)].into(), ..settings },
         ("gemini", "long_yolo") => AgentSettings { mcp: [("fake".to_owned(), long)].into(), ..settings },
-        // A deny list means that the agent has to ask.
+        // With a deny list the agent has to ask.
         ("gemini", name) if !matches!(name, "yolo" | "interrupted") => {
             AgentSettings { deny: deny("Nothing"), ..settings }
         }

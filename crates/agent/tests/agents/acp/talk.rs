@@ -1,4 +1,4 @@
-//! Permissions, forms, and the operator's words.
+//! Permissions, forms, and the operator's messages.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use towline_core::{
 };
 
 use super::support::{
-    HELLO, SESSION, answered, end, events, feed, fresh, give, in_turn, launch, prompt, says, settings,
+    HELLO, SESSION, answered, end, events, feed, fresh, give, in_turn, launch, prompt, settings, text_chunk,
     update, written,
 };
 
@@ -64,7 +64,7 @@ fn asked(actions: &[Action]) -> Vec<Ask> {
 }
 
 #[test]
-fn what_no_rule_speaks_about_waits_for_a_person_and_is_answered_for_this_once() {
+fn a_call_without_a_rule_waits_for_a_person_and_is_allowed_once() {
     let chosen = Reply::Chosen { answers: vec!["yes".into()] };
     for (reply, option) in [(Reply::Allowed, "once"), (denied("use cargo"), "no"), (chosen, "no")] {
         let mut protocol = in_turn(&asking("agent"));
@@ -96,7 +96,7 @@ fn rules_go_before_asking_and_the_deny_list_before_all() {
         (command("t", "git status"), Some(("Bash", Outcome::Allow, "Bash(git *)"))),
         (command("t", "git status; rm -r x"), Some(("Bash", Outcome::Deny, "Bash(rm *)"))),
         (command("t", "make"), None),
-        // Prose in a title is no command, so the deny list may speak about it, and no pattern allows it.
+        // Prose in a title is no command, so a deny rule may cover it, and no pattern allows it.
         (
             json!({"toolCallId": "t", "kind": "execute", "title": "git status"}),
             Some(("Bash", Outcome::Deny, "Bash(rm *)")),
@@ -154,7 +154,7 @@ fn geminis_commands_are_their_titles_and_its_tools_are_in_its_ids() {
 }
 
 #[test]
-fn a_call_that_a_person_has_permitted_is_allowed_again_and_no_other() {
+fn only_a_call_that_a_person_permitted_is_allowed_again() {
     let permitted: [ToolCall; 1] = [call("Bash", &json!({"command": "make all"}))];
     let (session, none) = (fresh(), BTreeMap::new());
     let context = LaunchContext { permitted: &permitted, ..launch(&session, &none) };
@@ -167,7 +167,7 @@ fn a_call_that_a_person_has_permitted_is_allowed_again_and_no_other() {
 }
 
 #[test]
-fn a_call_is_the_same_whatever_else_was_told_of_it_before() {
+fn a_call_is_the_same_whatever_was_reported_before() {
     let calls = [false, true].map(|more| {
         let mut protocol = in_turn(&asking("agent"));
         if more {
@@ -187,12 +187,15 @@ fn a_denied_call_that_fails_was_denied() {
     let actions = give(&mut *protocol, &request(0, command("t", "make")));
     assert_eq!(decisions(&actions), [("Bash".to_owned(), Outcome::Deny, Some("Bash(make *)".to_owned()))]);
     let failed = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed"});
-    let told = events(&give(&mut *protocol, &update(failed)));
-    assert!(matches!(&told[..], [AgentEvent::Tool(tool)] if tool.status == ToolStatus::Denied), "{told:?}");
+    let reported = events(&give(&mut *protocol, &update(failed)));
+    assert!(
+        matches!(&reported[..], [AgentEvent::Tool(tool)] if tool.status == ToolStatus::Denied),
+        "{reported:?}"
+    );
 }
 
 #[test]
-fn an_agent_without_the_option_is_told_that_nobody_chose() {
+fn an_agent_without_the_option_gets_a_cancelled_outcome() {
     let line = json!({"id": 3, "method": "session/request_permission",
                       "params": {"sessionId": "s", "toolCall": command("t", "make"), "options": []}});
     let sent = written(&give(&mut *in_turn(&settings("agent")), &line));
@@ -200,7 +203,7 @@ fn an_agent_without_the_option_is_told_that_nobody_chose() {
 }
 
 #[test]
-fn an_interrupt_lets_go_of_what_the_agent_waits_for() {
+fn an_interrupt_cancels_pending_requests() {
     let mut protocol = in_turn(&asking("agent"));
     give(&mut *protocol, &request(7, command("t", "make")));
     let actions = protocol.on_steer(Steer::Interrupt);
@@ -212,7 +215,7 @@ fn an_interrupt_lets_go_of_what_the_agent_waits_for() {
 }
 
 #[test]
-fn a_request_dies_with_its_turn_its_call_or_at_the_agents_wish() {
+fn a_request_ends_with_its_turn_with_its_call_or_when_cancelled() {
     let withdrawn = vec![AgentEvent::Withdrawn { request: "7".into() }];
     let over = update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}));
     let cancelled = json!({"method": "$/cancel_request", "params": {"requestId": 7}});
@@ -221,16 +224,16 @@ fn a_request_dies_with_its_turn_its_call_or_at_the_agents_wish() {
     {
         let mut protocol = in_turn(&asking("agent"));
         give(&mut *protocol, &request(7, command("t", "make")));
-        let told = events(&give(&mut *protocol, &line));
+        let reported = events(&give(&mut *protocol, &line));
         let found: Vec<_> =
-            told.into_iter().filter(|event| matches!(event, AgentEvent::Withdrawn { .. })).collect();
+            reported.into_iter().filter(|event| matches!(event, AgentEvent::Withdrawn { .. })).collect();
         assert_eq!(found, *wanted, "{line}");
         assert_eq!(answer(&mut *protocol, "7", Reply::Allowed), [], "{line}");
     }
 }
 
 #[test]
-fn files_and_terminals_are_refused_without_ado() {
+fn files_and_terminals_are_refused() {
     for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill"] {
         let actions =
             give(&mut *in_turn(&settings("agent")), &json!({"id": "x", "method": method, "params": {}}));
@@ -248,7 +251,7 @@ fn form() -> Value {
         "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
     });
     json!({"id": 5, "method": "elicitation/create",
-           "params": {"sessionId": "s", "mode": "form", "message": "Tell me.",
+           "params": {"sessionId": "s", "mode": "form", "message": "Choose.",
                       "requestedSchema": {"type": "object", "properties": properties}}})
 }
 
@@ -260,7 +263,7 @@ fn a_form_is_a_question_with_a_part_for_each_field() {
         |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
     let part = |text: &str, options: Vec<Choice>, many| Part { text: text.into(), options, many };
     let parts = vec![
-        part("Tell me.\nWhich color?", vec![choice("red", ""), choice("green", "like grass")], false),
+        part("Choose.\nWhich color?", vec![choice("red", ""), choice("green", "like grass")], false),
         part("How many?", vec![], false),
         part("sure", vec![choice("yes", ""), choice("no", "")], false),
         part("tags", vec![choice("a", ""), choice("b", "")], true),
@@ -273,7 +276,7 @@ fn a_form_is_a_question_with_a_part_for_each_field() {
 }
 
 #[test]
-fn a_form_may_be_declined_and_other_ways_to_ask_are() {
+fn a_form_may_be_declined_and_other_requests_are_declined() {
     let mut protocol = in_turn(&settings("agent"));
     give(&mut *protocol, &form());
     let sent = written(&answer(&mut *protocol, "5", denied("")));
@@ -282,7 +285,7 @@ fn a_form_may_be_declined_and_other_ways_to_ask_are() {
     assert_eq!(written(&give(&mut *protocol, &url))[0]["result"], json!({"action": "decline"}));
 }
 
-fn tell(protocol: &mut dyn Protocol, number: u32, text: &str) -> Vec<Action> {
+fn send_message(protocol: &mut dyn Protocol, number: u32, text: &str) -> Vec<Action> {
     protocol.on_steer(Steer::Tell { message: MessageNo(number), text: text.into() })
 }
 
@@ -291,37 +294,37 @@ fn heard(number: u32) -> [AgentEvent; 2] {
 }
 
 #[test]
-fn the_operators_words_wait_for_the_end_of_the_turn_and_are_the_next_prompt() {
+fn messages_wait_for_the_end_of_the_turn_and_become_the_next_prompt() {
     let mut protocol = in_turn(&settings("agent"));
-    give(&mut *protocol, &says("one"));
-    assert_eq!(tell(&mut *protocol, 1, "use cargo"), []);
-    assert_eq!(tell(&mut *protocol, 2, "and be quick"), []);
-    assert_eq!(tell(&mut *protocol, 1, "use cargo"), []);
+    give(&mut *protocol, &text_chunk("one"));
+    assert_eq!(send_message(&mut *protocol, 1, "use cargo"), []);
+    assert_eq!(send_message(&mut *protocol, 2, "and be quick"), []);
+    assert_eq!(send_message(&mut *protocol, 1, "use cargo"), []);
     let actions = give(&mut *protocol, &answered("prompt", "end_turn"));
     assert_eq!(written(&actions), [prompt("tell-1", "use cargo")]);
     assert!(!actions.contains(&Action::CloseStdin));
-    assert_eq!(events(&give(&mut *protocol, &says("two")))[..2], heard(1));
+    assert_eq!(events(&give(&mut *protocol, &text_chunk("two")))[..2], heard(1));
     let actions = give(&mut *protocol, &answered("tell-1", "end_turn"));
     assert_eq!(written(&actions), [prompt("tell-2", "and be quick")]);
-    // The answer alone shows as well that it was heard.
+    // An answer alone also shows that it was heard.
     let actions = give(&mut *protocol, &answered("tell-2", "refusal"));
     assert_eq!(events(&actions)[..2], heard(2));
     assert_eq!(actions.last(), Some(&Action::CloseStdin));
-    assert_eq!(tell(&mut *protocol, 3, "too late"), []);
+    assert_eq!(send_message(&mut *protocol, 3, "too late"), []);
     assert!(matches!(end(&mut *protocol), End::Declined { .. }));
 }
 
 #[test]
-fn words_after_a_turn_that_failed_are_not_heard() {
+fn messages_after_a_failed_turn_are_not_heard() {
     let mut protocol = in_turn(&settings("agent"));
-    tell(&mut *protocol, 1, "use cargo");
+    send_message(&mut *protocol, 1, "use cargo");
     let failed = json!({"id": "prompt", "error": {"code": 401, "message": "no"}});
     let actions = give(&mut *protocol, &failed);
     assert_eq!((written(&actions), actions.last()), (vec![], Some(&Action::CloseStdin)));
 
     let mut protocol = in_turn(&settings("agent"));
-    give(&mut *protocol, &says("one"));
-    tell(&mut *protocol, 1, "use cargo");
+    give(&mut *protocol, &text_chunk("one"));
+    send_message(&mut *protocol, 1, "use cargo");
     give(&mut *protocol, &answered("prompt", "end_turn"));
     let actions = give(&mut *protocol, &json!({"id": "tell-1", "error": {"code": 401, "message": "no"}}));
     assert!(!events(&actions).iter().any(|event| matches!(event, AgentEvent::Heard { .. })), "{actions:?}");
@@ -329,14 +332,14 @@ fn words_after_a_turn_that_failed_are_not_heard() {
 }
 
 #[test]
-fn a_conversation_that_is_read_again_goes_the_way_it_went() {
+fn reading_a_conversation_again_gives_the_same_actions() {
     let lines = [
         HELLO.to_owned(),
         SESSION.to_owned(),
         request(7, command("t", "make")).to_string(),
-        says("one").to_string(),
+        text_chunk("one").to_string(),
         answered("prompt", "end_turn").to_string(),
-        says("two").to_string(),
+        text_chunk("two").to_string(),
         answered("tell-1", "end_turn").to_string(),
     ];
     let mut live = super::support::protocol(&asking("agent"), &fresh());
@@ -345,7 +348,7 @@ fn a_conversation_that_is_read_again_goes_the_way_it_went() {
         lived.extend(feed(&mut *live, line));
         if at == 2 {
             lived.extend(answer(&mut *live, "7", Reply::Allowed));
-            lived.extend(tell(&mut *live, 1, "use cargo"));
+            lived.extend(send_message(&mut *live, 1, "use cargo"));
         }
     }
     let mut again = super::support::protocol(&asking("agent"), &fresh());
@@ -358,9 +361,9 @@ fn a_conversation_that_is_read_again_goes_the_way_it_went() {
     for line in &lines {
         read.extend(feed(&mut *again, line));
     }
-    // The answer itself is the only thing that whoever reads cannot say again.
+    // The answer itself is the only line that is not written again.
     lived.retain(|action| !matches!(action, Action::Write(line) if line.starts_with(b"{\"id\":7")));
     assert_eq!(read, lived);
-    // Words that come again are not said twice.
-    assert_eq!(tell(&mut *again, 1, "use cargo"), []);
+    // A repeated message is not sent twice.
+    assert_eq!(send_message(&mut *again, 1, "use cargo"), []);
 }

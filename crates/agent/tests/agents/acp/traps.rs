@@ -1,10 +1,12 @@
-//! The traps of Gemini CLI and opencode that show in the conversation itself, by their recordings. Those that show in how a
-//! program is started are with `plan`; those that take the real program are cases of the conformance suite.
+//! Known problems of Gemini CLI and opencode that are visible in the conversation, shown by their recordings. Those
+//! at the start of a program are with `plan`; those that need the real program are in the conformance suite.
 
 use towline_agent::Steer;
 use towline_core::{AgentEvent, End, TurnStop};
 
-use super::support::{RECORDED, answered, end, events, exited, feed, give, in_turn, says, settings, written};
+use super::support::{
+    RECORDED, answered, end, events, exited, feed, give, in_turn, settings, text_chunk, written,
+};
 
 fn messages(events: &[AgentEvent]) -> Vec<&str> {
     let texts = events.iter().filter_map(|event| match event {
@@ -15,7 +17,7 @@ fn messages(events: &[AgentEvent]) -> Vec<&str> {
 }
 
 #[test]
-fn gemini_that_loses_its_last_line_and_exits_with_0_has_crashed() {
+fn a_gemini_that_loses_its_last_line_and_exits_with_0_has_crashed() {
     let recording = RECORDED.named("gemini_tool");
     let mut lines = recording.output();
     let last = lines.pop().expect("lines");
@@ -30,30 +32,30 @@ fn gemini_that_loses_its_last_line_and_exits_with_0_has_crashed() {
 }
 
 #[test]
-fn an_answer_that_gemini_begins_again_after_a_cut_is_no_success_however_often_it_is_repeated() {
+fn an_answer_that_gemini_repeats_after_a_cut_is_no_success() {
     let (actions, end) = RECORDED.named("gemini_cut").play();
-    let told = events(&actions);
+    let reported = events(&actions);
     // Nothing marks where one try ends and the next begins.
-    assert_eq!(messages(&told), ["half ofhalf ofhalf ofhalf of"]);
-    let stopped = told.iter().any(
+    assert_eq!(messages(&reported), ["half ofhalf ofhalf ofhalf of"]);
+    let stopped = reported.iter().any(
         |event| matches!(event, AgentEvent::TurnEnded(turn) if matches!(turn.stop, TurnStop::Failed { .. })),
     );
-    assert!(stopped, "{told:?}");
+    assert!(stopped, "{reported:?}");
     assert!(matches!(end, End::Crashed { .. }), "{end:?}");
 }
 
 #[test]
-fn opencode_that_goes_round_and_round_after_a_cut_has_ended_nothing() {
+fn an_opencode_that_loops_after_a_cut_has_completed_nothing() {
     let (actions, end) = RECORDED.named("opencode_cut").play();
-    let told = events(&actions);
-    let said = messages(&told);
-    assert!(said.len() > 50 && said.iter().all(|text| *text == "half of"), "{}", said.len());
-    assert!(!told.iter().any(|event| matches!(event, AgentEvent::TurnEnded { .. })), "{told:?}");
+    let reported = events(&actions);
+    let texts = messages(&reported);
+    assert!(texts.len() > 50 && texts.iter().all(|text| *text == "half of"), "{}", texts.len());
+    assert!(!reported.iter().any(|event| matches!(event, AgentEvent::TurnEnded { .. })), "{reported:?}");
     assert!(matches!(end, End::Crashed { .. }), "{end:?}");
 }
 
 #[test]
-fn opencode_that_wants_files_written_by_a_client_that_offered_no_such_thing_is_refused_and_goes_on() {
+fn an_opencode_that_asks_the_client_to_write_files_is_refused_and_continues() {
     let recording = RECORDED.named("opencode_permission_env");
     let asked: Vec<_> = recording.frames().filter(|frame| frame["method"] == "fs/write_text_file").collect();
     assert_eq!(asked.len(), 1);
@@ -64,9 +66,9 @@ fn opencode_that_wants_files_written_by_a_client_that_offered_no_such_thing_is_r
 }
 
 #[test]
-fn opencode_that_is_interrupted_while_it_waits_to_ask_again_claims_to_be_done_and_is_not_believed() {
+fn an_opencode_that_is_interrupted_between_retries_is_not_done() {
     let mut protocol = in_turn(&settings("opencode"));
-    give(&mut *protocol, &says("This sentence will "));
+    give(&mut *protocol, &text_chunk("This sentence will "));
     protocol.on_steer(Steer::Interrupt);
     give(&mut *protocol, &answered("prompt", "end_turn"));
     assert_eq!(end(&mut *protocol), End::Crashed { message: "the turn was interrupted".to_owned() });

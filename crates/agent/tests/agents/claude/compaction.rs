@@ -49,7 +49,7 @@ fn no_writes() -> [Value; 0] {
 #[test]
 fn the_prompt_follows_the_summary_and_only_its_turn_counts() {
     let mut protocol = begun();
-    // The session is known before the summary, which may take longer than a session may take to come up.
+    // The session is known before the summary, which may take longer than a session may take to start.
     assert_eq!(events(&fed(&mut *protocol, &[COMPACTING])), [session(None, None)]);
     let actions = fed(&mut *protocol, &[WORKED, INIT, BOUNDARY]);
     let compacted = AgentEvent::Compacted { before: Some(Tokens(900)), after: Some(Tokens(70)) };
@@ -59,21 +59,26 @@ fn the_prompt_follows_the_summary_and_only_its_turn_counts() {
     let actions = fed(&mut *protocol, &[RESULT]);
     assert_eq!(written(&actions), [message("prompt", PROMPT)]);
     assert!(!actions.contains(&Action::CloseStdin));
-    let told = events(&actions);
-    let [AgentEvent::Usage { used, context_used, context_size, .. }] = &told[..] else { panic!("{told:?}") };
+    let reported = events(&actions);
+    let [AgentEvent::Usage { used, context_used, context_size, .. }] = &reported[..] else {
+        panic!("{reported:?}")
+    };
     assert_eq!((used.input.0, used.output.0, used.cost.0), (900, 20, 500_000));
     assert_eq!((*context_used, *context_size), (Some(Tokens(70)), Some(Tokens(200_000))));
 
     assert_eq!(events(&fed(&mut *protocol, &[INIT])), [AgentEvent::TurnStarted]);
     let actions = fed(&mut *protocol, &[DONE]);
-    let told = events(&actions);
-    assert!(matches!(&told[..], [AgentEvent::TurnEnded(end)] if end.stop == TurnStop::Done), "{told:?}");
+    let reported = events(&actions);
+    assert!(
+        matches!(&reported[..], [AgentEvent::TurnEnded(end)] if end.stop == TurnStop::Done),
+        "{reported:?}"
+    );
     assert_eq!(actions.last(), Some(&Action::CloseStdin));
     assert_eq!(end(&mut *protocol), End::Completed);
 }
 
 #[test]
-fn without_a_summary_the_reason_is_told_once_and_the_prompt_follows_all_the_same() {
+fn without_a_summary_the_reason_is_reported_once_and_the_prompt_follows() {
     let not_compacted = |reason: &str| AgentEvent::NotCompacted { reason: reason.into() };
     let odd = r#"{"type":"result","subtype":"success","is_error":"no"}"#;
     let words = r#"{"type":"result","subtype":"success","is_error":false,"result":"No."}"#;
@@ -84,8 +89,8 @@ fn without_a_summary_the_reason_is_told_once_and_the_prompt_follows_all_the_same
     ];
     for (before, result, reason) in cases {
         let mut protocol = begun();
-        let told = events(&fed(&mut *protocol, before));
-        assert!(told.iter().all(|event| matches!(event, AgentEvent::SessionStarted(_))), "{told:?}");
+        let reported = events(&fed(&mut *protocol, before));
+        assert!(reported.iter().all(|event| matches!(event, AgentEvent::SessionStarted(_))), "{reported:?}");
         let actions = fed(&mut *protocol, &[result]);
         assert_eq!(events(&actions).last(), Some(&not_compacted(reason)));
         assert_eq!(written(&actions), [message("prompt", PROMPT)]);
@@ -96,7 +101,7 @@ fn without_a_summary_the_reason_is_told_once_and_the_prompt_follows_all_the_same
 }
 
 #[test]
-fn whoever_dies_before_the_prompt_is_answered_has_completed_nothing() {
+fn an_exit_before_the_prompt_is_answered_is_no_success() {
     let whole = [COMPACTING, WORKED, INIT, BOUNDARY, RESULT, INIT];
     for length in 0..=whole.len() {
         let mut protocol = begun();
@@ -107,13 +112,13 @@ fn whoever_dies_before_the_prompt_is_answered_has_completed_nothing() {
 }
 
 #[test]
-fn a_session_that_is_not_there_is_no_failed_summary() {
+fn a_missing_session_is_not_a_failed_summary() {
     let mut protocol = begun();
     let refused = json!({"type": "result", "subtype": "error_during_execution", "is_error": true,
         "errors": ["No conversation found with session ID: s"]});
     let actions = fed(&mut *protocol, &[&refused.to_string()]);
-    let told = events(&actions);
-    assert!(matches!(&told[..], [AgentEvent::TurnEnded(_)]), "{told:?}");
+    let reported = events(&actions);
+    assert!(matches!(&reported[..], [AgentEvent::TurnEnded(_)]), "{reported:?}");
     assert_eq!((written(&actions), actions.last()), (vec![], Some(&Action::CloseStdin)));
     assert_eq!(end(&mut *protocol), End::ResumeRefused { why: Refusal::NotFound });
 }
@@ -129,10 +134,10 @@ fn an_interrupted_summary_is_an_interrupted_turn_and_no_prompt_follows() {
 }
 
 #[test]
-fn the_operators_words_wait_until_the_prompt_was_sent() {
+fn messages_wait_until_the_prompt_was_sent() {
     let mut protocol = begun();
-    let tell = Steer::Tell { message: MessageNo(1), text: "mind the docs".into() };
-    assert_eq!(protocol.on_steer(tell), []);
+    let steer = Steer::Tell { message: MessageNo(1), text: "mind the docs".into() };
+    assert_eq!(protocol.on_steer(steer), []);
     let actions = fed(&mut *protocol, &[COMPACTING, WORKED, INIT, BOUNDARY, RESULT]);
     assert_eq!(written(&actions), [message("prompt", PROMPT), message("tell 1", "mind the docs")]);
 }
@@ -141,8 +146,8 @@ fn the_operators_words_wait_until_the_prompt_was_sent() {
 fn a_summary_that_the_agent_makes_by_itself_is_part_of_its_turn() {
     let mut protocol = begun();
     fed(&mut *protocol, &[COMPACTING, WORKED, INIT, BOUNDARY, RESULT, INIT]);
-    let told = events(&fed(&mut *protocol, &[COMPACTING, FAILED, BOUNDARY]));
+    let reported = events(&fed(&mut *protocol, &[COMPACTING, FAILED, BOUNDARY]));
     let notice = AgentEvent::Notice { text: "compaction failed: Not enough messages to compact.".into() };
     let compacted = AgentEvent::Compacted { before: Some(Tokens(900)), after: Some(Tokens(70)) };
-    assert_eq!(told, [notice, compacted]);
+    assert_eq!(reported, [notice, compacted]);
 }

@@ -1,4 +1,4 @@
-//! What is written and told at each point of a conversation.
+//! What is written and reported at each point of a conversation.
 
 use serde_json::{Value, json};
 use towline_agent::{Action, AgentSettings, Permission, ProcessEnd, Protocol, Steer};
@@ -65,20 +65,20 @@ fn a_session_is_resumed_when_the_id_asked_for_comes_back() {
 }
 
 #[test]
-fn a_session_that_changes_later_is_told() {
+fn a_later_change_of_the_session_is_reported() {
     let mut protocol = in_session(&settings());
     assert_eq!(events(&feed(&mut *protocol, &init("other"))), [started("other", false)]);
 }
 
 #[test]
-fn an_mcp_server_that_does_not_start_is_told() {
+fn an_mcp_server_that_does_not_start_is_reported() {
     let line = r#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":
         [{"name":"docs","status":"failed"},{"name":"db","status":"connected"}]}"#
         .replace('\n', "");
     let mut protocol = protocol(&settings(), &fresh("s"));
-    let told = events(&feed(&mut *protocol, &line));
-    assert!(told.contains(&notice("the MCP server `docs` could not be started")), "{told:?}");
-    assert_eq!(told.len(), 2);
+    let reported = events(&feed(&mut *protocol, &line));
+    assert!(reported.contains(&notice("the MCP server `docs` could not be started")), "{reported:?}");
+    assert_eq!(reported.len(), 2);
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn a_cancelled_request_is_not_answered_again() {
 }
 
 #[test]
-fn a_refusal_of_our_own_request_is_told() {
+fn a_refusal_of_our_own_request_is_reported() {
     let line = r#"{"type":"control_response","response":{"subtype":"error","request_id":"x","error":"no"}}"#;
-    let told = notice("the agent refused a request of Towline: no");
-    assert_eq!(events(&feed(&mut *in_session(&settings()), line)), [told]);
+    let reported = notice("the agent refused a request of Towline: no");
+    assert_eq!(events(&feed(&mut *in_session(&settings()), line)), [reported]);
 }
 
 fn interrupt(protocol: &mut dyn Protocol) -> Vec<Value> {
@@ -148,10 +148,10 @@ fn each_interrupt_is_a_request_of_its_own_until_the_input_is_closed() {
 }
 
 #[test]
-fn a_turn_that_ends_with_an_error_says_so() {
+fn a_turn_that_ends_with_an_error_has_failed() {
     let end = |line: &str| {
-        let told = events(&feed(&mut *in_session(&settings()), line));
-        let Some(AgentEvent::TurnEnded(end)) = told.last() else { panic!("{told:?}") };
+        let reported = events(&feed(&mut *in_session(&settings()), line));
+        let Some(AgentEvent::TurnEnded(end)) = reported.last() else { panic!("{reported:?}") };
         (end.stop.clone(), end.text.clone())
     };
     let failed = |status, reason: &str| TurnStop::Failed { status, reason: reason.into() };
@@ -164,7 +164,7 @@ fn a_turn_that_ends_with_an_error_says_so() {
 }
 
 #[test]
-fn a_result_survives_what_it_carries_besides() {
+fn a_result_survives_odd_fields() {
     let line = r#"{"type":"result","subtype":"success","is_error":false,"result":"ok","modelUsage":7,
         "permission_denials":{"x":1},"errors":"none","total_cost_usd":-1}"#
         .replace('\n', "");
@@ -176,13 +176,15 @@ fn a_result_survives_what_it_carries_besides() {
 #[test]
 fn the_older_name_of_the_cost_is_read_too() {
     let line = r#"{"type":"result","subtype":"success","is_error":false,"cost_usd":0.004}"#;
-    let told = events(&feed(&mut *in_session(&settings()), line));
-    let [AgentEvent::Usage { used, .. }, AgentEvent::TurnEnded(end)] = &told[..] else { panic!("{told:?}") };
+    let reported = events(&feed(&mut *in_session(&settings()), line));
+    let [AgentEvent::Usage { used, .. }, AgentEvent::TurnEnded(end)] = &reported[..] else {
+        panic!("{reported:?}")
+    };
     assert_eq!((used.cost.0, end.reported_cost.map(|cost| cost.0)), (4_000, Some(4_000)));
 }
 
 #[test]
-fn a_clean_result_with_an_odd_exit_is_kept_with_a_notice() {
+fn a_clean_result_with_an_odd_exit_counts_with_a_notice() {
     let exits = [
         (ProcessEnd { code: Some(1), ..ProcessEnd::default() }, "exited with code 1"),
         (ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, "ended by signal 15"),
@@ -191,13 +193,13 @@ fn a_clean_result_with_an_odd_exit_is_kept_with_a_notice() {
         let mut protocol = in_session(&settings());
         feed(&mut *protocol, DONE);
         let (last, end) = protocol.on_exit(&exit);
-        let told = notice(&format!("the agent finished its turn and then {how}; its result is kept"));
-        assert_eq!((events(&last), end), (vec![told], End::Completed));
+        let reported = notice(&format!("the agent finished its turn and then {how}; its result counts"));
+        assert_eq!((events(&last), end), (vec![reported], End::Completed));
     }
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_no_longer_evidence_once_the_model_answers() {
+fn a_used_up_quota_no_longer_counts_once_the_model_answers() {
     let rejected =
         r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794711639}}"#;
     let answers =
@@ -222,8 +224,8 @@ fn a_result_of_an_unknown_shape_ends_the_turn_but_is_no_success() {
 }
 
 #[test]
-fn system_frames_worth_telling_are_told_and_others_are_not() {
-    let told = |line: Value| events(&feed(&mut *in_session(&settings()), &line.to_string()));
+fn only_interesting_system_frames_are_reported() {
+    let reported = |line: Value| events(&feed(&mut *in_session(&settings()), &line.to_string()));
     let system = |subtype: &str, rest: Value| {
         let mut line = json!({"type": "system", "subtype": subtype});
         line.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
@@ -245,9 +247,12 @@ fn system_frames_worth_telling_are_told_and_others_are_not() {
         (json!({"type": "tool_progress", "tool_use_id": "x"}), 0),
     ];
     for (line, notices) in cases {
-        let told = told(line.clone());
-        assert_eq!(told.len(), notices, "{line}: {told:?}");
-        assert!(told.iter().all(|event| matches!(event, AgentEvent::Notice { .. })), "{line}: {told:?}");
+        let reported = reported(line.clone());
+        assert_eq!(reported.len(), notices, "{line}: {reported:?}");
+        assert!(
+            reported.iter().all(|event| matches!(event, AgentEvent::Notice { .. })),
+            "{line}: {reported:?}"
+        );
     }
 }
 
@@ -266,7 +271,7 @@ fn paid_extra_usage_is_a_warning_and_not_the_end_of_the_quota() {
 }
 
 #[test]
-fn a_turn_is_given_up_after_some_requests_in_a_row_without_an_answer_and_not_before() {
+fn a_turn_ends_after_several_unanswered_requests_in_a_row() {
     let retry = |status: Value, error: &str| {
         json!({"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": status, "error": error})
             .to_string()
@@ -274,7 +279,7 @@ fn a_turn_is_given_up_after_some_requests_in_a_row_without_an_answer_and_not_bef
     let unanswered = retry(Value::Null, "unknown");
     let answers = r#"{"type":"stream_event","event":{"type":"message_start","message":{}}}"#;
     let mut protocol = in_session(&settings());
-    // An answer, or an error that the provider itself reports, shows that it is there.
+    // An answer, or an error that the provider itself reports, shows that it can be reached.
     for reached in [answers, &retry(json!(529), "overloaded"), &retry(Value::Null, "overloaded")] {
         for _ in 0..4 {
             assert_eq!(written(&feed(&mut *protocol, &unanswered)), [Value::Null; 0]);

@@ -1,4 +1,4 @@
-//! Damaged lines, as far as the tests of all recordings do not have them.
+//! Damaged lines that the tests of all recordings do not cover.
 
 use towline_agent::Frame;
 use towline_core::{AgentEvent, End};
@@ -17,7 +17,7 @@ fn a_recording_cut_in_a_later_turn_is_no_success_although_an_earlier_one_was() {
 }
 
 #[test]
-fn what_is_not_understood_is_kept_and_named() {
+fn unknown_frames_are_reported_by_name() {
     let long = format!(r#"{{"type":"brand_new","text":"{}"}}"#, "ä".repeat(1_000));
     let cases = [
         ("Segmentation fault", "not JSON"),

@@ -1,4 +1,4 @@
-//! What must hold of the conversation with Claude Code, on recordings of the real thing and on damaged ones.
+//! Tests of conversations with Claude Code, on real and damaged recordings.
 
 mod compaction;
 mod conversation;

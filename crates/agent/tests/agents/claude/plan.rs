@@ -1,4 +1,4 @@
-//! Every setting has its effect on what is started.
+//! Every setting has its effect on the process to start.
 
 use std::collections::BTreeMap;
 
@@ -70,14 +70,14 @@ fn full() -> AgentSettings {
 }
 
 #[test]
-fn without_settings_only_what_is_needed_is_passed() {
+fn without_settings_only_the_necessary_is_passed() {
     let wanted =
         words(&[&ALWAYS, &["--session-id", "s", "--permission-mode", "bypassPermissions"], &RUNAWAY]);
     assert_eq!(argv(&settings(), &fresh("s")), wanted);
 }
 
 #[test]
-fn every_setting_is_said() {
+fn every_setting_is_passed() {
     let wanted = words(&[
         &["nice"],
         &ALWAYS,
@@ -106,7 +106,7 @@ fn towlines_own_tools_are_offered_without_a_search() {
 }
 
 #[test]
-fn the_provider_is_named_without_what_may_be_secret() {
+fn the_provider_is_named_without_secrets() {
     let provider = |name: &str, value: &str| {
         let environment = BTreeMap::from([(name.to_owned(), value.to_owned())]);
         agent(Kind::Claude).provider(&settings(), &environment)
@@ -141,7 +141,7 @@ fn root_may_give_it_every_permission_only_in_a_sandbox() {
 }
 
 #[test]
-fn a_resumed_session_is_started_with_all_that_a_fresh_one_is() {
+fn a_resumed_session_gets_the_same_settings_as_a_fresh_one() {
     let mut wanted = argv(&full(), &fresh("s"));
     let flag = wanted.iter_mut().find(|word| *word == "--session-id").expect("a session");
     *flag = "--resume".to_owned();
@@ -160,7 +160,7 @@ fn the_cli_asks_unless_it_may_do_everything() {
 }
 
 #[test]
-fn the_goals_model_goes_before_the_settings() {
+fn the_goals_model_overrides_the_settings() {
     let argv = plan(&full(), &fresh("s"), Some("opus"), &[], &[]).argv;
     let model = argv.iter().position(|word| word == "--model").expect("a model");
     assert_eq!(argv[model + 1], "opus");
@@ -173,7 +173,7 @@ fn the_prompt_is_in_no_argument_and_no_variable() {
     assert!(plan.argv.iter().chain(plan.env.values()).all(|word| !word.contains(PROMPT)));
 }
 
-/// What a person's shell may hold, and what each agent must not see of it.
+/// What a person's shell may contain, and what each agent must not see of it.
 const OUTSIDE: [(&str, &str); 22] = [
     ("PATH", "/bin"),
     ("HOME", "/home/user"),
@@ -263,7 +263,7 @@ fn settings_add_variables_and_towline_has_the_last_word() {
 }
 
 #[test]
-fn signing_in_is_said_with_the_command_that_is_used() {
+fn the_sign_in_hint_names_the_configured_command() {
     let hint = agent(Kind::Claude).sign_in_hint(&full());
     assert_eq!(hint, "run `nice claude` and then `/login`, or set ANTHROPIC_API_KEY");
 }

@@ -16,13 +16,13 @@ fn the_sum_of_usage_is_what_the_cli_reports() {
         let counted = used(&actions);
         // A recording without a result used nothing: its requests all failed.
         let reported = results(&recording).last().map(reported_usage).unwrap_or_default();
-        // How long a cache keeps something is in the messages alone.
+        // Only the messages have the lifetime of the cache.
         let counted = Usage { cache_write_1h: Tokens(0), ..counted };
         assert_eq!(counted, reported, "{}", recording.name);
     }
 }
 
-/// What a result reports of its process: the totals, or the growth where it is there beside them.
+/// The usage of a process in its result: the totals, or the increase if that is there.
 fn reported_usage(result: &Value) -> Usage {
     let growth = result["model_usage_since_last_result"].as_object();
     let models = growth.or(result["modelUsage"].as_object()).expect("usage by model");
@@ -45,17 +45,17 @@ fn reported_usage(result: &Value) -> Usage {
 }
 
 #[test]
-fn the_input_is_closed_exactly_where_there_is_a_result() {
+fn the_input_is_closed_exactly_if_there_is_a_result() {
     for recording in RECORDED.all() {
         let closes = recording.play().0.contains(&Action::CloseStdin);
         assert_eq!(closes, !results(&recording).is_empty(), "{}", recording.name);
     }
 }
 
-/// What we write is compared with what was written when the recordings were made: the same requests, in the
-/// same order and shape, by other names and with other prompts.
+/// What we write is compared with what was written in the recordings: the same requests, in the same order and shape,
+/// with other names and prompts.
 #[test]
-fn what_we_write_first_has_the_shape_the_cli_was_recorded_with() {
+fn our_first_requests_have_the_shape_of_the_recordings() {
     let mut compared = 0;
     for recording in RECORDED.all().iter().filter(|recording| !recording.input().is_empty()) {
         let ours: Vec<Value> = written(&recording.protocol().start());
@@ -67,7 +67,7 @@ fn what_we_write_first_has_the_shape_the_cli_was_recorded_with() {
     assert!(compared >= 10, "only {compared} two-way recordings were found");
 }
 
-/// The CLI gives ids to messages without one.
+/// The CLI gives an id to messages without one.
 fn without_id(message: &Value) -> Value {
     let mut message = message.clone();
     message.as_object_mut().expect("an object").remove("uuid");
@@ -75,7 +75,7 @@ fn without_id(message: &Value) -> Value {
 }
 
 #[test]
-fn answers_and_the_operators_words_are_written_as_the_cli_was_recorded_with() {
+fn answers_and_messages_are_written_as_in_the_recordings() {
     let mut compared = 0;
     for recording in RECORDED.all() {
         let talks = ["ask_user_question", "ask_two_questions", "tell_mid_turn", "tell_late"];
@@ -121,7 +121,7 @@ fn resumed(recording: &Recording) -> Box<dyn Protocol> {
 }
 
 #[test]
-fn what_a_session_used_before_is_not_counted_again() {
+fn the_earlier_usage_of_a_session_is_not_counted_again() {
     for (name, messages) in [("resume_growth_reported", 2), ("resume_session_totals", 1)] {
         let recording = RECORDED.named(name);
         let counted = usages(&recording, resumed(&recording))
@@ -145,7 +145,7 @@ fn with_prices(protocol: Box<dyn Protocol>) -> Box<dyn Protocol> {
     priced(protocol, Pricing { list, unknown: UnknownPrice::Report }, None)
 }
 
-/// The estimate that was reached before the CLI's own figure came, and that figure.
+/// The estimate before the CLI's own figure came, and that figure.
 fn estimated_and_reported(recording: &Recording) -> (u64, u64) {
     let is_resumed = recording.name.starts_with("resume_");
     let protocol = if is_resumed { resumed(recording) } else { recording.protocol() };
@@ -163,7 +163,7 @@ fn estimated_and_reported(recording: &Recording) -> (u64, u64) {
 fn the_estimate_of_a_turn_is_what_the_cli_reports_at_its_end() {
     for name in ["resume_growth_reported", "resume_session_totals", "interrupted"] {
         let (estimated, reported) = estimated_and_reported(&RECORDED.named(name));
-        // A part of a millionth counts as a whole one.
+        // A fraction of a millionth counts as a whole one.
         assert!((reported..reported + 10).contains(&estimated), "{name}: {estimated} for {reported}");
     }
 }

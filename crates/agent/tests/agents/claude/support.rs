@@ -20,7 +20,7 @@ pub(super) fn fresh(id: &str) -> SessionPlan {
     SessionPlan::Fresh(SessionId::new(id))
 }
 
-/// A launch with nothing special about it.
+/// A plain launch.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
     plain_launch(session, PROMPT, none)
 }
@@ -37,7 +37,7 @@ pub(super) fn compacting(session: &SessionPlan, focus: &str) -> Box<dyn Protocol
     agent(Kind::Claude).protocol(&settings(), &context)
 }
 
-/// What is written to say something to the model.
+/// A message to the model, as it is written.
 pub(super) fn message(name: &str, text: &str) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]},
            "uuid": attempt().message(name)})
@@ -97,9 +97,9 @@ pub(super) fn results(recording: &Recording) -> Vec<Value> {
     recording.frames().filter(|frame| frame["type"] == "result").collect()
 }
 
-/// What must have been wanted for this to be written; nothing for what follows from the conversation itself.
+/// The operator's request that led to this line; `None` if it follows from the conversation itself.
 fn steer(written: &Value) -> Option<Steer> {
-    // Towline gives up by itself where the provider cannot be reached.
+    // Towline ends the turn by itself when the provider cannot be reached.
     if written["request_id"] == "towline-not-reached" {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Questions and answers, permissions that a person gives, and the operator's words while the agent works.
+//! Questions and answers, a person's permissions, and the operator's messages while the agent works.
 
 use std::collections::BTreeMap;
 
@@ -70,12 +70,12 @@ fn make() -> Value {
 }
 
 #[test]
-fn what_no_rule_speaks_about_waits_for_a_person_and_their_answer_is_written() {
+fn a_call_without_a_rule_waits_for_a_person_and_the_answer_is_written() {
     let cases = [
         (Reply::Allowed, allow("q1", &make())),
         (denied("use cargo"), deny("q1", "use cargo")),
         (denied(""), deny("q1", "The operator does not permit this use of Bash. Go on without it.")),
-        // Nothing but a clear yes permits something.
+        // Only a clear yes permits something.
         (chosen(&["yes"]), deny("q1", "yes")),
     ];
     for (reply, wanted) in cases {
@@ -104,9 +104,9 @@ fn rules_go_before_asking_and_the_deny_list_before_all() {
     assert_eq!(ruled("Bash", json!({"command": "git status"})), (1, vec![allowed], vec![]));
     let forbidden = decided(Outcome::Deny, "rule", "Bash(rm *)");
     assert_eq!(ruled("Bash", json!({"command": "rm -r x"})), (1, vec![forbidden], vec![]));
-    let (answers, told, _) = ruled("AskUserQuestion", json!({"questions": [{"question": "Which?"}]}));
+    let (answers, reported, _) = ruled("AskUserQuestion", json!({"questions": [{"question": "Which?"}]}));
     assert_eq!(answers, 1);
-    assert!(matches!(&told[..], [AgentEvent::Decided(_)]), "{told:?}");
+    assert!(matches!(&reported[..], [AgentEvent::Decided(_)]), "{reported:?}");
 }
 
 fn with_permitted(settings: &AgentSettings, permitted: &[ToolCall]) -> Box<dyn Protocol> {
@@ -119,7 +119,7 @@ fn with_permitted(settings: &AgentSettings, permitted: &[ToolCall]) -> Box<dyn P
 }
 
 #[test]
-fn a_call_that_a_person_has_permitted_is_allowed_again_and_no_other() {
+fn only_a_call_that_a_person_permitted_is_allowed_again() {
     let permitted = [call("Bash", &make())];
     for permission in [Permission::Ask, Permission::Deny] {
         let mut protocol = with_permitted(&AgentSettings { permission, ..settings() }, &permitted);
@@ -129,8 +129,8 @@ fn a_call_that_a_person_has_permitted_is_allowed_again_and_no_other() {
     }
     let mut protocol = with_permitted(&asking(), &permitted);
     for (tool, input) in [("Bash", json!({"command": "make  all"})), ("PowerShell", make())] {
-        let told = events(&feed(&mut *protocol, &request("q1", "t1", tool, &input)));
-        assert!(matches!(&told[..], [AgentEvent::Asked(_)]), "{told:?}");
+        let reported = events(&feed(&mut *protocol, &request("q1", "t1", tool, &input)));
+        assert!(matches!(&reported[..], [AgentEvent::Asked(_)]), "{reported:?}");
     }
     let strict = AgentSettings { deny: vec!["Bash(make *)".into()], ..asking() };
     let actions = feed(&mut *with_permitted(&strict, &permitted), &request("q1", "t1", "Bash", &make()));
@@ -138,7 +138,7 @@ fn a_call_that_a_person_has_permitted_is_allowed_again_and_no_other() {
 }
 
 #[test]
-fn several_requests_are_answered_in_any_order_while_reading_goes_on() {
+fn several_requests_are_answered_in_any_order() {
     let other = json!({"command": "npm ci"});
     let mut protocol = in_session(&asking());
     feed(&mut *protocol, &request("q1", "t1", "Bash", &make()));
@@ -159,7 +159,7 @@ fn two_questions() -> Value {
 }
 
 #[test]
-fn a_question_is_put_to_a_person_under_every_mode() {
+fn a_person_gets_the_models_questions_in_every_mode() {
     let choice =
         |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
     let options = vec![choice("Red", "warm"), choice("Blue", "")];
@@ -192,13 +192,13 @@ fn a_question_is_put_to_a_person_under_every_mode() {
 }
 
 #[test]
-fn a_question_without_end_is_shown_in_part_and_answered_as_it_was_asked() {
+fn a_huge_question_is_shown_in_part_and_answered_in_full() {
     let long = "ä".repeat(20_000);
     let mut input = json!({"questions": [{"question": long}]});
     let mut protocol = in_session(&settings());
-    let told = events(&feed(&mut *protocol, &request("q1", "t1", "AskUserQuestion", &input)));
-    let [AgentEvent::Asked(Ask { about: About::Choice { parts }, .. })] = &told[..] else {
-        panic!("{told:?}")
+    let reported = events(&feed(&mut *protocol, &request("q1", "t1", "AskUserQuestion", &input)));
+    let [AgentEvent::Asked(Ask { about: About::Choice { parts }, .. })] = &reported[..] else {
+        panic!("{reported:?}")
     };
     assert_eq!(parts[0].text, "ä".repeat(16 * 1024));
     input["answers"] = json!({long.as_str(): "yes"});
@@ -228,15 +228,15 @@ fn decisions(actions: &[Action]) -> usize {
 }
 
 #[test]
-fn what_a_person_denied_is_not_told_again_by_the_agent() {
+fn a_persons_denial_is_not_reported_again() {
     let mut protocol = in_session(&asking());
     feed(&mut *protocol, &request("q1", "t1", "Bash", &make()));
     answer(&mut *protocol, "q1", denied("no"));
     assert_eq!(feed(&mut *protocol, DENIED), []);
     let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1",
         "content":"no","is_error":true}]}}"#;
-    let told = events(&feed(&mut *protocol, &result.replace('\n', "")));
-    let [AgentEvent::Tool(tool)] = &told[..] else { panic!("{told:?}") };
+    let reported = events(&feed(&mut *protocol, &result.replace('\n', "")));
+    let [AgentEvent::Tool(tool)] = &reported[..] else { panic!("{reported:?}") };
     assert_eq!(tool.status, ToolStatus::Denied);
     assert_eq!(decisions(&feed(&mut *protocol, &DENIALS.replace('\n', ""))), 0);
 }
@@ -258,14 +258,14 @@ fn a_call_that_has_its_result_waits_for_no_answer() {
     feed(&mut *protocol, &request("q1", "t1", "Bash", &make()));
     let result =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;
-    let told = events(&feed(&mut *protocol, result));
-    assert!(matches!(&told[..], [AgentEvent::Tool(_)]), "{told:?}");
+    let reported = events(&feed(&mut *protocol, result));
+    assert!(matches!(&reported[..], [AgentEvent::Tool(_)]), "{reported:?}");
     assert_eq!(answer(&mut *protocol, "q1", Reply::Allowed), []);
     assert_eq!(feed(&mut *protocol, DONE).last(), Some(&Action::CloseStdin));
 }
 
 #[test]
-fn the_input_stays_open_while_something_in_the_background_waits_for_an_answer() {
+fn the_input_stays_open_while_a_background_task_waits_for_an_answer() {
     for last in ["answer", "cancel"] {
         let mut protocol = in_session(&asking());
         feed(&mut *protocol, &request("q1", "t1", "Bash", &make()));
@@ -285,7 +285,7 @@ fn the_input_stays_open_while_something_in_the_background_waits_for_an_answer() 
 }
 
 #[test]
-fn with_the_input_closed_a_question_is_asked_that_nobody_waits_for() {
+fn with_the_input_closed_a_question_does_not_wait() {
     let mut protocol = in_session(&asking());
     feed(&mut *protocol, DONE);
     let actions = feed(&mut *protocol, &request("q1", "t1", "Bash", &make()));
@@ -293,7 +293,7 @@ fn with_the_input_closed_a_question_is_asked_that_nobody_waits_for() {
     assert_eq!(answer(&mut *protocol, "q1", Reply::Allowed), []);
 }
 
-fn tell(protocol: &mut dyn Protocol, n: u32, text: &str) -> Vec<Action> {
+fn send_message(protocol: &mut dyn Protocol, n: u32, text: &str) -> Vec<Action> {
     protocol.on_steer(Steer::Tell { message: MessageNo(n), text: text.into() })
 }
 
@@ -308,13 +308,13 @@ fn heard(n: u32) -> Action {
 }
 
 #[test]
-fn words_are_written_once_and_heard_once_when_the_model_gets_them() {
+fn messages_are_written_once_and_heard_once() {
     let mut protocol = in_session(&settings());
     assert_eq!(
-        written(&tell(&mut *protocol, 3, "mind the \"docs\"")),
+        written(&send_message(&mut *protocol, 3, "mind the \"docs\"")),
         [message("tell 3", "mind the \"docs\"")]
     );
-    assert_eq!(tell(&mut *protocol, 3, "mind the \"docs\""), []);
+    assert_eq!(send_message(&mut *protocol, 3, "mind the \"docs\""), []);
     assert_eq!(feed(&mut *protocol, &echo("prompt")), []);
     assert_eq!(feed(&mut *protocol, &echo("tell 3")), [heard(3)]);
     assert_eq!(feed(&mut *protocol, &echo("tell 3")), []);
@@ -324,17 +324,17 @@ fn words_are_written_once_and_heard_once_when_the_model_gets_them() {
 }
 
 #[test]
-fn words_that_are_not_shown_as_taken_up_are_not_heard() {
+fn messages_without_an_echo_are_not_heard() {
     let mut protocol = in_session(&settings());
-    tell(&mut *protocol, 1, "x");
+    send_message(&mut *protocol, 1, "x");
     assert_eq!(feed(&mut *protocol, &message("tell 1", "x").to_string()), []);
 }
 
 #[test]
-fn whoever_reads_the_conversation_again_knows_what_was_heard() {
+fn heard_messages_are_known_when_the_conversation_is_read_again() {
     let mut protocol = in_session(&settings());
     assert_eq!(feed(&mut *protocol, &echo("tell 7")), [heard(7)]);
-    assert_eq!(tell(&mut *protocol, 7, "said before"), []);
+    assert_eq!(send_message(&mut *protocol, 7, "sent before"), []);
 }
 
 #[test]
@@ -345,27 +345,27 @@ fn ids_differ_by_message_and_attempt() {
 }
 
 #[test]
-fn after_the_input_is_closed_nothing_is_said() {
+fn nothing_is_written_after_the_input_is_closed() {
     let mut protocol = in_session(&settings());
     feed(&mut *protocol, DONE);
-    assert_eq!(tell(&mut *protocol, 1, "too late"), []);
+    assert_eq!(send_message(&mut *protocol, 1, "too late"), []);
     let mut protocol = in_session(&settings());
     protocol.on_exit(&ProcessEnd::default());
-    assert_eq!(tell(&mut *protocol, 1, "too late"), []);
+    assert_eq!(send_message(&mut *protocol, 1, "too late"), []);
 }
 
 const FAILED: &str =
     r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":500,"result":"x"}"#;
 
 #[test]
-fn words_that_come_late_begin_a_turn_of_their_own_which_decides_the_end() {
+fn late_messages_begin_a_turn_that_decides_the_end() {
     let exit = ProcessEnd { code: Some(0), ..ProcessEnd::default() };
     let until_late_turn = || {
         let mut protocol = protocol(&settings(), &fresh("s"));
         protocol.start();
         assert_eq!(events(&feed(&mut *protocol, INIT)).last(), Some(&AgentEvent::TurnStarted));
-        tell(&mut *protocol, 1, "one");
-        tell(&mut *protocol, 2, "two");
+        send_message(&mut *protocol, 1, "one");
+        send_message(&mut *protocol, 2, "two");
         assert_eq!(feed(&mut *protocol, DONE).last(), Some(&Action::CloseStdin));
         assert_eq!(feed(&mut *protocol, &echo("tell 1")), [Action::emit(AgentEvent::TurnStarted), heard(1)]);
         assert_eq!(feed(&mut *protocol, INIT), []);
@@ -373,8 +373,11 @@ fn words_that_come_late_begin_a_turn_of_their_own_which_decides_the_end() {
         protocol
     };
     let mut done = until_late_turn();
-    let told = events(&feed(&mut *done, DONE));
-    assert!(matches!(&told[..], [AgentEvent::TurnEnded(end)] if end.stop == TurnStop::Done), "{told:?}");
+    let reported = events(&feed(&mut *done, DONE));
+    assert!(
+        matches!(&reported[..], [AgentEvent::TurnEnded(end)] if end.stop == TurnStop::Done),
+        "{reported:?}"
+    );
     assert_eq!(done.on_exit(&exit).1, End::Completed);
     let mut failed = until_late_turn();
     feed(&mut *failed, FAILED);

@@ -1,4 +1,4 @@
-//! The course of a conversation: how it begins, what a summary does to it, what it tells, and when it is over.
+//! The course of a conversation: its beginning, summaries, events, and its end.
 
 use serde_json::{Value, json};
 use towline_agent::{Action, AgentSettings, Protocol};
@@ -34,7 +34,7 @@ fn opened(mut protocol: Box<dyn Protocol>) -> Box<dyn Protocol> {
 }
 
 #[test]
-fn the_session_is_told_as_soon_as_it_has_an_id_and_the_prompt_follows() {
+fn the_session_is_reported_as_soon_as_it_has_an_id_and_the_prompt_follows() {
     let mut protocol = opened(protocol(&settings(), &fresh()));
     let actions = feed(&mut *protocol, THREAD);
     assert_eq!((events(&actions), written(&actions)), (vec![started(false)], vec![prompt()]));
@@ -69,7 +69,7 @@ fn a_refused_conversation_closes_the_input() {
 }
 
 #[test]
-fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
+fn a_conversation_that_another_process_has_open_continues_in_a_copy() {
     let in_use =
         r#"{"id":"thread","error":{"code":-32600,"message":"thread old already has an active writer"}}"#;
     let mut taken = opened(protocol(&settings(), &resume("old")));
@@ -80,11 +80,11 @@ fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
     );
     let actions = feed(&mut *taken, &THREAD.replace(r#""id":"thread""#, r#""id":"fork""#));
     let text =
-        "another process has session old open: the agent goes on with a copy of it, session t".to_owned();
+        "another process has session old open: the agent continues in a copy of it, session t".to_owned();
     assert_eq!(events(&actions), [started(true), AgentEvent::Notice { text }]);
     assert_eq!(written(&actions), [prompt()]);
 
-    // Without a copy, it is as if there had been none to ask for.
+    // Without a copy, the refusal counts.
     let mut refused = opened(protocol(&settings(), &resume("old")));
     feed(&mut *refused, in_use);
     let no_copy =
@@ -94,7 +94,7 @@ fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
 }
 
 #[test]
-fn a_refused_hello_or_prompt_is_a_crash_that_says_so() {
+fn a_refused_initialize_or_prompt_is_a_crash_with_the_reason() {
     let mut hello = protocol(&settings(), &fresh());
     hello.start();
     let refused = r#"{"id":"initialize","error":{"code":1,"message":"no"}}"#;
@@ -116,11 +116,11 @@ fn an_answer_that_cannot_be_read_ends_the_conversation_and_is_counted() {
 }
 
 #[test]
-fn a_setting_without_use_is_told() {
+fn a_setting_without_effect_is_reported() {
     let capped = AgentSettings { max_turns: Some(3), ..settings() };
-    let told = events(&feed(&mut *opened(protocol(&capped, &fresh())), THREAD));
+    let reported = events(&feed(&mut *opened(protocol(&capped, &fresh())), THREAD));
     let text = "Codex has no cap of its own on turns: `max_turns` is not used".to_owned();
-    assert_eq!(told, [started(false), AgentEvent::Notice { text }]);
+    assert_eq!(reported, [started(false), AgentEvent::Notice { text }]);
 }
 
 fn usage(total: u64, last: u64, turn: &str) -> String {
@@ -158,15 +158,15 @@ fn a_summary_comes_before_the_prompt_and_counts_as_no_turn() {
         usage(1600, 60, "s"),
         over,
     ];
-    let told: Vec<_> = frames.iter().flat_map(|frame| events(&feed(&mut *protocol, frame))).collect();
+    let reported: Vec<_> = frames.iter().flat_map(|frame| events(&feed(&mut *protocol, frame))).collect();
     let [
         AgentEvent::Usage { used: nothing, .. },
         AgentEvent::Usage { used: summary, .. },
         AgentEvent::Usage { context_used: Some(Tokens(60)), .. },
         AgentEvent::Compacted { before: Some(Tokens(700)), after: Some(Tokens(60)) },
-    ] = &told[..]
+    ] = &reported[..]
     else {
-        panic!("{told:#?}")
+        panic!("{reported:#?}")
     };
     assert!(nothing.is_empty());
     assert_eq!(summary.input, Tokens(700));
@@ -178,7 +178,7 @@ fn a_summary_comes_before_the_prompt_and_counts_as_no_turn() {
 }
 
 #[test]
-fn without_a_summary_the_reason_is_told_and_the_prompt_follows_all_the_same() {
+fn without_a_summary_the_reason_is_reported_and_the_prompt_follows() {
     let refused = r#"{"id":"compact","error":{"code":1,"message":"no"}}"#;
     let failed = SUMMARY_OVER.replace(
         r#""status":"completed""#,
@@ -186,7 +186,7 @@ fn without_a_summary_the_reason_is_told_and_the_prompt_follows_all_the_same() {
     );
     let cases: [(&[&str], &str); 3] = [
         (&[refused], "no"),
-        (&[SUMMARY, SUMMARY_OVER], "the agent did not say why"),
+        (&[SUMMARY, SUMMARY_OVER], "the agent gave no reason"),
         (&[SUMMARY, &failed], "bad thing"),
     ];
     for (frames, reason) in cases {
@@ -208,7 +208,7 @@ fn a_new_conversation_is_not_summarised() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_the_prompt_as_well_ends_the_attempt() {
+fn a_failed_summary_ends_the_attempt_if_the_prompt_would_fail_too() {
     let failed = |error: &str| {
         let mut protocol = opened(compacting(&resume("t")));
         let over = SUMMARY_OVER.replace(r#""status":"completed""#, error);
@@ -226,7 +226,7 @@ fn what_stands_in_the_way_of_the_prompt_as_well_ends_the_attempt() {
 }
 
 #[test]
-fn whoever_dies_before_the_prompt_is_answered_has_completed_nothing() {
+fn an_exit_before_the_prompt_is_answered_is_no_success() {
     let over = summary_item("completed");
     let whole = [HELLO, THREAD, SUMMARY, &over, SUMMARY_OVER, STARTED];
     for length in 0..=whole.len() {
@@ -262,7 +262,7 @@ fn subagents_at_work_are_waited_for() {
     let text = "subagents still at work as the turn ends: 1".to_owned();
     assert_eq!(events(&actions)[0], AgentEvent::Notice { text });
     assert!(!actions.contains(&Action::CloseStdin));
-    // A further turn of ours in the meantime is one, and its end is what counts.
+    // Another turn of ours in the meantime counts, and its end decides.
     assert_eq!(events(&feed(&mut *protocol, &STARTED.replace("\"u\"", "\"v\""))), [AgentEvent::TurnStarted]);
     assert_eq!(feed(&mut *protocol, &sub(DONE)), []);
     assert_eq!(feed(&mut *protocol, &DONE.replace("\"u\"", "\"v\"")).last(), Some(&Action::CloseStdin));
@@ -270,7 +270,7 @@ fn subagents_at_work_are_waited_for() {
 }
 
 #[test]
-fn a_turn_that_begins_after_the_input_is_closed_does_not_take_the_result_away() {
+fn a_turn_after_the_input_is_closed_does_not_change_the_result() {
     let mut protocol = in_turn(&settings());
     feed(&mut *protocol, DONE);
     assert_eq!(feed(&mut *protocol, &STARTED.replace("\"u\"", "\"v\"")), []);
@@ -278,7 +278,7 @@ fn a_turn_that_begins_after_the_input_is_closed_does_not_take_the_result_away() 
 }
 
 #[test]
-fn retries_are_told_and_counted_until_a_request_works() {
+fn retries_are_reported_and_counted_until_a_request_works() {
     let mut protocol = in_turn(&settings());
     let error = |status: u16| {
         let info = json!({"responseStreamDisconnected": {"httpStatusCode": status}});
@@ -304,7 +304,7 @@ fn retries_are_told_and_counted_until_a_request_works() {
 }
 
 #[test]
-fn quotas_are_told_when_they_change() {
+fn quotas_are_reported_when_they_change() {
     let mut protocol = in_turn(&settings());
     let limits = |percent: u64| {
         let primary = json!({"usedPercent": percent, "windowDurationMins": 300, "resetsAt": 1_794_740_000});
@@ -312,30 +312,31 @@ fn quotas_are_told_when_they_change() {
             .to_string()
     };
     let until = jiff::Timestamp::from_second(1_794_740_000).ok();
-    let told = |status, utilization| {
+    let reported = |status, utilization| {
         let scope = Some("five_hour".to_owned());
         let limit = Limit { scope, status, utilization: Some(utilization), resets_at: until };
         Action::emit(AgentEvent::RateLimit(limit))
     };
-    assert_eq!(feed(&mut *protocol, &limits(43)), [told(LimitStatus::Allowed, 0.43)]);
+    assert_eq!(feed(&mut *protocol, &limits(43)), [reported(LimitStatus::Allowed, 0.43)]);
     assert_eq!(feed(&mut *protocol, &limits(43)), []);
     let nothing = r#"{"method":"account/rateLimits/updated","params":{"rateLimits":{}}}"#;
     assert_eq!(feed(&mut *protocol, nothing), []);
-    assert_eq!(feed(&mut *protocol, &limits(100)), [told(LimitStatus::Rejected, 1.0)]);
+    assert_eq!(feed(&mut *protocol, &limits(100)), [reported(LimitStatus::Rejected, 1.0)]);
     assert_eq!(ended(&mut *protocol), End::RateLimited { until });
 }
 
 #[test]
-fn a_plan_is_told_with_what_is_done() {
+fn a_plan_is_reported_with_its_progress() {
     let plan = json!([{"step": "a", "status": "completed"}, {"step": "b", "status": "inProgress"}]);
-    let told = events(&feed(&mut *in_turn(&settings()), &news("turn/plan/updated", json!({ "plan": plan }))));
+    let reported =
+        events(&feed(&mut *in_turn(&settings()), &news("turn/plan/updated", json!({ "plan": plan }))));
     let entries =
         vec![PlanEntry { text: "a".into(), done: true }, PlanEntry { text: "b".into(), done: false }];
-    assert_eq!(told, [AgentEvent::Plan { entries }]);
+    assert_eq!(reported, [AgentEvent::Plan { entries }]);
 }
 
 #[test]
-fn warnings_are_told_once() {
+fn warnings_are_reported_once() {
     let mut protocol = in_turn(&settings());
     let warning = news("warning", json!({"message": "careful"}));
     let notice = Action::emit(AgentEvent::Notice { text: "careful".into() });
@@ -344,7 +345,7 @@ fn warnings_are_told_once() {
 }
 
 #[test]
-fn tool_calls_are_told_by_what_they_do() {
+fn tool_calls_are_reported_by_their_kind() {
     let command = |actions: Value| {
         json!({"type": "commandExecution", "id": "c", "status": "completed", "exitCode": 0,
             "command": "/bin/bash -lc 'cat a'", "commandActions": actions, "aggregatedOutput": "x".repeat(9000)})
@@ -376,9 +377,9 @@ fn tool_calls_are_told_by_what_they_do() {
         ),
     ];
     for (item, kind, status, title) in cases {
-        let told =
+        let reported =
             events(&feed(&mut *in_turn(&settings()), &news("item/completed", json!({ "item": item }))));
-        let [AgentEvent::Tool(tool)] = &told[..] else { panic!("{told:?}") };
+        let [AgentEvent::Tool(tool)] = &reported[..] else { panic!("{reported:?}") };
         assert_eq!((tool.tool, tool.status, tool.title.as_str()), (kind, status, title), "{item}");
         assert!(tool.output.as_ref().is_none_or(|output| output.len() == 4096));
     }

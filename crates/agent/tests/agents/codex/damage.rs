@@ -1,4 +1,4 @@
-//! Damaged lines, as far as the tests of all recordings do not have them.
+//! Damaged lines that the tests of all recordings do not cover.
 
 use towline_agent::Action;
 use towline_core::{AgentEvent, End};
@@ -7,7 +7,7 @@ use super::support::{RECORDED, events, exit, feed, in_turn, settings, written};
 use crate::support::assert_not_understood;
 
 #[test]
-fn what_is_not_understood_is_kept_and_named() {
+fn unknown_frames_are_reported_by_name() {
     let long = format!(r#"{{"method":"brand/new","params":{{"text":"{}"}}}}"#, "ä".repeat(1_000));
     let item = |item: &str| {
         format!(r#"{{"method":"item/started","params":{{"threadId":"t","turnId":"u","item":{item}}}}}"#)

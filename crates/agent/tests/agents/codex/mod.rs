@@ -1,4 +1,4 @@
-//! What must hold of the conversation with Codex, on recordings of the real thing and on damaged ones.
+//! Tests of conversations with Codex, on real and damaged recordings.
 
 mod conversation;
 mod damage;

@@ -1,4 +1,4 @@
-//! Every setting has its effect on what is started, or on how the conversation is asked for.
+//! Every setting has its effect on the process to start, or on the request that opens the conversation.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn plan(settings: &AgentSettings, environment: &[(&str, &str)], towline: &[(&str
     agent(settings.kind).plan(settings, &context)
 }
 
-/// The request that begins the conversation.
+/// The request that opens the conversation.
 fn request(
     settings: &AgentSettings,
     session: &SessionPlan,
@@ -59,14 +59,14 @@ fn full() -> AgentSettings {
 }
 
 #[test]
-fn the_command_line_holds_the_command_and_the_further_arguments_and_nothing_else() {
+fn the_command_line_is_the_command_and_the_further_arguments() {
     assert_eq!(plan(&settings(), &[], &[]).argv, ["codex", "app-server"]);
     let wanted = ["nice", "codex", "app-server", "-c", "model_reasoning_effort=\"high\""];
     assert_eq!(plan(&full(), &[], &[]).argv, wanted);
 }
 
 #[test]
-fn without_settings_only_what_is_needed_is_passed() {
+fn without_settings_only_the_necessary_is_passed() {
     let wanted = json!({
         "cwd": "/workspace",
         "approvalPolicy": "never",
@@ -101,7 +101,7 @@ fn every_setting_is_passed_and_no_secret_with_them() {
 }
 
 #[test]
-fn a_resumed_conversation_is_asked_for_with_all_that_a_fresh_one_is() {
+fn a_resumed_conversation_gets_the_same_settings_as_a_fresh_one() {
     let mut wanted = request(&full(), &fresh(), None, None);
     assert_eq!(wanted["method"], "thread/start");
     wanted["method"] = "thread/resume".into();
@@ -111,7 +111,7 @@ fn a_resumed_conversation_is_asked_for_with_all_that_a_fresh_one_is() {
 }
 
 #[test]
-fn the_goals_model_goes_before_the_settings() {
+fn the_goals_model_overrides_the_settings() {
     assert_eq!(request(&full(), &fresh(), Some("big"), None)["params"]["model"], "big");
 }
 
@@ -141,11 +141,11 @@ fn the_provider_searches_the_web_only_where_that_is_allowed() {
 }
 
 #[test]
-fn a_summary_is_told_what_to_keep_in_mind() {
-    let thread = request(&settings(), &resume("t"), None, Some("go on with the goal"));
+fn a_summary_has_its_focus() {
+    let thread = request(&settings(), &resume("t"), None, Some("continue towards the goal"));
     let prompt = thread["params"]["config"]["compact_prompt"].as_str().expect("words");
     assert!(prompt.starts_with("Write a summary of this conversation"), "{prompt}");
-    assert!(prompt.ends_with("\n\ngo on with the goal"), "{prompt}");
+    assert!(prompt.ends_with("\n\ncontinue towards the goal"), "{prompt}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_environment_is_an_allow_list() {
 }
 
 #[test]
-fn whoever_is_not_signed_in_is_told_how() {
+fn the_sign_in_hint_names_the_command() {
     let hint = agent(Kind::Codex).sign_in_hint(&settings());
     assert_eq!(hint, "run `codex login`, or set OPENAI_API_KEY");
 }

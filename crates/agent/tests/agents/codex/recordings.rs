@@ -8,9 +8,10 @@ use towline_core::{Tokens, Usage};
 use super::support::{RECORDED, events, used, written};
 use crate::recording::{Recording, Steering};
 
-/// Whoever takes over a conversation has the log of what the agent wrote, and must come to know the same from it.
+/// A process that adopts a conversation has only the log of the agent's output, and must derive the same events from
+/// it.
 #[test]
-fn what_is_told_does_not_depend_on_what_the_operator_said() {
+fn events_do_not_depend_on_the_operators_messages() {
     for recording in RECORDED.all() {
         let (with, end) = recording.play();
         let (without, same_end) = recording.play_as(recording.protocol(), Steering::Missing);
@@ -27,7 +28,7 @@ fn the_sum_of_usage_is_what_the_conversations_used_since_the_process_began() {
     }
 }
 
-/// The sum of what single requests used: those after which a total has changed, without what it was at the beginning.
+/// The sum over single requests: those after which a total has changed, without the total at the beginning.
 fn used_by(recording: &Recording) -> Usage {
     // A forked conversation starts without an earlier total.
     let copies = recording.sent("fork").is_some();
@@ -55,14 +56,14 @@ fn used_by(recording: &Recording) -> Usage {
     sum
 }
 
-/// What we write is compared with what was written when the recordings were made: the same requests, in the same order
-/// and shape, with other words.
+/// What we write is compared with what was written in the recordings: the same requests, in the same order and shape,
+/// with other texts.
 #[test]
-fn what_we_write_has_the_shape_that_the_app_server_was_recorded_with() {
+fn our_requests_have_the_shape_of_the_recordings() {
     for recording in RECORDED.all().iter().filter(|recording| recording.name != "app_server") {
         let shapes = |lines: Vec<Value>| -> Vec<Value> {
             let mut lines = lines;
-            // Said beside a refusal: only in the place of words, which the recorded refusals have none of.
+            // Sent beside a refusal with a message; the recorded refusals have none.
             lines.retain(|line| line["id"] != "refused-0");
             lines.iter().map(shape).collect()
         };
@@ -72,7 +73,7 @@ fn what_we_write_has_the_shape_that_the_app_server_was_recorded_with() {
 }
 
 fn shape(value: &Value) -> Value {
-    /// What differs from setting to setting.
+    /// Parameters that depend on the settings.
     const SETTINGS: [&str; 3] = ["config", "model", "developerInstructions"];
     match value {
         Value::Object(fields) => {

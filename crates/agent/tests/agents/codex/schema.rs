@@ -1,5 +1,5 @@
-//! What we read and write, held against the schema that the app server itself writes. How to renew the schema is said in
-//! `testdata/codex/README.md`.
+//! Compares what we read and write with the schema that the app server itself generates. `testdata/codex/README.md`
+//! shows how to update the schema.
 
 use std::fs;
 
@@ -41,8 +41,8 @@ impl Schema {
         self.0["oneOf"].as_array().expect("alternatives").iter().map(method).collect()
     }
 
-    /// A value that follows the schema: with all fields or with those that must be there, and with one of the
-    /// alternatives wherever there are some.
+    /// A value that follows the schema: with all fields or with the required ones, and with one of the alternatives
+    /// where there are several.
     fn sample(&self, schema: &Value, fields: Fields, choice: usize) -> Value {
         let schema = self.resolve(schema);
         for alternatives in ["oneOf", "anyOf", "allOf"] {
@@ -82,7 +82,7 @@ impl Schema {
         wanted.map(|(name, schema)| (name.clone(), self.sample(schema, fields, choice))).collect()
     }
 
-    /// What is wrong with a value; nothing when it follows the schema and has no field that the schema does not know.
+    /// What is wrong with a value; `None` if it follows the schema and has no unknown field.
     fn complaint(&self, value: &Value, schema: &Value, at: &str) -> Option<String> {
         let schema = self.resolve(schema);
         for alternatives in ["oneOf", "anyOf", "allOf"] {
@@ -152,22 +152,22 @@ fn samples(schema: &Schema, params: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn all_news_is_understood_in_each_of_its_forms() {
+fn all_notifications_are_understood_in_each_of_their_forms() {
     let schema = Schema::load("ServerNotification");
     let methods = schema.methods();
     assert!(methods.len() > 60, "{}", methods.len());
     for (method, params) in methods {
         for params in samples(&schema, params) {
             let line = json!({"method": method, "params": params}).to_string();
-            let mut told = events(&feed(&mut *in_turn(&settings()), &line));
-            told.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
-            assert_eq!(told, [], "{line}");
+            let mut reported = events(&feed(&mut *in_turn(&settings()), &line));
+            reported.retain(|event| matches!(event, AgentEvent::Unrecognised { .. }));
+            assert_eq!(reported, [], "{line}");
         }
     }
 }
 
 #[test]
-fn the_requests_that_we_know_are_understood_in_each_of_their_forms_and_answered_as_they_ask() {
+fn known_requests_are_understood_in_each_of_their_forms_and_answered() {
     let schema = Schema::load("ServerRequest");
     let known = [
         ("item/commandExecution/requestApproval", "CommandExecutionRequestApprovalResponse"),
@@ -199,8 +199,8 @@ fn the_answers_to_our_own_requests_are_understood_in_each_of_their_forms() {
         let mut protocol = protocol(&settings(), &fresh());
         protocol.start();
         feed(&mut *protocol, HELLO);
-        let told = events(&feed(&mut *protocol, &json!({"id": "thread", "result": sample}).to_string()));
-        assert!(matches!(told[..], [AgentEvent::SessionStarted(_), ..]), "{told:?}: {sample}");
+        let reported = events(&feed(&mut *protocol, &json!({"id": "thread", "result": sample}).to_string()));
+        assert!(matches!(reported[..], [AgentEvent::SessionStarted(_), ..]), "{reported:?}: {sample}");
     }
     let turn = Schema::load("TurnStartResponse");
     for sample in samples(&turn, &turn.0) {
@@ -209,14 +209,14 @@ fn the_answers_to_our_own_requests_are_understood_in_each_of_their_forms() {
         feed(&mut *protocol, HELLO);
         feed(&mut *protocol, THREAD);
         feed(&mut *protocol, &json!({"id": "prompt", "result": sample}).to_string());
-        // It is known which turn to interrupt.
+        // The turn to interrupt is known.
         let interrupt = written(&protocol.on_steer(Steer::Interrupt));
         assert_eq!(interrupt[0]["params"]["turnId"], sample["turn"]["id"], "{sample}");
     }
 }
 
 #[test]
-fn what_we_ask_for_is_what_the_app_server_knows() {
+fn our_requests_follow_the_schema() {
     let schemas = [
         ("initialize", "InitializeParams"),
         ("thread/start", "ThreadStartParams"),

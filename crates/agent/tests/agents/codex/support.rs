@@ -24,7 +24,7 @@ pub(super) fn fresh() -> SessionPlan {
     SessionPlan::Fresh(SessionId::new("unused"))
 }
 
-/// A launch with nothing special about it.
+/// A plain launch.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
     plain_launch(session, PROMPT, none)
 }
@@ -64,7 +64,7 @@ pub(super) fn fed(protocol: &mut dyn Protocol, lines: &[&str]) -> Vec<Action> {
     lines.iter().flat_map(|line| feed(protocol, line)).collect()
 }
 
-/// News about our conversation.
+/// A notification about our conversation.
 pub(super) fn news(method: &str, mut params: Value) -> String {
     params["threadId"] = "t".into();
     params["turnId"] = "u".into();
@@ -105,7 +105,7 @@ fn recorded_protocol(recording: &Recording) -> Box<dyn Protocol> {
     protocol(&AgentSettings { permission, ..settings() }, &session)
 }
 
-/// What must have been wanted for this to be written; nothing for what follows from the conversation itself.
+/// The operator's request that led to this line; `None` if it follows from the conversation itself.
 fn steer(written: &Value) -> Option<Steer> {
     match written["method"].as_str() {
         Some("turn/interrupt") => return Some(Steer::Interrupt),

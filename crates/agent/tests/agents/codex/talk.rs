@@ -1,4 +1,4 @@
-//! Permissions that a person gives, questions and answers, and the operator's words while the agent works.
+//! A person's permissions, questions and answers, and the operator's messages while the agent works.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn decided(tool: &str, outcome: Outcome, by: &str, rule: &str) -> AgentEvent {
 }
 
 #[test]
-fn what_no_rule_speaks_about_waits_for_a_person_and_their_answer_is_written() {
+fn a_call_without_a_rule_waits_for_a_person_and_the_answer_is_written() {
     let make = json!({"command": "make all"});
     let about = About::Permission {
         call: call("Bash", &make),
@@ -82,7 +82,7 @@ fn what_no_rule_speaks_about_waits_for_a_person_and_their_answer_is_written() {
 }
 
 #[test]
-fn words_with_a_refusal_are_said_beside_it_and_permit_nothing() {
+fn a_message_with_a_refusal_is_sent_beside_it_and_permits_nothing() {
     for answered in [denied("use cargo"), Reply::Chosen { answers: vec!["use cargo".into()] }] {
         let mut protocol = in_turn(&asking());
         feed(&mut *protocol, &command_request(0, "make all"));
@@ -92,8 +92,8 @@ fn words_with_a_refusal_are_said_beside_it_and_permit_nothing() {
             (lines.len(), &lines[1]["method"], &lines[1]["id"]),
             (2, &"turn/steer".into(), &"refused-0".into())
         );
-        let said = &lines[1]["params"]["input"][0]["text"];
-        assert_eq!(said, "The operator does not permit this use of Bash: use cargo");
+        let text = &lines[1]["params"]["input"][0]["text"];
+        assert_eq!(text, "The operator does not permit this use of Bash: use cargo");
     }
 }
 
@@ -118,7 +118,7 @@ fn rules_go_before_asking_and_the_deny_list_before_all() {
 }
 
 #[test]
-fn a_command_that_cannot_be_taken_apart_is_denied_by_patterns_and_allowed_by_none() {
+fn a_command_that_cannot_be_parsed_is_denied_by_patterns_and_allowed_by_none() {
     let ruled = |allow: &str, deny: &str, permission| {
         let deny = if deny.is_empty() { vec![] } else { vec![deny.to_owned()] };
         let settings = AgentSettings { permission, allow: vec![allow.into()], deny, ..settings() };
@@ -159,7 +159,7 @@ fn with_permitted(settings: &AgentSettings, permitted: &[ToolCall]) -> Box<dyn P
 }
 
 #[test]
-fn what_a_person_has_permitted_is_allowed_again_and_nothing_else() {
+fn only_a_call_that_a_person_permitted_is_allowed_again() {
     let two = [("update", "/workspace/a"), ("add", "/workspace/b")];
     let mut first = in_turn(&asking());
     feed(&mut *first, &file_item(&two));
@@ -191,7 +191,7 @@ fn a_request_that_is_open_at_the_end_of_its_turn_is_withdrawn() {
 }
 
 #[test]
-fn what_the_agent_does_not_wait_for_any_more_is_not_answered() {
+fn a_settled_request_is_not_answered() {
     let mut protocol = in_turn(&asking());
     feed(&mut *protocol, &command_request(0, "make"));
     assert_eq!(feed(&mut *protocol, &resolved(0)), []);
@@ -199,7 +199,7 @@ fn what_the_agent_does_not_wait_for_any_more_is_not_answered() {
 }
 
 #[test]
-fn several_requests_are_answered_in_any_order_while_reading_goes_on() {
+fn several_requests_are_answered_in_any_order() {
     let mut protocol = in_turn(&asking());
     fed(&mut *protocol, &[&command_request(0, "make"), &command_request(1, "npm ci")]);
     let text = news("item/completed", json!({"item": {"type": "agentMessage", "id": "m", "text": "hm"}}));
@@ -237,7 +237,7 @@ fn tools_of_mcp_servers_go_by_the_name_that_rules_use() {
     assert_eq!(events(&actions), [decided("mcp__docs__find", Outcome::Deny, "rule", "mcp__docs")]);
     let allowed = ruled("mcp__other");
     assert_eq!(written(&allowed), [answer(3, json!({"action": "accept", "content": {}}))]);
-    // Where a server asks for something else, nobody could be shown what.
+    // If a server asks for anything else, there is nothing to show a person.
     let form = request.replace("mcp_tool_call", "something_else");
     let actions = feed(&mut *in_turn(&settings()), &form);
     assert_eq!(written(&actions), [answer(3, json!({"action": "decline"}))]);
@@ -245,7 +245,7 @@ fn tools_of_mcp_servers_go_by_the_name_that_rules_use() {
 }
 
 #[test]
-fn a_question_is_put_to_a_person_under_every_mode() {
+fn a_person_gets_the_models_questions_in_every_mode() {
     let questions = json!([
         {"id": "colour", "header": "Colour", "question": "Which colour?",
          "options": [{"label": "Red", "description": "warm"}]},
@@ -280,7 +280,7 @@ fn a_question_is_put_to_a_person_under_every_mode() {
     }
 }
 
-fn tell(protocol: &mut dyn Protocol, n: u32, text: &str) -> Vec<Action> {
+fn send_message(protocol: &mut dyn Protocol, n: u32, text: &str) -> Vec<Action> {
     protocol.on_steer(Steer::Tell { message: MessageNo(n), text: text.into() })
 }
 
@@ -288,7 +288,7 @@ fn echo(id: &str) -> String {
     news("item/started", json!({"item": {"type": "userMessage", "id": "x", "clientId": id, "content": []}}))
 }
 
-fn said(n: u32, text: &str) -> Value {
+fn sent_message(n: u32, text: &str) -> Value {
     let id = format!("tell-{n}");
     let input = json!([{"type": "text", "text": text, "text_elements": []}]);
     let params = json!({"threadId": "t", "expectedTurnId": "u", "clientUserMessageId": id, "input": input});
@@ -296,10 +296,13 @@ fn said(n: u32, text: &str) -> Value {
 }
 
 #[test]
-fn words_are_written_once_and_heard_once_when_the_model_gets_them() {
+fn messages_are_written_once_and_heard_once() {
     let mut protocol = in_turn(&settings());
-    assert_eq!(written(&tell(&mut *protocol, 3, "mind the \"docs\"")), [said(3, "mind the \"docs\"")]);
-    assert_eq!(tell(&mut *protocol, 3, "mind the \"docs\""), []);
+    assert_eq!(
+        written(&send_message(&mut *protocol, 3, "mind the \"docs\"")),
+        [sent_message(3, "mind the \"docs\"")]
+    );
+    assert_eq!(send_message(&mut *protocol, 3, "mind the \"docs\""), []);
     assert_eq!(feed(&mut *protocol, r#"{"id":"tell-3","result":{"turnId":"u"}}"#), []);
     assert_eq!(feed(&mut *protocol, &echo("prompt")), []);
     let heard = Action::emit(AgentEvent::Heard { message: MessageNo(3) });
@@ -309,27 +312,27 @@ fn words_are_written_once_and_heard_once_when_the_model_gets_them() {
 }
 
 #[test]
-fn words_that_are_refused_or_too_late_are_not_heard() {
+fn messages_that_are_refused_or_too_late_are_not_heard() {
     let mut protocol = in_turn(&settings());
-    tell(&mut *protocol, 1, "x");
+    send_message(&mut *protocol, 1, "x");
     let refused = r#"{"id":"tell-1","error":{"code":-32600,"message":"no active turn to steer"}}"#;
     assert_eq!(feed(&mut *protocol, refused), []);
     feed(&mut *protocol, DONE);
-    assert_eq!(tell(&mut *protocol, 2, "x"), []);
+    assert_eq!(send_message(&mut *protocol, 2, "x"), []);
 }
 
 #[test]
-fn words_wait_for_the_turn_to_begin() {
+fn messages_wait_for_the_turn_to_begin() {
     let mut protocol = protocol(&settings(), &fresh());
     protocol.start();
-    assert_eq!(tell(&mut *protocol, 1, "a"), []);
+    assert_eq!(send_message(&mut *protocol, 1, "a"), []);
     fed(&mut *protocol, &[HELLO, THREAD]);
-    assert_eq!(tell(&mut *protocol, 2, "b"), []);
-    assert_eq!(written(&feed(&mut *protocol, STARTED)), [said(1, "a"), said(2, "b")]);
+    assert_eq!(send_message(&mut *protocol, 2, "b"), []);
+    assert_eq!(written(&feed(&mut *protocol, STARTED)), [sent_message(1, "a"), sent_message(2, "b")]);
 }
 
 #[test]
-fn an_interrupt_is_asked_for_under_an_id_of_its_own_and_where_there_is_no_turn_the_input_is_closed() {
+fn an_interrupt_has_its_own_id_and_without_a_turn_the_input_is_closed() {
     let mut protocol = in_turn(&settings());
     for n in 1..=2 {
         let params = json!({"threadId": "t", "turnId": "u"});
@@ -344,11 +347,11 @@ fn an_interrupt_is_asked_for_under_an_id_of_its_own_and_where_there_is_no_turn_t
 }
 
 #[test]
-fn what_is_at_work_when_the_turn_is_interrupted_is_cancelled() {
+fn running_calls_are_cancelled_when_the_turn_is_interrupted() {
     let mut protocol = in_turn(&settings());
     let item = json!({"type": "commandExecution", "id": "c", "status": "inProgress", "command": "/bin/sh -c 'sleep 9'"});
     feed(&mut *protocol, &news("item/started", json!({ "item": item })));
-    let told = events(&feed(&mut *protocol, &DONE.replace("completed\"}}}", "interrupted\"}}}")));
-    let [AgentEvent::Tool(tool), AgentEvent::TurnEnded(_)] = &told[..] else { panic!("{told:?}") };
+    let reported = events(&feed(&mut *protocol, &DONE.replace("completed\"}}}", "interrupted\"}}}")));
+    let [AgentEvent::Tool(tool), AgentEvent::TurnEnded(_)] = &reported[..] else { panic!("{reported:?}") };
     assert_eq!((tool.status, tool.title.as_str()), (ToolStatus::Cancelled, "sleep 9"));
 }

@@ -1,4 +1,4 @@
-//! Damaged lines, as far as the tests of all recordings do not have them.
+//! Damaged lines that the tests of all recordings do not cover.
 
 use towline_core::End;
 
@@ -23,7 +23,7 @@ fn an_exit_with_0_that_lost_the_result_is_a_crash() {
 }
 
 #[test]
-fn what_is_not_understood_is_kept_and_named() {
+fn unknown_frames_are_reported_by_name() {
     let cases = [
         ("Segmentation fault", "not JSON"),
         (r#"{"type":"result","status":"#, "not JSON"),

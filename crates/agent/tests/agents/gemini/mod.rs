@@ -1,4 +1,4 @@
-//! What must hold of the conversation with Gemini CLI.
+//! Tests of conversations with Gemini CLI.
 
 mod conversation;
 mod damage;

@@ -1,4 +1,4 @@
-//! What is started, and how.
+//! The process to start.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn the_prompt_is_never_in_the_arguments_and_the_output_is_a_file() {
 }
 
 #[test]
-fn no_setting_is_lost_when_a_conversation_goes_on() {
+fn no_setting_is_lost_on_a_resume() {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let settings = AgentSettings {
         command: words(&["/opt/wrapped"]),
@@ -56,9 +56,9 @@ fn no_setting_is_lost_when_a_conversation_goes_on() {
     }
 }
 
-/// By its kind and not by the name of its program, which may be a wrapper.
+/// By its kind, not by the name of its program, which may be a wrapper.
 #[test]
-fn what_is_known_of_the_program_over_acp_holds_here_too() {
+fn what_is_known_over_acp_holds_here_too() {
     let settings = AgentSettings { command: vec!["/opt/wrapped".into()], ..settings() };
     let env: Vec<_> = plan(&settings, &fresh(), None).env.into_iter().collect();
     let wanted = [
@@ -79,7 +79,7 @@ fn what_is_known_of_the_program_over_acp_holds_here_too() {
 }
 
 #[test]
-fn rules_that_nobody_would_enforce_keep_it_from_starting() {
+fn rules_without_effect_prevent_the_start() {
     let (session, none) = (fresh(), BTreeMap::new());
     let refuses = |permission, deny: &[&str]| {
         let deny = deny.iter().map(|&rule| rule.to_owned()).collect();

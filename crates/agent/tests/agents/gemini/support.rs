@@ -20,7 +20,7 @@ pub(super) fn fresh() -> SessionPlan {
     SessionPlan::Fresh(SessionId::new("ours"))
 }
 
-/// A launch with nothing special about it.
+/// A plain launch.
 pub(super) fn launch<'a>(session: &'a SessionPlan, none: &'a BTreeMap<String, String>) -> LaunchContext<'a> {
     plain_launch(session, PROMPT, none)
 }

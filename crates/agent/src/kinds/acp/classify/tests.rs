@@ -59,7 +59,7 @@ fn stop_reasons_have_their_ends_and_only_one_of_them_is_a_success() {
 }
 
 #[test]
-fn refused_prompts_are_read_by_their_code_and_then_by_the_words_of_recordings() {
+fn refused_prompts_are_classified_by_code_and_then_by_phrases_of_recordings() {
     let quoted = r#"{"error":{"code":401,"message":"API key not valid.","status":"UNAUTHENTICATED"}}"#;
     let cases = [
         (prompt(401, quoted), auth("API key not valid.")),
@@ -101,7 +101,7 @@ fn refused_prompts_are_read_by_their_code_and_then_by_the_words_of_recordings() 
 }
 
 #[test]
-fn named_errors_go_before_words() {
+fn named_errors_go_before_phrases() {
     for (name, wanted) in [
         ("ProviderAuthError", auth("x")),
         ("ContextOverflowError", End::ContextOverflow),
@@ -113,7 +113,7 @@ fn named_errors_go_before_words() {
 }
 
 #[test]
-fn a_session_that_is_not_gone_on_with_is_a_refused_resume_unless_nobody_is_signed_in() {
+fn a_session_that_is_not_resumed_is_a_refused_resume_unless_the_agent_is_not_signed_in() {
     let not_found = End::ResumeRefused { why: Refusal::NotFound };
     assert_eq!(ended(session(Way::Load, -32_603)), not_found);
     assert_eq!(ended(session(Way::Resume, -32_002)), not_found);
@@ -140,7 +140,7 @@ fn an_end_in_the_middle_of_a_turn_is_a_crash_whatever_came_before() {
 }
 
 #[test]
-fn what_could_not_be_started_is_told_first() {
+fn a_failed_launch_comes_first() {
     let problem = LaunchProblem::NotFound { program: "x".into() };
     let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     let evidence = Evidence { outcome: Some(stopped("end_turn")), exit, ..Evidence::default() };

@@ -53,7 +53,7 @@ fn reset() -> Timestamp {
 }
 
 #[test]
-fn a_result_is_read_by_its_fields() {
+fn a_result_is_classified_by_its_fields() {
     let words = || "words".to_owned();
     let server = |status| End::ServerError { status, message: words() };
     let terminal = |reason: &str| TurnResult { terminal_reason: Some(reason.into()), ..failed(Some(400)) };
@@ -89,7 +89,7 @@ fn a_result_is_read_by_its_fields() {
 }
 
 #[test]
-fn a_provider_that_is_not_reached_is_named_whoever_gave_up() {
+fn an_unreachable_provider_is_named_whichever_side_stopped() {
     let unanswered = |unanswered| Retries { unanswered, ..Retries::default() };
     let provider = Some("http://127.0.0.1:9".to_owned());
     let interrupted = TurnResult { terminal_reason: Some("aborted_streaming".into()), ..failed(None) };
@@ -111,7 +111,7 @@ fn a_provider_that_is_not_reached_is_named_whoever_gave_up() {
 }
 
 #[test]
-fn a_refusal_of_root_is_a_launch_that_failed_unless_a_session_came_up() {
+fn a_refusal_of_root_is_a_failed_launch_unless_a_session_started() {
     let stderr_tail = "--dangerously-skip-permissions cannot be used with root/sudo privileges".to_owned();
     let refused = Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() };
     let End::SpawnFailed { problem: LaunchProblem::Other { message } } = classify(&refused) else {
@@ -123,7 +123,7 @@ fn a_refusal_of_root_is_a_launch_that_failed_unless_a_session_came_up() {
 }
 
 #[test]
-fn a_success_that_contradicts_itself_is_none() {
+fn a_contradictory_success_is_none() {
     let cases = [
         TurnResult { is_error: None, ..clean() },
         TurnResult { is_error: Some(true), ..clean() },
@@ -138,7 +138,7 @@ fn a_success_that_contradicts_itself_is_none() {
 }
 
 #[test]
-fn a_rejected_quota_says_until_when() {
+fn a_rejected_quota_has_its_reset_time() {
     let until = Some(reset());
     let limited = Evidence { rejected: Some(Rejected { until }), ..with(failed(Some(429))) };
     assert_eq!(classify(&limited), End::RateLimited { until });
@@ -147,7 +147,7 @@ fn a_rejected_quota_says_until_when() {
 }
 
 #[test]
-fn a_clean_result_stands_however_the_process_ends() {
+fn a_clean_result_counts_however_the_process_ends() {
     for exit in
         [exit(1), exit(143), ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, ProcessEnd::default()]
     {
@@ -157,7 +157,7 @@ fn a_clean_result_stands_however_the_process_ends() {
 }
 
 #[test]
-fn an_exit_without_a_result_is_a_crash_that_says_what_is_known() {
+fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
     let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exit(134) };
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let overloaded = Retries { status: Some(529), ..Retries::default() };
@@ -178,7 +178,7 @@ fn an_exit_without_a_result_is_a_crash_that_says_what_is_known() {
 }
 
 #[test]
-fn of_a_long_stderr_the_end_is_quoted() {
+fn the_end_of_a_long_stderr_is_quoted() {
     let stderr_tail = format!("{}\nthe disk is on fire\n", "a warning ".repeat(1_000));
     let end = classify(&Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() });
     let End::Crashed { message } = end else { panic!("{end:?}") };
@@ -203,7 +203,7 @@ fn refused_credentials_count_from_the_second_in_a_row() {
 }
 
 #[test]
-fn a_session_is_refused_only_by_the_clis_own_words_and_before_it_starts() {
+fn a_session_is_refused_only_by_the_clis_own_message_and_before_it_starts() {
     let stderr = |text: &str| ProcessEnd { stderr_tail: text.into(), ..exit(1) };
     let gone = "No conversation found with session ID: 33333333-3333-4333-8333-333333333333\n";
     let taken = "Error: Session ID 22222222-2222-4222-8222-222222222222 is already in use.\n";
@@ -230,7 +230,7 @@ fn a_session_is_refused_only_by_the_clis_own_words_and_before_it_starts() {
 }
 
 #[test]
-fn what_could_not_be_started_did_not_crash() {
+fn a_failed_launch_is_not_a_crash() {
     let problem = LaunchProblem::NotFound { program: "claude".into() };
     let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     assert_eq!(classify(&Evidence { exit, ..Evidence::default() }), End::SpawnFailed { problem });

@@ -38,7 +38,7 @@ fn crashed(message: &str) -> End {
 }
 
 #[test]
-fn a_failed_turn_is_read_by_its_fields() {
+fn a_failed_turn_is_classified_by_its_fields() {
     let words = || "words".to_owned();
     let server = |status| End::ServerError { status, message: words() };
     let auth = || End::Auth { message: words() };
@@ -88,7 +88,7 @@ fn a_failed_turn_is_read_by_its_fields() {
 }
 
 #[test]
-fn a_success_that_contradicts_itself_is_none() {
+fn a_contradictory_success_is_none() {
     let mut result = done();
     result.error = Some(TurnError::default());
     let cases = [
@@ -103,7 +103,7 @@ fn a_success_that_contradicts_itself_is_none() {
 }
 
 #[test]
-fn a_used_up_quota_says_until_when() {
+fn a_used_up_quota_has_its_reset_time() {
     let until = Timestamp::from_second(1_794_740_000).ok();
     let limited = Evidence { rejected: Some(Rejected { until }), ..named("usageLimitExceeded") };
     assert_eq!(classify(&limited), End::RateLimited { until });
@@ -113,14 +113,14 @@ fn a_used_up_quota_says_until_when() {
 }
 
 #[test]
-fn a_clean_end_stands_however_the_process_ends() {
+fn a_clean_end_counts_however_the_process_ends() {
     for exit in [exit(1), ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, ProcessEnd::default()] {
         assert_eq!(classify(&Evidence { exit: exit.clone(), ..with(done()) }), End::Completed, "{exit:?}");
     }
 }
 
 #[test]
-fn an_exit_without_a_result_is_a_crash_that_says_what_is_known() {
+fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
     let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exit(134) };
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let retries = |status| Retries { status, auth: 0, count: 3 };
@@ -155,7 +155,7 @@ fn refused_credentials_count_from_the_second_in_a_row() {
 }
 
 #[test]
-fn a_conversation_is_refused_only_by_the_agents_own_words_and_when_it_was_to_go_on() {
+fn a_resume_is_refused_only_by_the_agents_own_message() {
     let gone = "no rollout found for thread id 33333333-3333-7333-8333-333333333333";
     let no_id = "invalid session id: invalid character: expected an optional prefix";
     let taken = "thread 33333333-3333-7333-8333-333333333333 already has an active writer";
@@ -181,7 +181,7 @@ fn a_conversation_is_refused_only_by_the_agents_own_words_and_when_it_was_to_go_
 }
 
 #[test]
-fn what_could_not_be_started_did_not_crash() {
+fn a_failed_launch_is_not_a_crash() {
     let problem = LaunchProblem::NotFound { program: "codex".into() };
     let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     assert_eq!(classify(&Evidence { exit, ..Evidence::default() }), End::SpawnFailed { problem });

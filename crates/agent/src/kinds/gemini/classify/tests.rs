@@ -58,19 +58,19 @@ fn only_a_result_without_error_is_a_success() {
 }
 
 #[test]
-fn a_failed_request_is_known_by_its_status_or_else_by_the_exit_code_or_else_by_its_words() {
-    let told = |code: u16| format!(r#"[API Error: {{"error":{{"code":{code},"message":"words"}}}}]"#);
+fn a_failed_request_is_classified_by_status_then_exit_code_then_message() {
+    let api_error = |code: u16| format!(r#"[API Error: {{"error":{{"code":{code},"message":"words"}}}}]"#);
     let cases = [
-        (told(401), 145, auth("words")),
-        (told(403), 147, auth("words")),
-        (told(429), 173, LIMITED),
-        (told(500), 244, server(Some(500), "words")),
-        (told(503), 247, server(Some(503), "words")),
-        (told(400), 144, End::Refused { status: Some(400), message: "words".into() }),
-        (told(404), 148, crashed("words")),
-        // What was said is nearer than the code.
-        (told(500), 145, server(Some(500), "words")),
-        // Without a status among the words.
+        (api_error(401), 145, auth("words")),
+        (api_error(403), 147, auth("words")),
+        (api_error(429), 173, LIMITED),
+        (api_error(500), 244, server(Some(500), "words")),
+        (api_error(503), 247, server(Some(503), "words")),
+        (api_error(400), 144, End::Refused { status: Some(400), message: "words".into() }),
+        (api_error(404), 148, crashed("words")),
+        // The message counts more than the exit code.
+        (api_error(500), 145, server(Some(500), "words")),
+        // Messages without a status.
         ("[API Error: quota of today]\nwait".into(), 173, LIMITED),
         ("[API Error: boom]".into(), 244, server(Some(500), "boom")),
         ("boom".into(), 145, auth("boom")),
@@ -83,7 +83,7 @@ fn a_failed_request_is_known_by_its_status_or_else_by_the_exit_code_or_else_by_i
         ("fetch failed".into(), 1, server(None, "fetch failed")),
         ("boom".into(), 1, crashed("boom")),
         ("boom".into(), 0, crashed("boom")),
-        // Ended by a shell's word for a signal, not by a status.
+        // The shell's exit code for a signal, not a status.
         ("boom".into(), 143, crashed("boom")),
     ];
     for (message, code, wanted) in cases {
