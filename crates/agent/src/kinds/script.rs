@@ -35,7 +35,7 @@ impl Agent for Script {
     }
 
     fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
-        permission.forbids_commands().then_some("it does what its script says: leave `permission` out")
+        permission.forbids_commands().then_some("it follows its script: leave `permission` out")
     }
 
     fn restriction(&self) -> Restriction {

@@ -74,7 +74,7 @@ pub(super) fn env(
     let preset = Preset::of(settings);
     let mut env = environment(settings, inherited, &extra(preset));
     if preset == Preset::Opencode && settings.must_ask() {
-        // It asks about nothing unless it is told to, and no other value may take the place of this one.
+        // By default it asks for nothing. The user's environment must not override this.
         env.insert("OPENCODE_PERMISSION".to_owned(), r#"{"*":"ask"}"#.to_owned());
     }
     let mut default = |name: &str, value: &str| {

@@ -9,8 +9,8 @@ use crate::settings::{AgentSettings, Permission, PromptBy};
 /// The longest prompt that may be an argument: systems refuse a single argument of 128 KiB.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
 
-/// The way out for settings that a program would have to keep to by itself.
-const NOT_KEPT: &str = "Towline cannot make a plain program keep to it: \
+/// What to do instead of settings that only the program itself could follow.
+const NOT_ENFORCED: &str = "Towline cannot make a plain program keep to it: \
                         set it in `command` or `args`, in the program's own words";
 
 /// A program that takes a prompt, prints text and exits.
@@ -42,13 +42,13 @@ impl Agent for Command {
         const KEYS: &[&str] =
             &["allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
         &[
-            RefusedSettings { keys: KEYS, fix: NOT_KEPT },
+            RefusedSettings { keys: KEYS, fix: NOT_ENFORCED },
             RefusedSettings { keys: &["mcp"], fix: "configure the program itself" },
         ]
     }
 
     fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
-        (permission != Permission::Bypass).then_some(NOT_KEPT)
+        (permission != Permission::Bypass).then_some(NOT_ENFORCED)
     }
 
     fn restriction(&self) -> Restriction {

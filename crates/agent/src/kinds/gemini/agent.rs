@@ -33,7 +33,7 @@ impl Agent for Gemini {
         &[RefusedSettings { keys: &["deny", "mcp"], fix: USE_ACP }]
     }
 
-    /// Nobody is asked in this mode. So edits could not be kept from its own settings, which can let it run commands.
+    /// This mode never asks. So under `edits` its own settings could still let it run commands.
     fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {
         (!matches!(permission, Permission::Bypass | Permission::ReadOnly)).then_some(USE_ACP)
     }
@@ -47,8 +47,8 @@ impl Agent for Gemini {
 
     /// The configuration refuses the same. This check makes sure that rules without effect are never ignored.
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
-        let is_kept = self.refuses_permission(settings.permission).is_none() && settings.deny.is_empty();
-        (!is_kept).then(|| LaunchProblem::Other {
+        let is_enforced = self.refuses_permission(settings.permission).is_none() && settings.deny.is_empty();
+        (!is_enforced).then(|| LaunchProblem::Other {
             message:
                 "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
