@@ -19,6 +19,7 @@ const FINISHED: &[&str] = &[
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "crates/agent",
     "crates/api",
     "crates/app",
     "crates/builtin",
