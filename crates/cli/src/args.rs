@@ -81,7 +81,7 @@ pub(crate) enum Command {
     /// failed. The goal is done when all checks pass. When it ends, its work becomes a branch in your repository.
     Run(Run),
     /// Watch a failing sample project being fixed, with nothing but this program and git
-    Demo(Demo),
+    Demo(RunFormat),
     /// Write a towline.toml that fits this project and the agents that are installed
     ///
     /// Looks for what the project is built and tested with (cargo, npm and its kin, pytest, go, make) and writes a
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     ///
     /// Looks at the agents, git, what is stored, the configuration and the system. Changes nothing and needs no
     /// network. Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
-    Doctor(Doctor),
+    Doctor(OutputFormat),
     /// List the agents in order of preference, and say what one of them can do
     ///
     /// Starts no agent but to ask for its version: it costs nothing and needs no network.
@@ -115,9 +115,9 @@ pub(crate) enum Command {
     ///
     /// The bytes are read anew, as they were while the agent ran, and held against what was stored of them then. Starts
     /// nothing and changes nothing.
-    Replay(crate::commands::replay::Args),
+    Replay(crate::commands::replay::Replay),
     /// List open questions
-    Questions(Questions),
+    Questions(OutputFormat),
     /// Answer what an agent asks
     ///
     /// An option may be given by its number or its label; other words are welcome, too. A permission is given by `yes`
@@ -130,12 +130,12 @@ pub(crate) enum Command {
     /// check NAME` says which (steering). An agent that does not run hears it first thing. A goal that sleeps or needs a person goes on with it.
     Tell(Tell),
     /// End a goal and everything that runs for it
-    Cancel(Cancel),
+    Cancel(OneGoal),
     /// Interrupt a goal so that it can be resumed later
     ///
     /// Ends everything that runs for the goal and keeps its session, its work and its questions. This costs neither an attempt
     /// nor an error. SIGTERM does the same to a running `towline run`.
-    Pause(Pause),
+    Pause(OneGoal),
     /// Resume a paused goal in its session
     ///
     /// A goal that waits, for a quota or for a provider that does not answer, stops waiting.
@@ -284,13 +284,6 @@ pub(crate) struct RunFormat {
     pub(crate) events: bool,
 }
 
-/// Watch a failing sample project being fixed.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Demo {
-    #[command(flatten)]
-    pub(crate) format: RunFormat,
-}
-
 /// Show everything about a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
@@ -318,10 +311,10 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 }
 
-/// Say whether Towline can work here.
+/// The form of the output.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Doctor {
-    /// Print the result as JSON
+pub(crate) struct OutputFormat {
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -397,14 +390,6 @@ pub(crate) struct Diff {
     pub(crate) raw: bool,
 }
 
-/// List open questions.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Questions {
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Answer what an agent asks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -436,16 +421,9 @@ pub(crate) struct Tell {
     pub(crate) text: Vec<String>,
 }
 
-/// End a goal and everything that runs for it.
+/// A goal.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Cancel {
-    /// The goal's id, a prefix of it, or `@`
-    pub(crate) id: String,
-}
-
-/// Interrupt a goal.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Pause {
+pub(crate) struct OneGoal {
     /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
 }

@@ -42,7 +42,7 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         let text = format!("{:.6} {}{}", SystemClock.now(), line.message, line.fields).replace('\n', " ");
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,12 +65,12 @@ impl Subscriber for Log {
 
 /// The parts of a line.
 #[derive(Default)]
-struct Line {
+struct LogLine {
     message: String,
     fields: String,
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         // Writing to a string cannot fail.
         let _ = write!(self.fields, " {}={value}", field.name());

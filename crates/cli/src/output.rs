@@ -73,16 +73,21 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
 
 /// Shows how much of something was looked at, on standard error where that is a terminal, and takes it away at the end.
 pub(crate) fn progress(what: &'static str) -> impl Fn(usize, usize) + Send + 'static {
-    const EVERY: usize = 10;
     let is_watched = io::stderr().is_terminal();
     move |done, all| {
-        let mut stderr = io::stderr().lock();
-        let _ = match is_watched {
-            true if done == all => write!(stderr, "\r\u{1b}[K"),
-            true if done % EVERY == 0 => write!(stderr, "\rlooked at {done} of {all} {what}"),
-            _ => Ok(()),
-        };
+        if let Some(text) = progress_text(what, done, all).filter(|_| is_watched) {
+            let _ = io::stderr().lock().write_all(text.as_bytes());
+        }
     }
+}
+
+/// What is written when so many of all were looked at; nothing for most of them.
+fn progress_text(what: &str, done: usize, all: usize) -> Option<String> {
+    const EVERY: usize = 10;
+    if done == all {
+        return Some("\r\u{1b}[K".to_owned());
+    }
+    (done % EVERY == 0).then(|| format!("\rlooked at {done} of {all} {what}"))
 }
 
 /// Prints a line of a run, on standard output. A run goes on without anybody to read it.
@@ -304,6 +309,14 @@ mod tests {
         assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone[0], gone[1]]);
         assert_eq!(shaped(Some(20)), shaped(Some(23)));
         assert_eq!(shaped(Some(16))[..2], ["ID  WHERE", "1   here and th…"]);
+    }
+
+    #[test]
+    fn progress_is_one_line_that_changes_now_and_then_and_goes_at_the_end() {
+        let written: String = (0..=25).filter_map(|done| progress_text("goals", done, 25)).collect();
+        let lines =
+            ["looked at 0 of 25 goals", "looked at 10 of 25 goals", "looked at 20 of 25 goals", "\u{1b}[K"];
+        assert_eq!(written, lines.map(|line| format!("\r{line}")).concat());
     }
 
     #[test]

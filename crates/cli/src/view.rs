@@ -15,6 +15,8 @@ mod time;
 mod tools;
 
 pub(crate) use board::spent_of_limits;
+#[cfg(test)]
+pub(crate) use board::tests as samples;
 pub(crate) use ending::{ending, spent, step_lines};
 pub(crate) use input::Input;
 pub(crate) use letters::Letters;

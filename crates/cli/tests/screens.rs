@@ -13,7 +13,8 @@ use std::process::{Child, Command};
 
 use regex::Regex;
 use support::terminal::Terminal;
-use support::{Desk, finish};
+use support::{Desk, LIMIT, finish};
+use towline_testkit::scratch::wait_for;
 
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 const CONTROL_C: &str = "\u{3}";
@@ -200,6 +201,24 @@ fn still(name: &str, script: &str, configuration: &str, args: &[&str], sight: &s
 #[test]
 fn running_with_a_tool() {
     still("running", TWO_TURNS, &two_checks("true"), &[], "$ ./try-it --slowly · ");
+}
+
+#[test]
+fn a_log_that_is_followed_in_another_terminal_shows_the_running_tool_and_its_time() {
+    let stage = Stage::new(TWO_TURNS, &two_checks("true"));
+    let running = stage.command(&["run", "Make the greeting polite"]).spawn().expect("towline starts");
+    let goal = stage.desk.only_goal();
+    let mut terminal = Terminal::sized(80, 24);
+    let following = terminal.start(&stage.command(&["logs", "-f", &goal]));
+    let seconds = |picture: &[String]| {
+        let line = picture.iter().find_map(|line| line.strip_prefix("$ ./try-it --slowly · "));
+        line.and_then(|time| time.strip_suffix('s')?.parse::<u32>().ok())
+    };
+    let first = seconds(&terminal.wait_to_see("$ ./try-it --slowly · ")).expect("a time");
+    wait_for(LIMIT, "the time to go on", || seconds(&terminal.picture()).is_some_and(|now| now > first));
+    stage.open_the_gate();
+    assert_eq!(finish(following).code, Some(0), "{:#?}", terminal.screen());
+    assert_eq!(finish(running).code, Some(0));
 }
 
 #[test]

@@ -49,7 +49,7 @@ const API_VARIABLE: &str = "TOWLINE_API";
 pub(crate) const TOKEN_VARIABLE: &str = "TOWLINE_TOKEN";
 
 /// What is to be run.
-pub(crate) struct Job {
+pub(crate) struct AttemptJob {
     pub(crate) goal: Goal,
     pub(crate) resolved: Arc<Resolved>,
     pub(crate) workspace: Option<WorkspaceBinding>,
@@ -72,7 +72,7 @@ pub(crate) struct Job {
 }
 
 /// Runs the attempt to its classified end and reports that.
-pub(crate) async fn run(shared: Arc<Shared>, job: Job, sender: EventSender, control: ExecutorControl) {
+pub(crate) async fn run(shared: Arc<Shared>, job: AttemptJob, sender: EventSender, control: ExecutorControl) {
     if job.started && !RunState::is_left(&shared.home.attempt(job.goal.id, job.launch.attempt)) {
         // A driver that is gone needs no report.
         let _ = give_up(&shared, job, &sender, control.stop).await;
@@ -92,7 +92,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job, sender: EventSender, cont
 /// start beside it.
 async fn give_up(
     shared: &Shared,
-    job: Job,
+    job: AttemptJob,
     sender: &EventSender,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<(), DriverGone> {
@@ -155,7 +155,7 @@ enum Stopping {
 impl<'a> Conversation<'a> {
     async fn open(
         shared: &'a Shared,
-        job: &Job,
+        job: &AttemptJob,
         sender: &'a EventSender,
         control: ExecutorControl,
     ) -> Result<Self, LaunchProblem> {
@@ -218,7 +218,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Holds the conversation to its end.
-    async fn hold(mut self, job: &Job) -> Result<(), DriverGone> {
+    async fn hold(mut self, job: &AttemptJob) -> Result<(), DriverGone> {
         self.begin(job).await?;
         let record = loop {
             // One chunk at a time: an agent that prints faster than it can be recorded can still be stopped.
@@ -260,7 +260,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Records the start of the agent together with what follows from that alone, and then acts on it.
-    async fn begin(&mut self, job: &Job) -> Result<(), DriverGone> {
+    async fn begin(&mut self, job: &AttemptJob) -> Result<(), DriverGone> {
         let (events, requests) = apart(self.reading.start());
         if !job.started {
             let started = own(self.sender.stamp(), Event::AttemptStarted);

@@ -34,7 +34,7 @@ const NOT_RUN: [i32; 2] = [126, 127];
 const KEY_VERSION: u32 = 1;
 
 /// What is to be checked.
-pub(crate) struct Job {
+pub(crate) struct BaselineJob {
     pub(crate) goal: Goal,
     pub(crate) resolved: Arc<Resolved>,
     pub(crate) round: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Job {
 /// Reports the result of the checks on the base, or why it is unknown; nothing if the run was stopped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    job: Job,
+    job: BaselineJob,
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
@@ -71,7 +71,11 @@ struct Reached {
     missing: Option<MissingProgram>,
 }
 
-async fn reach(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> Result<Reached, CheckError> {
+async fn reach(
+    shared: &Shared,
+    job: &BaselineJob,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<Reached, CheckError> {
     let goal = &job.goal;
     let key = key_of(job).await;
     if let Some(stored) = stored(shared, goal, key.as_deref()).await {
@@ -106,7 +110,7 @@ async fn stored(shared: &Shared, goal: &Goal, key: Option<&str>) -> Option<Store
 /// Runs the checks as for a verdict.
 async fn check(
     shared: &Shared,
-    job: &Job,
+    job: &BaselineJob,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Vec<CheckResult>, CheckError> {
     let (home, goal) = (shared.home.clone(), job.goal.clone());
@@ -171,7 +175,7 @@ fn without_output(check: BaselineCheck) -> CheckResult {
 }
 
 /// A hash of everything that the result depends on. None if that is not known; the result is not stored then.
-async fn key_of(job: &Job) -> Option<String> {
+async fn key_of(job: &BaselineJob) -> Option<String> {
     let (goal, environment) = (&job.goal, &job.resolved.environment);
     let (from, copy) = (goal.workspace.repository.clone(), goal.workspace.copy.clone());
     let copies = tokio::task::spawn_blocking(move || digest_of_copies(Path::new(&from), &copy));

@@ -26,7 +26,7 @@ const CONFIRMING: &str = "all checks passed in a warm checkout; running them aga
 const LONGEST_CHANGES: usize = 4 * 1024;
 
 /// What is to be checked.
-pub(crate) struct Job {
+pub(crate) struct ChecksJob {
     pub(crate) goal: Goal,
     pub(crate) resolved: Arc<Resolved>,
     pub(crate) workspace: Option<WorkspaceBinding>,
@@ -45,11 +45,11 @@ pub(crate) struct Job {
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    job: Job,
+    job: ChecksJob,
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
-    let Job { goal, resolved, workspace, attempt, summary, reuse, last_seq, trail } = job;
+    let ChecksJob { goal, resolved, workspace, attempt, summary, reuse, last_seq, trail } = job;
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let interrupted = interrupted::find(&shared, &goal, last_seq).await;

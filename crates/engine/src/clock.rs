@@ -85,15 +85,17 @@ impl Alarm for SystemAlarm {
                 (error, _) => error,
             };
             self.set_to = None;
-            match rang {
-                Err(error) if error.raw_os_error() != Some(Errno::CANCELED.raw_os_error()) => {
-                    tokio::time::sleep(ALARM_PAUSE).await;
-                }
-                _ => {}
+            if rang.is_err_and(|error| !is_by_set_clock(&error)) {
+                tokio::time::sleep(ALARM_PAUSE).await;
             }
         }
         .boxed()
     }
+}
+
+/// Whether the timer was cancelled because somebody set the clock.
+fn is_by_set_clock(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::CANCELED.raw_os_error())
 }
 
 /// Nothing but zeros turns a timer off, so the beginning of all time is a little later.
@@ -108,7 +110,28 @@ fn timer_value(at: Option<Timestamp>) -> Itimerspec {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
+
+    /// Setting the clock takes a privilege and disturbs the machine, so what the system was asked for is read back.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_system_cancels_the_alarm_when_the_clock_is_set_and_that_ends_the_wait_at_once() {
+        let timer = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK).expect("a timer");
+        let timer = Receiver::from_owned_fd_unchecked(timer).expect("a receiver");
+        let mut alarm = SystemAlarm { timer, set_to: None };
+        alarm.set(Some(SystemClock.now() + Duration::from_secs(3_600))).expect("set");
+        let about = format!("/proc/self/fdinfo/{}", alarm.timer.as_raw_fd());
+        let about = std::fs::read_to_string(about).expect("what the system knows of the timer");
+        let is_set_to = |name: &str, value: &str| {
+            about.lines().any(|line| line.split_once(": ").is_some_and(|set| set == (name, value)))
+        };
+        // The first bit is an absolute time, the second one cancelling.
+        assert!(is_set_to("clockid", "0") && is_set_to("settime flags", "03"), "{about}");
+        assert!(is_by_set_clock(&io::Error::from(Errno::CANCELED)));
+        assert!(!is_by_set_clock(&io::Error::from(Errno::INVAL)));
+    }
 
     #[tokio::test]
     async fn an_alarm_rings_at_its_time_and_can_be_set_again() {

@@ -18,13 +18,13 @@ use crate::{attempt, baseline, checks, prepare, publish};
 /// Work for an executor.
 pub(crate) enum Job {
     /// Make the workspace and run the setup in it.
-    Prepare(Box<prepare::Job>),
+    Prepare(Box<prepare::PrepareJob>),
     /// Run an attempt to its end, or adopt the one that is running.
-    Attempt(Box<attempt::Job>),
+    Attempt(Box<attempt::AttemptJob>),
     /// Run the checks on the base, beside whatever else runs.
-    Baseline(Box<baseline::Job>),
+    Baseline(Box<baseline::BaselineJob>),
     /// Make the candidate and run the checks on it.
-    Check(Box<checks::Job>),
+    Check(Box<checks::ChecksJob>),
     /// Give the work of a goal that has ended its branch.
     Publish(Box<(Goal, GoalState)>),
 }

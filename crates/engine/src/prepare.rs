@@ -20,7 +20,7 @@ use crate::resolver::Resolved;
 const LAST_LOOK: Duration = Duration::from_millis(1_500);
 
 /// What is to be prepared.
-pub(crate) struct Job {
+pub(crate) struct PrepareJob {
     pub(crate) goal: Goal,
     pub(crate) resolved: Arc<Resolved>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Job {
 /// stopped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    job: Job,
+    job: PrepareJob,
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
@@ -68,7 +68,11 @@ impl From<CheckError> for Problem {
     }
 }
 
-async fn prepare(shared: &Shared, job: &Job, stop: watch::Receiver<StopLevel>) -> Result<Event, Problem> {
+async fn prepare(
+    shared: &Shared,
+    job: &PrepareJob,
+    stop: watch::Receiver<StopLevel>,
+) -> Result<Event, Problem> {
     let goal = &job.goal;
     let (home, of) = (shared.home.clone(), goal.clone());
     let made = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
@@ -143,7 +147,7 @@ pub(crate) async fn refresh(
 
 async fn set_up(
     shared: &Shared,
-    job: &Job,
+    job: &PrepareJob,
     directory: &Path,
     stop: &watch::Receiver<StopLevel>,
 ) -> Result<(), CheckError> {
@@ -160,7 +164,7 @@ type SetupChanges = BTreeMap<String, Option<String>>;
 /// What setup changes in a clean checkout of the base, for a goal in whose workspace it does not run.
 async fn changes_in_a_checkout(
     shared: &Shared,
-    job: &Job,
+    job: &PrepareJob,
     repository: &Repository,
     stop: &watch::Receiver<StopLevel>,
 ) -> Result<SetupChanges, Problem> {

@@ -9,11 +9,11 @@ use std::ops::Range;
 pub(crate) struct Shape {
     /// How it begins.
     pub(crate) beginning: &'static str,
-    reads: fn(text: &str, at: usize, beginning: &str) -> Option<Hidden>,
+    reads: fn(text: &str, at: usize, beginning: &str) -> Option<FoundShape>,
 }
 
 /// A part of a text that is to be hidden, and what it is.
-pub(crate) type Hidden = (Range<usize>, &'static str);
+pub(crate) type FoundShape = (Range<usize>, &'static str);
 
 const TOKEN: &str = "token";
 const PASSWORD: &str = "password";
@@ -47,7 +47,7 @@ pub(crate) const SHAPES: [Shape; 22] = [
 
 impl Shape {
     /// What is to be hidden of the text in which it begins at `at`.
-    pub(crate) fn read(&self, text: &str, at: usize) -> Option<Hidden> {
+    pub(crate) fn read(&self, text: &str, at: usize) -> Option<FoundShape> {
         (self.reads)(text, at, self.beginning)
     }
 }
@@ -75,7 +75,7 @@ fn hidden_token(
     beginning: &str,
     least: usize,
     is: impl Fn(u8) -> bool,
-) -> Option<Hidden> {
+) -> Option<FoundShape> {
     if !begins_word(text, at) {
         return None;
     }
@@ -83,18 +83,18 @@ fn hidden_token(
     (length >= least).then(|| (at..at + beginning.len() + length, TOKEN))
 }
 
-fn token(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn token(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     hidden_token(text, at, beginning, 16, is_token_byte)
 }
 
 /// With a digit in it, because words may begin like this.
-fn long_token(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn long_token(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     let hidden = hidden_token(text, at, beginning, 20, is_token_byte)?;
     let has_digit = text.as_bytes().get(hidden.0.clone())?.iter().any(u8::is_ascii_digit);
     has_digit.then_some(hidden)
 }
 
-fn capitals(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn capitals(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     let hidden = hidden_token(text, at, beginning, 16, is_capital)?;
     let ends = text.as_bytes().get(hidden.0.end).is_none_or(|byte| !is_token_byte(*byte));
@@ -102,7 +102,7 @@ fn capitals(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
 }
 
 /// Three parts of Base64 with points between them, the third of which may be missing.
-fn web_token(text: &str, at: usize, _: &str) -> Option<Hidden> {
+fn web_token(text: &str, at: usize, _: &str) -> Option<FoundShape> {
     if !begins_word(text, at) {
         return None;
     }
@@ -118,7 +118,7 @@ fn web_token(text: &str, at: usize, _: &str) -> Option<Hidden> {
     Some((at..end, TOKEN))
 }
 
-fn bearer(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn bearer(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     let from = at + beginning.len();
     let is_bearer = |byte: u8| is_token_byte(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=');
     let length = run(text, from, is_bearer);
@@ -126,7 +126,7 @@ fn bearer(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
 }
 
 /// The password of an address: `://user:password@host`.
-fn password(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn password(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     let from = at + beginning.len();
     let is_user = |byte: u8| {
         !byte.is_ascii_whitespace()
@@ -143,7 +143,7 @@ fn password(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
 }
 
 /// From its first line to its last, or as far as it goes on, but no further than the longest keys do.
-fn private_key(text: &str, at: usize, beginning: &str) -> Option<Hidden> {
+fn private_key(text: &str, at: usize, beginning: &str) -> Option<FoundShape> {
     const LONGEST: usize = 32 * 1024;
     const DASHES: &str = "-----";
     let from = at + beginning.len();

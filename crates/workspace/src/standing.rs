@@ -34,9 +34,9 @@ pub enum Standing {
 }
 
 /// What a commit changes: each path with what it has before and after.
-type Changes = Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>;
+type FileChanges = Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>;
 /// What is at each path of a commit.
-type Files = BTreeMap<Vec<u8>, Vec<u8>>;
+type FileIds = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A file that is not there, as git writes it.
 const NOTHING: u8 = b'0';
@@ -110,7 +110,7 @@ impl Repository {
     }
 
     /// The files of the branch that the user is on, and of the one that it follows.
-    fn tips(&self) -> Result<Vec<Files>, WorkspaceError> {
+    fn tips(&self) -> Result<Vec<FileIds>, WorkspaceError> {
         let Some(branch) = current_branch(self)?.map(|branch| format!("refs/heads/{branch}")) else {
             return Ok(Vec::new());
         };
@@ -132,7 +132,7 @@ impl Repository {
         &self,
         goals: &[GoalWork],
         wanted: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Changes>, WorkspaceError> {
+    ) -> Result<BTreeMap<String, FileChanges>, WorkspaceError> {
         let goals = goals.iter().filter(|goal| wanted.contains(goal.candidate.as_str()));
         let lines: String = goals.map(|goal| format!("{} {}\n", goal.candidate, goal.base)).collect();
         if lines.is_empty() {
@@ -141,7 +141,7 @@ impl Repository {
         let git = self.git();
         let diff = git.command("diff-tree").args(["--stdin", "-r", "-z", "--no-renames"]);
         let output = diff.input(lines.into_bytes()).run()?;
-        let mut changes: BTreeMap<String, Changes> = BTreeMap::new();
+        let mut changes: BTreeMap<String, FileChanges> = BTreeMap::new();
         let (mut of, mut records) = (String::new(), records(&output));
         while let Some(record) = records.next() {
             match record.strip_prefix(b":") {
@@ -170,9 +170,9 @@ fn file_of(record: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Whether one of the tips has all changes, or all of them lack one.
-fn compared(changes: &[(Vec<u8>, Vec<u8>, Vec<u8>)], tips: &[Files]) -> Standing {
+fn compared(changes: &[(Vec<u8>, Vec<u8>, Vec<u8>)], tips: &[FileIds]) -> Standing {
     let is_nothing = |side: &[u8]| side.iter().all(|byte| *byte == NOTHING || *byte == b' ');
-    let has = |tip: &Files, path: &[u8], side: &[u8]| match tip.get(path) {
+    let has = |tip: &FileIds, path: &[u8], side: &[u8]| match tip.get(path) {
         Some(there) => there == side,
         None => is_nothing(side),
     };

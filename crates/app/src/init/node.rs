@@ -16,7 +16,7 @@ const FURTHER: [&str; 5] = ["typecheck", "type-check", "check", "lint", "build"]
 
 /// The program that installs packages and runs scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manager {
+enum NodeManager {
     Npm,
     Pnpm,
     /// Yarn up to 1.
@@ -26,7 +26,7 @@ enum Manager {
     Bun,
 }
 
-impl Manager {
+impl NodeManager {
     const fn program(self) -> &'static str {
         match self {
             Self::Npm => "npm",
@@ -70,9 +70,9 @@ impl Manager {
 struct Package {
     json: Map<String, Value>,
     /// The manager whose lock file lies beside it.
-    locked_by: Option<Manager>,
+    locked_by: Option<NodeManager>,
     /// The manager that it asks for.
-    wanted: Option<Manager>,
+    wanted: Option<NodeManager>,
     has_workspaces: bool,
 }
 
@@ -81,17 +81,17 @@ impl Package {
         let json: Map<String, Value> = serde_json::from_str(tree.text(folder, "package.json")?).ok()?;
         let wanted = json.get("packageManager").and_then(Value::as_str).and_then(wanted);
         let yarn = match wanted {
-            Some(Manager::Berry) => Manager::Berry,
-            _ if tree.has(folder, ".yarnrc.yml") => Manager::Berry,
-            _ => Manager::Yarn,
+            Some(NodeManager::Berry) => NodeManager::Berry,
+            _ if tree.has(folder, ".yarnrc.yml") => NodeManager::Berry,
+            _ => NodeManager::Yarn,
         };
         let locks = [
-            ("package-lock.json", Manager::Npm),
-            ("npm-shrinkwrap.json", Manager::Npm),
-            ("pnpm-lock.yaml", Manager::Pnpm),
+            ("package-lock.json", NodeManager::Npm),
+            ("npm-shrinkwrap.json", NodeManager::Npm),
+            ("pnpm-lock.yaml", NodeManager::Pnpm),
             ("yarn.lock", yarn),
-            ("bun.lock", Manager::Bun),
-            ("bun.lockb", Manager::Bun),
+            ("bun.lock", NodeManager::Bun),
+            ("bun.lockb", NodeManager::Bun),
         ];
         let locked_by =
             locks.into_iter().find(|(lock, _)| tree.has(folder, lock)).map(|(_, manager)| manager);
@@ -99,8 +99,8 @@ impl Package {
         Some(Self { json, locked_by, wanted, has_workspaces })
     }
 
-    fn manager(&self) -> Manager {
-        self.locked_by.or(self.wanted).unwrap_or(Manager::Npm)
+    fn manager(&self) -> NodeManager {
+        self.locked_by.or(self.wanted).unwrap_or(NodeManager::Npm)
     }
 
     fn script(&self, name: &str) -> Option<&str> {
@@ -115,7 +115,7 @@ impl Package {
     }
 
     /// The command that tests it, if it has a real one.
-    fn test(&self, manager: Manager) -> Option<String> {
+    fn test(&self, manager: NodeManager) -> Option<String> {
         let script = self.script("test").filter(|script| !script.contains(PLACEHOLDER))?;
         let run = manager.run("test");
         let watches = WATCHERS.iter().any(|watcher| script.contains(watcher));
@@ -123,20 +123,20 @@ impl Package {
     }
 
     /// What else it can check.
-    fn further(&self, manager: Manager) -> Vec<(String, String)> {
+    fn further(&self, manager: NodeManager) -> Vec<(String, String)> {
         let there = FURTHER.into_iter().filter(|name| self.script(name).is_some());
         there.map(|name| (name.to_owned(), manager.run(name))).collect()
     }
 }
 
-fn wanted(name: &str) -> Option<Manager> {
+fn wanted(name: &str) -> Option<NodeManager> {
     let (program, version) = name.split_once('@').unwrap_or((name, ""));
     match program {
-        "npm" => Some(Manager::Npm),
-        "pnpm" => Some(Manager::Pnpm),
-        "yarn" if version.starts_with("1.") => Some(Manager::Yarn),
-        "yarn" => Some(Manager::Berry),
-        "bun" => Some(Manager::Bun),
+        "npm" => Some(NodeManager::Npm),
+        "pnpm" => Some(NodeManager::Pnpm),
+        "yarn" if version.starts_with("1.") => Some(NodeManager::Yarn),
+        "yarn" => Some(NodeManager::Berry),
+        "bun" => Some(NodeManager::Bun),
         _ => None,
     }
 }

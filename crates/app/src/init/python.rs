@@ -13,14 +13,14 @@ const OWN_CHECKOUT: &str = "$(git config towline.checkout || git rev-parse --sho
 
 /// What manages the packages of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manager {
+enum PythonManager {
     Uv,
     Poetry,
     Pdm,
     Pipenv,
 }
 
-impl Manager {
+impl PythonManager {
     const ALL: [Self; 4] = [Self::Uv, Self::Poetry, Self::Pdm, Self::Pipenv];
 
     const fn program(self) -> &'static str {
@@ -67,7 +67,7 @@ pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
         None => without_manager(tree, folder),
     };
     let mut planned = Planned::of(folder, program);
-    planned.setup.extend(manager.and_then(Manager::install).map(str::to_owned));
+    planned.setup.extend(manager.and_then(PythonManager::install).map(str::to_owned));
     planned.checks.push(("pytest".to_owned(), run));
     let prefix = manager.map_or_else(String::new, |manager| format!("{} run ", manager.program()));
     planned.suggestions =
@@ -102,14 +102,14 @@ pub(super) fn uses_pytest(tree: &Tree, folder: &str) -> bool {
         || has_tests()
 }
 
-fn locked_by(tree: &Tree, folder: &str) -> Option<Manager> {
-    Manager::ALL.into_iter().find(|manager| manager.traces().iter().any(|file| tree.has(folder, file)))
+fn locked_by(tree: &Tree, folder: &str) -> Option<PythonManager> {
+    PythonManager::ALL.into_iter().find(|manager| manager.traces().iter().any(|file| tree.has(folder, file)))
 }
 
-fn manager(tree: &Tree, folder: &str) -> Option<Manager> {
+fn manager(tree: &Tree, folder: &str) -> Option<PythonManager> {
     locked_by(tree, folder).or_else(|| {
         let tools = pyproject_tools(tree, folder);
-        Manager::ALL.into_iter().find(|manager| tools.contains_key(manager.program()))
+        PythonManager::ALL.into_iter().find(|manager| tools.contains_key(manager.program()))
     })
 }
 

@@ -118,37 +118,6 @@ fn asking_zsh(line: &str) -> String {
     }
 }
 
-const ZSH: &str = r#"
-_towline_values() {
-    local -a values
-    values=("${(@f)$(_call_program values towline complete $1 2>/dev/null | sed 's/:/\\:/g; s/\t/:/')}")
-    _describe -V "$1" values "${@:2}"
-}
-_towline_goals() { _towline_values goals }
-_towline_agents() { _towline_values agents }
-_towline_axes() { _towline_values axes -S '' }
-"#;
-
-const FISH: &str = r#"complete -c towline -n "__fish_seen_subcommand_from COMMANDS" -f -k -a "(towline complete goals 2>/dev/null)"
-complete -c towline -n "__fish_seen_subcommand_from run" -l goal -x -a "(towline complete goals 2>/dev/null)"
-complete -c towline -n "__fish_seen_subcommand_from run" -l agent -x -a "(towline complete agents 2>/dev/null)"
-complete -c towline -n "__fish_seen_subcommand_from run retry" -l budget -x -a "(towline complete axes 2>/dev/null)"
-"#;
-
-const BASH: &str = r#"_towline_with_values() {
-    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" kind=
-    case "$prev" in
-        --agent) kind=agents ;;
-        --budget) kind=axes ;;
-        --goal) kind=goals ;;
-        COMMANDS) [[ $COMP_CWORD -eq 2 ]] && kind=goals ;;
-    esac
-    if [[ -n $kind && $cur != -* ]]; then
-        [[ $kind == axes ]] && compopt -o nospace
-        COMPREPLY=( $(compgen -W "$(towline complete "$kind" 2>/dev/null | cut -f1)" -- "$cur") )
-        return 0
-    fi
-    _towline "$@"
-}
-complete -F _towline_with_values -o bashdefault -o default towline
-"#;
+const ZSH: &str = include_str!("completions/towline.zsh");
+const FISH: &str = include_str!("completions/towline.fish");
+const BASH: &str = include_str!("completions/towline.bash");

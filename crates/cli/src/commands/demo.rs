@@ -7,7 +7,7 @@ use towline_core::Phase;
 use towline_workspace::Repository;
 use uuid::Uuid;
 
-use crate::args::{Demo, Run};
+use crate::args::{Run, RunFormat};
 use crate::commands::run::start;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::view::Paint;
 use crate::{find, output};
 
 /// Makes the sample project below the state directory and runs a goal on it like on any other.
-pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, format: RunFormat) -> Result<ExitCode, Failure> {
     let home = context.home()?;
     let folder = home.root().join("demo").join(&Uuid::now_v7().simple().to_string()[24..]);
     let project = demo::make(&folder, &context.program).map_err(|error| {
@@ -26,15 +26,14 @@ pub(crate) async fn run(context: &Context, args: Demo) -> Result<ExitCode, Failu
         let _ = home.remove(&folder);
         return Err(error.into());
     }
-    let quiet = args.format.json || args.format.events;
+    let quiet = format.json || format.events;
     if !quiet {
         let made = format!("A sample project with failing tests was made in {}", project.display());
         output::fitted(&made).iter().for_each(output::print);
         output::print("");
     }
     let context = Context { directory: project.clone(), ..context.clone() };
-    let run =
-        Run { prompt: vec![demo::PROMPT.to_owned()], red_first: true, format: args.format, ..Run::default() };
+    let run = Run { prompt: vec![demo::PROMPT.to_owned()], red_first: true, format, ..Run::default() };
     let (record, code) = start(&context, &run).await?;
     if !quiet && record.state.phase == Phase::Done {
         proof(&context, &record);

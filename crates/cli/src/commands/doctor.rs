@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use towline_api::{DoctorReport, Finding, Level};
 use towline_app::inspect::{Diagnosis, diagnose};
 
-use crate::args::Doctor;
+use crate::args::OutputFormat;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inspect::NEEDS_A_PERSON;
@@ -15,7 +15,7 @@ use crate::output::{self, Layout};
 use crate::view::Paint;
 
 /// Looks at everything and prints what it saw.
-pub(crate) async fn run(context: &Context, args: Doctor) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Failure> {
     let diagnosis = diagnose(context).await;
     let found: Vec<Finding> =
         diagnosis.sections.iter().flat_map(|(section, rows)| findings(section, rows)).collect();

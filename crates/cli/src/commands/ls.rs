@@ -134,3 +134,22 @@ fn phase(goal: &GoalSummary, now: Timestamp) -> String {
     };
     if columns(&text) <= PHASE { text } else { format!("{}…", start_of(&text, PHASE - 1)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{at, record};
+
+    #[test]
+    fn a_waiting_goal_has_its_time_and_another_one_its_reason() {
+        let until = at(3_600);
+        for (phase, wanted) in [
+            (Phase::Limited { until, guessed: true }, "limited until 09:00:00"),
+            (Phase::Sleeping { until, reason: "CI".into() }, "sleeping until 09:00:00"),
+            (Phase::Done, "done"),
+        ] {
+            let goal = GoalSummary { phase, ..GoalSummary::of(&record()) };
+            assert_eq!(super::phase(&goal, at(0)), wanted);
+        }
+    }
+}

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use towline_app::report::{asking, open_questions};
 
-use crate::args::Questions;
+use crate::args::OutputFormat;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Layout};
 use crate::view::{how_to_answer, question_lines};
 
 /// Lists open questions, of the newest goal first.
-pub(crate) async fn run(context: &Context, args: Questions) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Failure> {
     let records = asking(context).await?;
     if args.json {
         output::tell_json(Layout::Pretty, &open_questions(&records));

@@ -19,7 +19,7 @@ Examples:
   towline replay 1a2b3c4d                  the last attempt, as fast as possible
   towline replay 1a2b3c4d --speed 10       ten times as fast as it was
   towline replay 1a2b3c4d --attempt 1 --check")]
-pub(crate) struct Args {
+pub(crate) struct Replay {
     /// The goal's id, or a prefix of it
     id: String,
     /// Which attempt [default: the last]
@@ -47,7 +47,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 /// Replays the attempt.
-pub(crate) async fn run(context: &Context, args: Args) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Replay) -> Result<ExitCode, Failure> {
     let story = Story::new(Paint::for_stdout(context), Telling::Whole);
     let mut showing = Showing { story, json: args.json, silent: args.check, speed: args.speed, last: None };
     let replayed = replay(context, &args.id, args.attempt, &mut showing).await?;
@@ -96,7 +96,7 @@ impl Showing {
 }
 
 /// Prints what came of it.
-fn report(args: &Args, replayed: &ReplayOutcome) {
+fn report(args: &Replay, replayed: &ReplayOutcome) {
     let attempt = replayed.attempt;
     match &replayed.outcome {
         _ if args.check && args.json => output::tell_json(Layout::Pretty, &replayed.report()),

@@ -6,19 +6,19 @@
 mod budget;
 mod lines;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use towline_core::{
-    AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, ToolKind, ToolUse, show_duration,
-};
+use towline_core::{AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, show_duration};
 use towline_engine::Home;
 use towline_store::GoalRecord;
 
 pub(crate) use budget::{short, spent_of_limits};
 pub(crate) use lines::Canvas;
+
+use super::tools::Tools;
 
 /// What a goal is doing now.
 pub(crate) struct Board {
@@ -29,8 +29,7 @@ pub(crate) struct Board {
     counted: Seq,
     phase: Phase,
     since: Timestamp,
-    /// The agent's tools at work, the newest last.
-    tools: Vec<Tool>,
+    tools: Tools,
     /// What else the agent says that it does.
     note: Option<String>,
     /// The message that the agent is writing.
@@ -54,15 +53,6 @@ struct RunningCheck {
     last_line: Option<String>,
 }
 
-/// A tool at work.
-struct Tool {
-    id: String,
-    kind: ToolKind,
-    name: String,
-    title: String,
-    since: Timestamp,
-}
-
 impl Board {
     /// A goal where it stands.
     pub(crate) fn of(record: &GoalRecord) -> Self {
@@ -72,7 +62,7 @@ impl Board {
             counted: record.last_seq,
             phase: record.state.phase.clone(),
             since: record.updated_at,
-            tools: Vec::new(),
+            tools: Tools::default(),
             note: None,
             writing: String::new(),
             heard: record.updated_at,
@@ -142,7 +132,7 @@ impl Board {
     fn enter(&mut self, phase: Phase, at: Timestamp) {
         // An agent that waited for an answer goes on with what it was doing.
         if self.phase.living_attempt().is_none() || self.phase.living_attempt() != phase.living_attempt() {
-            self.tools.clear();
+            self.tools = Tools::default();
             self.note = None;
             self.writing.clear();
         }
@@ -158,7 +148,9 @@ impl Board {
         let is_new = envelope.seq > self.counted;
         let attempt = self.state.attempts.last_mut().filter(|_| is_new);
         match event {
-            AgentEvent::Tool(tool) => self.use_tool(tool, envelope.at),
+            AgentEvent::Tool(tool) => {
+                self.tools.note(tool, envelope.at);
+            }
             AgentEvent::SessionStarted(session) => {
                 if let (Some(attempt), Some(model)) = (attempt, &session.model) {
                     attempt.model = Some(model.clone());
@@ -188,24 +180,6 @@ impl Board {
                 self.writing.clear();
             }
             _ => {}
-        }
-    }
-
-    fn use_tool(&mut self, tool: &ToolUse, at: Timestamp) {
-        let known = self.tools.iter().position(|known| known.id == tool.id);
-        match known {
-            Some(known) if tool.status.is_over() => {
-                self.tools.remove(known);
-            }
-            Some(known) => self.tools[known].title.clone_from(&tool.title),
-            None if tool.status.is_over() => {}
-            None => self.tools.push(Tool {
-                id: tool.id.clone(),
-                kind: tool.tool,
-                name: tool.name.clone(),
-                title: tool.title.clone(),
-                since: at,
-            }),
         }
     }
 }

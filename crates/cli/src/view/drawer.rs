@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::termios::tcgetwinsize;
 
 use super::Paint;
+use super::letters::Letters;
 use super::line::Line;
 use crate::output::{clean, printable};
 
@@ -44,6 +45,7 @@ impl Size {
 /// Writes the block of one run.
 pub(super) struct Drawer {
     paint: Paint,
+    letters: Letters,
     drawn: Vec<Line>,
     /// The width of the screen when the block was drawn.
     width: usize,
@@ -51,9 +53,9 @@ pub(super) struct Drawer {
 
 impl Drawer {
     /// Nothing is drawn yet.
-    pub(super) fn new(paint: Paint) -> Self {
+    pub(super) fn new(paint: Paint, letters: Letters) -> Self {
         take_away_before_a_panic_speaks();
-        Self { paint, drawn: Vec::new(), width: 0 }
+        Self { paint, letters, drawn: Vec::new(), width: 0 }
     }
 
     /// Writes lines above the block and the block as it is now. Writes nothing where nothing changes.
@@ -71,7 +73,7 @@ impl Drawer {
     /// Puts this into the title of the terminal; with a bell, where a person is needed.
     pub(super) fn announce(&self, title: &str, with_bell: bool) {
         let bell = if with_bell { "\u{7}" } else { "" };
-        write(&format!("\u{1b}]0;{}\u{7}{bell}", printable(title)));
+        write(&format!("\u{1b}]0;{}\u{7}{bell}", self.letters.shown(&printable(title))));
     }
 
     /// What is drawn belongs to somebody else by now, who has written below it.
@@ -94,7 +96,9 @@ impl Drawer {
             bytes.push_str(&clean(line));
             bytes.push_str("\r\n");
         }
-        let painted = block.iter().map(|line| format!("{}{CLEAR_LINE}", clean(&line.painted(self.paint))));
+        let painted = block
+            .iter()
+            .map(|line| format!("{}{CLEAR_LINE}", self.letters.shown(&clean(&line.painted(self.paint)))));
         bytes.push_str(&painted.collect::<Vec<_>>().join("\r\n"));
         bytes.push_str(END);
         ROWS.store(block.len(), Ordering::Relaxed);
@@ -160,7 +164,7 @@ mod tests {
     /// All in one test: there is one screen, and one block on it.
     #[test]
     fn the_block_stays_below_what_is_printed_and_nothing_of_it_stays_behind() {
-        let mut drawer = Drawer::new(Paint::Plain);
+        let mut drawer = Drawer::new(Paint::Plain, Letters::Unicode);
         let mut terminal = vt100::Parser::new(10, 20, 0);
         let mut show = |drawer: &mut Drawer, above: &[&str], lines: &[&str], size: Size| {
             let above: Vec<String> = above.iter().map(|line| (*line).to_owned()).collect();

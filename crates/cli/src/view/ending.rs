@@ -131,3 +131,35 @@ pub(crate) fn step_lines(record: &GoalRecord, driven: bool, settings: Option<&Ag
     let line = |(what, hint): &NextStep| format!("  {:<24} {}", format!("{what}:"), printable(&words(hint)));
     next_steps(record, driven, settings).iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::view::samples::{at, record};
+    use crate::view::spent_of_limits;
+
+    #[test]
+    fn the_time_of_a_finished_goal_does_not_grow() {
+        let mut record = record();
+        record.state.phase = Phase::Done;
+        record.state.settled_at = Some(at(90));
+        let shown =
+            |record: &GoalRecord, now| (ending(Paint::Plain, record), spent_of_limits(record, at(now)));
+        let before = shown(&record, 100);
+        assert!(before.0[0].contains(" · 1m 30s · "), "{before:?}");
+        assert!(before.1.iter().any(|limit| limit == "wall 1m 30s of 4h"), "{before:?}");
+        // A merge a day later changes the record, and nothing about the work.
+        record.updated_at = at(90) + Duration::from_secs(86_400);
+        assert_eq!(shown(&record, 90_000), before);
+    }
+
+    #[test]
+    fn a_limited_goal_says_until_when() {
+        let mut record = record();
+        record.state.phase = Phase::Limited { until: at(3_600), guessed: false };
+        let lines = ending(Paint::Plain, &record);
+        assert!(lines[0].starts_with("limited until 2027-01-15 09:00"), "{lines:?}");
+    }
+}

@@ -22,77 +22,22 @@ impl Letters {
         if is_utf_8 && context.variable("TERM") != Some("dumb") { Self::Unicode } else { Self::Ascii }
     }
 
-    /// A text of ours with signs that can be shown.
+    /// A text of ours with signs that can be shown, each as wide as before.
     pub(crate) fn shown(self, text: &str) -> String {
-        if self == Self::Unicode {
-            return text.to_owned();
-        }
         let ascii = |c| match c {
-            '✓' => Self::Ascii.met(),
-            '✗' => Self::Ascii.missed(),
-            '±' => Self::Ascii.edit(),
-            '·' => Self::Ascii.call(),
-            '…' => Self::Ascii.more(),
-            '–' | '─' => '-',
+            '✓' => '+',
+            '✗' => 'x',
+            '±' | '…' => '~',
+            '·' | '–' | '─' => '-',
             '“' | '”' => '"',
+            '█' => '#',
+            '░' => '.',
             c => c,
         };
-        text.chars().map(ascii).collect()
-    }
-
-    const fn pick(self, unicode: char, ascii: char) -> char {
         match self {
-            Self::Unicode => unicode,
-            Self::Ascii => ascii,
+            Self::Unicode => text.to_owned(),
+            Self::Ascii => text.chars().map(ascii).collect(),
         }
-    }
-
-    /// Between facts of one line, with its spaces.
-    pub(crate) const fn between(self) -> &'static str {
-        match self {
-            Self::Unicode => " · ",
-            Self::Ascii => " - ",
-        }
-    }
-
-    /// A line across the screen.
-    pub(crate) const fn rule(self) -> char {
-        self.pick('─', '-')
-    }
-
-    /// A check that holds.
-    pub(crate) const fn met(self) -> char {
-        self.pick('✓', '+')
-    }
-
-    /// A check that does not hold.
-    pub(crate) const fn missed(self) -> char {
-        self.pick('✗', 'x')
-    }
-
-    /// What is used of a budget.
-    pub(crate) const fn full(self) -> char {
-        self.pick('█', '#')
-    }
-
-    /// What is left of a budget.
-    pub(crate) const fn empty(self) -> char {
-        self.pick('░', '.')
-    }
-
-    /// Where something was left out.
-    pub(crate) const fn more(self) -> char {
-        self.pick('…', '~')
-    }
-
-    /// A change of a file.
-    pub(crate) const fn edit(self) -> char {
-        self.pick('±', '~')
-    }
-
-    /// Any other tool call.
-    pub(crate) const fn call(self) -> char {
-        self.pick('·', '-')
     }
 }
 

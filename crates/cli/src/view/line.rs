@@ -58,7 +58,7 @@ impl Line {
     }
 
     /// The line in at most so many columns, with a mark where it was cut.
-    pub(crate) fn fit(self, width: usize, mark: char) -> Self {
+    pub(crate) fn fit(self, width: usize) -> Self {
         if self.width() <= width {
             return self;
         }
@@ -74,7 +74,7 @@ impl Line {
             }
         }
         if width > 0 {
-            pieces.push((Tone::Dim, mark.to_string()));
+            pieces.push((Tone::Dim, "…".to_owned()));
         }
         Self { pieces }
     }
@@ -192,7 +192,7 @@ mod tests {
             (1, "…"),
             (0, ""),
         ] {
-            let cut = line.clone().fit(width, '…');
+            let cut = line.clone().fit(width);
             assert!(cut.width() <= width, "{cut:?}");
             assert_eq!(cut.painted(Paint::Plain), wanted, "{width}");
         }

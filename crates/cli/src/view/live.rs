@@ -84,7 +84,6 @@ pub(crate) struct Live {
 
 /// The block, and what is to be printed above it with the next frame.
 struct Block {
-    letters: Letters,
     /// Known once the goal is.
     board: Option<Board>,
     drawer: Drawer,
@@ -100,9 +99,8 @@ impl Live {
         let paint = Paint::for_stdout(context);
         let can_move = context.variable("TERM").is_some_and(|term| term != "dumb");
         let block = (can_move && output::is_terminal()).then(|| Block {
-            letters: Letters::of(context),
             board: None,
-            drawer: Drawer::new(paint),
+            drawer: Drawer::new(paint, Letters::of(context)),
             waiting: Vec::new(),
             drawn_at: None,
             prompt: None,
@@ -181,8 +179,7 @@ impl Live {
             let needs_person = asked.is_some() || phase.is_settled();
             let what = if asked.is_some() { "needs an answer" } else { phase.name() };
             if needs_person || was_asked {
-                let title = block.letters.shown(&format!("towline: {what} - {}", board.title()));
-                block.drawer.announce(&title, needs_person);
+                block.drawer.announce(&format!("towline: {what} - {}", board.title()), needs_person);
             }
         }
     }
@@ -251,7 +248,6 @@ impl Block {
             width: size.width.saturating_sub(3).max(1),
             height: size.height,
             now: SystemClock.now(),
-            letters: self.letters,
         };
         let mut lines = self.board.as_ref().map(|board| board.lines(&canvas)).unwrap_or_default();
         lines.extend(self.prompt.as_ref().map(|prompt| prompt.line(canvas.width)));

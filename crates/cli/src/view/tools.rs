@@ -21,19 +21,36 @@ pub(super) struct Tools {
 }
 
 impl Tools {
+    /// Takes note of a call; gives back since when one that is over was at work.
+    pub(super) fn note(&mut self, tool: &ToolUse, at: Timestamp) -> Option<Timestamp> {
+        let known = self.at_work.iter().position(|(known, _)| known.id == tool.id);
+        match known {
+            Some(known) if tool.status.is_over() => return Some(self.at_work.remove(known).1),
+            Some(known) => self.at_work[known].0 = tool.clone(),
+            None if tool.status.is_over() => {}
+            None => self.at_work.push((tool.clone(), at)),
+        }
+        None
+    }
+
     /// Takes note of a call; tells it when it is over.
     pub(super) fn follow(&mut self, tool: &ToolUse, at: Timestamp, paint: Paint) -> Vec<String> {
-        let known = self.at_work.iter().position(|(known, _)| known.id == tool.id);
+        let since = self.note(tool, at);
         if !tool.status.is_over() {
-            match known {
-                Some(known) => self.at_work[known].0 = tool.clone(),
-                None => self.at_work.push((tool.clone(), at)),
-            }
             return Vec::new();
         }
-        let since = known.map(|known| self.at_work.remove(known).1);
         let took = since.and_then(|since| Duration::try_from(at.duration_since(since)).ok());
         vec![line(paint, tool, took.filter(|took| *took >= LONG))]
+    }
+
+    /// The call that began last, and since when.
+    pub(super) fn newest(&self) -> Option<&(ToolUse, Timestamp)> {
+        self.at_work.last()
+    }
+
+    /// How many are at work.
+    pub(super) fn count(&self) -> usize {
+        self.at_work.len()
     }
 
     /// What was still at work when the agent ended.
@@ -45,13 +62,17 @@ impl Tools {
     }
 }
 
+/// The sign before a call of this kind.
+pub(super) const fn sign(kind: ToolKind) -> char {
+    match kind {
+        ToolKind::Execute => '$',
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => '±',
+        _ => '·',
+    }
+}
+
 fn title(tool: &ToolUse) -> String {
-    let sign = match tool.tool {
-        ToolKind::Execute => "$",
-        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "±",
-        _ => "·",
-    };
-    format!("{sign} {}", brief(&named(tool.tool, &tool.name, &tool.title)))
+    format!("{} {}", sign(tool.tool), brief(&named(tool.tool, &tool.name, &tool.title)))
 }
 
 /// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it, and a sentence

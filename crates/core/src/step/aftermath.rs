@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Stepper;
-use super::handover::Choice;
+use super::handover::NextAgent;
 use crate::deadlines::later;
 use crate::prompt::Conversation;
 use crate::{
@@ -27,9 +27,9 @@ impl Stepper<'_> {
             return self.run_baseline();
         }
         let agent = match self.choose_agent() {
-            Choice::Agent(agent) => agent,
-            Choice::Wait(limited) => return self.state.phase = limited,
-            Choice::Nobody => return self.escalate(EscalationReason::NoAgent),
+            NextAgent::Agent(agent) => agent,
+            NextAgent::Wait(limited) => return self.state.phase = limited,
+            NextAgent::Nobody => return self.escalate(EscalationReason::NoAgent),
         };
         self.state.unavailable.remove(&agent);
         let is_handover = self.hand_over(&agent);

@@ -7,7 +7,7 @@ use crate::deadlines::later;
 use crate::{AgentName, End, EscalationReason, Event, Phase, Policy, Unavailable};
 
 /// Who is to make the next attempt.
-pub(super) enum Choice {
+pub(super) enum NextAgent {
     Agent(AgentName),
     /// Nobody before this time.
     Wait(Phase),
@@ -17,22 +17,22 @@ pub(super) enum Choice {
 
 impl Stepper<'_> {
     /// The agent for the next attempt.
-    pub(super) fn choose_agent(&self) -> Choice {
+    pub(super) fn choose_agent(&self) -> NextAgent {
         let agents = &self.goal.agents;
         let present = self.state.last_attempt().map(|attempt| &attempt.agent);
         let present = present.filter(|agent| agents.contains(agent));
         let can = |agent: &&AgentName| self.state.is_available(agent, self.now);
         let chosen = present.filter(can).or_else(|| agents.iter().find(can));
         if let Some(agent) = chosen {
-            return Choice::Agent(agent.clone());
+            return NextAgent::Agent(agent.clone());
         }
         let waits = agents.iter().filter_map(|agent| {
             let unavailable = self.state.unavailable.get(agent)?;
             Some((unavailable.until?, unavailable.guessed))
         });
         match waits.min() {
-            Some((until, guessed)) => Choice::Wait(Phase::Limited { until, guessed }),
-            None => Choice::Nobody,
+            Some((until, guessed)) => NextAgent::Wait(Phase::Limited { until, guessed }),
+            None => NextAgent::Nobody,
         }
     }
 
@@ -59,13 +59,13 @@ impl Stepper<'_> {
             self.state.unavailable.insert(agent, unavailable.clone());
         }
         match self.choose_agent() {
-            Choice::Agent(_) => {
+            NextAgent::Agent(_) => {
                 // What the one wanted to know, the other may not.
                 self.withdraw_all();
                 self.state.phase = Phase::Queued;
                 true
             }
-            Choice::Wait(_) | Choice::Nobody => false,
+            NextAgent::Wait(_) | NextAgent::Nobody => false,
         }
     }
 
@@ -96,8 +96,8 @@ impl Stepper<'_> {
     /// What a person must do when no agent can go on, or waits for the one that can go on first.
     pub(super) fn wait_or_escalate(&mut self, reason: EscalationReason) {
         match self.choose_agent() {
-            Choice::Wait(limited) => self.state.phase = limited,
-            Choice::Agent(_) | Choice::Nobody => self.escalate(reason),
+            NextAgent::Wait(limited) => self.state.phase = limited,
+            NextAgent::Agent(_) | NextAgent::Nobody => self.escalate(reason),
         }
     }
 }

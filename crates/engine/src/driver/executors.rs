@@ -49,9 +49,9 @@ impl Driver {
         let job = match effect {
             Effect::Stop { .. } | Effect::Deliver(_) => return,
             Effect::RunBaseline { round } => return self.start_baseline(round, resolved),
-            Effect::Prepare { .. } => Job::Prepare(Box::new(prepare::Job { goal, resolved })),
+            Effect::Prepare { .. } => Job::Prepare(Box::new(prepare::PrepareJob { goal, resolved })),
             Effect::Launch(launch) => Job::Attempt(Box::new(self.job(launch, resolved))),
-            Effect::RunChecks { attempt, .. } => Job::Check(Box::new(checks::Job {
+            Effect::RunChecks { attempt, .. } => Job::Check(Box::new(checks::ChecksJob {
                 goal,
                 resolved,
                 workspace: self.state.workspace.clone(),
@@ -143,7 +143,7 @@ impl Driver {
     /// Runs the checks on the base beside whatever else runs.
     fn start_baseline(&mut self, round: u32, resolved: Arc<Resolved>) {
         let setup_changes = self.state.workspace.as_ref().map(|workspace| workspace.setup_changes.clone());
-        let job = baseline::Job {
+        let job = baseline::BaselineJob {
             goal: self.goal.clone(),
             resolved,
             round,
@@ -218,7 +218,7 @@ impl Driver {
     }
 
     /// Everything that an attempt needs to know.
-    fn job(&self, launch: Launch, resolved: Arc<Resolved>) -> attempt::Job {
+    fn job(&self, launch: Launch, resolved: Arc<Resolved>) -> attempt::AttemptJob {
         let attempt = self.state.attempt(launch.attempt);
         let answered = self.state.questions.iter().filter_map(|question| match &question.closed {
             Some(Closed::Answered { at, delivery: DeliveryState::Delivered(_), .. }) => {
@@ -226,7 +226,7 @@ impl Driver {
             }
             _ => None,
         });
-        attempt::Job {
+        attempt::AttemptJob {
             goal: self.goal.clone(),
             resolved,
             workspace: self.state.workspace.clone(),

@@ -6,16 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
 pub(super) struct Place {
     path: PathBuf,
-    /// What the path goes through.
-    _directory: std::os::fd::OwnedFd,
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) struct Place {
-    path: PathBuf,
+    /// What the path goes through, on Linux.
+    _directory: Option<std::os::fd::OwnedFd>,
 }
 
 impl Place {
@@ -29,13 +23,13 @@ impl Place {
         let directory = rustix::fs::open(dir, flags, Mode::empty())?;
         std::env::set_current_dir("/")?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
-        Ok(Self { path, _directory: directory })
+        Ok(Self { path, _directory: Some(directory) })
     }
 
     #[cfg(not(target_os = "linux"))]
     pub(super) fn enter(dir: &Path) -> io::Result<Self> {
         std::env::set_current_dir(dir)?;
-        Ok(Self { path: PathBuf::from(".") })
+        Ok(Self { path: PathBuf::from("."), _directory: None })
     }
 
     pub(super) fn path(&self) -> &Path {

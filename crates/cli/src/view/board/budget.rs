@@ -32,7 +32,7 @@ impl Gauge {
         Line::of(Tone::Dim, &format!("{} ", self.axis)).and(Tone::Plain, &self.words)
     }
 
-    fn line(&self, canvas: &Canvas) -> Line {
+    fn line(&self) -> Line {
         let tone = match self.used {
             ..600 => Tone::Good,
             600..850 => Tone::Warn,
@@ -43,8 +43,8 @@ impl Gauge {
         let full = full.max(usize::from(self.used > 0));
         let bar = |sign: char, count: usize| sign.to_string().repeat(count);
         Line::of(Tone::Dim, &format!("{} ", self.axis))
-            .and(tone, &bar(canvas.letters.full(), full))
-            .and(Tone::Dim, &bar(canvas.letters.empty(), BAR - full))
+            .and(tone, &bar('█', full))
+            .and(Tone::Dim, &bar('░', BAR - full))
             .and(Tone::Plain, &format!(" {}", self.words))
     }
 }
@@ -54,11 +54,11 @@ impl Board {
     pub(super) fn budget_line(&self, canvas: &Canvas) -> Line {
         let mut gauges = self.gauges(canvas.now);
         gauges.sort_by_key(|gauge| std::cmp::Reverse(gauge.used));
-        let mut line = self.spent_line(&gauges, canvas);
+        let mut line = self.spent_line(&gauges, canvas.now);
         for gauge in gauges {
             let gap = if line.width() == 0 { "" } else { "   " };
             let room = canvas.width.saturating_sub(line.width() + gap.len());
-            let cells = [gauge.line(canvas), gauge.without_bar()];
+            let cells = [gauge.line(), gauge.without_bar()];
             if let Some(cell) = cells.into_iter().find(|cell| line.width() == 0 || cell.width() <= room) {
                 line.push(Tone::Plain, gap);
                 line.append(cell);
@@ -68,12 +68,12 @@ impl Board {
     }
 
     /// What is spent and has no bar.
-    fn spent_line(&self, gauges: &[Gauge], canvas: &Canvas) -> Line {
+    fn spent_line(&self, gauges: &[Gauge], now: Timestamp) -> Line {
         let has_bar = |axis: Axis| gauges.iter().any(|gauge| gauge.axis == axis);
         let usage = self.state.usage();
         let mut facts = Vec::new();
         if !has_bar(Axis::Wall) {
-            facts.push(ticking(self.goal.created_at, canvas.now));
+            facts.push(ticking(self.goal.created_at, now));
         }
         if !has_bar(Axis::Tokens) && usage.tokens() != Tokens(0) {
             facts.push(format!("{} tokens", short(usage.tokens().0)));
@@ -85,7 +85,7 @@ impl Board {
         if facts.is_empty() {
             return Line::default();
         }
-        Line::of(Tone::Dim, "so far ").and(Tone::Plain, &facts.join(canvas.letters.between()))
+        Line::of(Tone::Dim, "so far ").and(Tone::Plain, &facts.join(" · "))
     }
 
     fn gauges(&self, now: Timestamp) -> Vec<Gauge> {

@@ -1,16 +1,17 @@
 //! The board as lines for a screen of a given size: at most a third of it, and one line where there is little room.
 
 use jiff::Timestamp;
-use towline_core::{AttemptNo, Phase, StopWhy, Stopping, ToolKind};
+use towline_core::{AttemptNo, Phase, StopWhy, Stopping};
 
 use super::{Board, RunningCheck};
-use crate::view::letters::Letters;
-use crate::view::line::{Line, Tone, wrapped};
-use crate::view::tools::named;
+use crate::view::line::{Line, Tone, columns, wrapped};
+use crate::view::tools::{named, sign};
 use crate::view::{clock_time, how_to_answer};
 
 /// A screen with fewer columns gets one line.
 const NARROW: usize = 40;
+/// Between facts of one line.
+const BETWEEN: &str = " · ";
 /// How many columns of a check's name are shown.
 const NAME: usize = 24;
 /// How many lines of the message that is being written are shown.
@@ -25,8 +26,6 @@ pub(crate) struct Canvas {
     pub(crate) height: usize,
     /// The time that everything is counted from.
     pub(crate) now: Timestamp,
-    /// The signs it can show.
-    pub(crate) letters: Letters,
 }
 
 /// How much a line is missed when there is no room for it: the first is kept longest.
@@ -44,7 +43,7 @@ impl Board {
     /// The block: from the title down to the budget, or a single line.
     pub(crate) fn lines(&self, canvas: &Canvas) -> Vec<Line> {
         let room = canvas.height / 3;
-        let fit = |line: Line| line.fit(canvas.width, canvas.letters.more());
+        let fit = |line: Line| line.fit(canvas.width);
         if canvas.width < NARROW || room < 3 {
             return vec![fit(self.single_line(canvas))];
         }
@@ -64,27 +63,26 @@ impl Board {
     }
 
     fn single_line(&self, canvas: &Canvas) -> Line {
-        let between = canvas.letters.between();
         let mut line = Line::of(self.tone(), self.phase.name());
         if let Some(attempt) = self.attempt() {
             let limit = self.state.budget.attempts.map(|limit| format!("/{limit}")).unwrap_or_default();
             line.push(Tone::Plain, &format!(" {attempt}{limit}"));
         }
-        let rest = canvas.width.saturating_sub(line.width() + between.chars().count());
+        let rest = canvas.width.saturating_sub(line.width() + columns(BETWEEN));
         let doing = self.doing_lines(&Canvas { width: rest, ..*canvas }).into_iter().next();
         if let Some(doing) = doing.filter(|doing| doing.width() > 0) {
-            line.push(Tone::Dim, between);
+            line.push(Tone::Dim, BETWEEN);
             line.append(doing);
         }
         line
     }
 
     fn title_line(&self, canvas: &Canvas) -> Line {
-        let rule = |count: usize| canvas.letters.rule().to_string().repeat(count);
+        let rule = |count: usize| "─".repeat(count);
         let id = format!(" {} ", self.goal.id.short());
         let around = id.len() + 8;
         let title = Line::of(Tone::Bold, self.goal.title.lines().next().unwrap_or_default());
-        let title = title.fit(canvas.width.saturating_sub(around), canvas.letters.more());
+        let title = title.fit(canvas.width.saturating_sub(around));
         let mut line = Line::of(Tone::Dim, &format!("{} ", rule(2)));
         line.append(title);
         line.push(Tone::Dim, &format!(" {}{id}", rule(2)));
@@ -107,7 +105,7 @@ impl Board {
             let model = model.map(|model| format!(" ({model})")).unwrap_or_default();
             facts.push(format!("{agent}{model}"));
         }
-        Line::of(self.tone(), self.phase.name()).and(Tone::Plain, &facts.join(canvas.letters.between()))
+        Line::of(self.tone(), self.phase.name()).and(Tone::Plain, &facts.join(BETWEEN))
     }
 
     /// The attempt that it is all about now.
@@ -128,7 +126,6 @@ impl Board {
     }
 
     fn doing_lines(&self, canvas: &Canvas) -> Vec<Line> {
-        let between = canvas.letters.between();
         let wakes = || self.state.wakes_at(self.goal.id).or_else(|| self.phase.until());
         match &self.phase {
             Phase::Queued => vec![Line::of(Tone::Plain, "waits for its turn")],
@@ -140,7 +137,7 @@ impl Board {
             Phase::Checking { .. } => vec![self.check_line(canvas)],
             Phase::Sleeping { reason, .. } => {
                 let wakes = Line::of(Tone::Plain, &goes_on(wakes(), canvas.now));
-                vec![wakes.and(Tone::Dim, &format!("{between}{reason}"))]
+                vec![wakes.and(Tone::Dim, &format!("{BETWEEN}{reason}"))]
             }
             Phase::Limited { guessed, .. } => {
                 let why = if *guessed {
@@ -149,7 +146,7 @@ impl Board {
                     "the quota is used up"
                 };
                 let wakes = Line::of(Tone::Plain, &goes_on(wakes(), canvas.now));
-                vec![wakes.and(Tone::Dim, &format!("{between}{why}"))]
+                vec![wakes.and(Tone::Dim, &format!("{BETWEEN}{why}"))]
             }
             Phase::Blocked { .. } => self.question_lines(canvas),
             Phase::Stopping(stopping) => vec![Line::of(Tone::Plain, &why_stopping(stopping))],
@@ -162,28 +159,22 @@ impl Board {
 
     /// What the agent does: its newest tool, or what it says.
     fn work_line(&self, canvas: &Canvas) -> Line {
-        let (letters, between) = (canvas.letters, canvas.letters.between());
-        let Some(tool) = self.tools.last() else {
+        let Some((tool, since)) = self.tools.newest() else {
             let doing = if self.writing.is_empty() { "thinks" } else { "writes" };
             let note = self.note.as_deref().unwrap_or(doing);
             let silent = ticking(self.heard, canvas.now);
-            return Line::of(Tone::Plain, note).and(Tone::Dim, &format!("{between}{silent}"));
+            return Line::of(Tone::Plain, note).and(Tone::Dim, &format!("{BETWEEN}{silent}"));
         };
-        let sign = match tool.kind {
-            ToolKind::Execute => '$',
-            ToolKind::Edit | ToolKind::Delete | ToolKind::Move => letters.edit(),
-            _ => letters.call(),
-        };
-        let mut tail = format!("{between}{}", ticking(tool.since, canvas.now));
-        match self.tools.len() {
+        let mut tail = format!("{BETWEEN}{}", ticking(*since, canvas.now));
+        match self.tools.count() {
             1 => {}
-            count => tail.push_str(&format!("{between}{} more at work", count - 1)),
+            count => tail.push_str(&format!("{BETWEEN}{} more at work", count - 1)),
         }
         let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width() + 2);
-        let title = named(tool.kind, &tool.name, tool.title.lines().next().unwrap_or_default());
+        let title = named(tool.tool, &tool.name, tool.title.lines().next().unwrap_or_default());
         let title = Line::of(Tone::Plain, &title);
-        let mut line = Line::of(Tone::Dim, &format!("{sign} "));
-        line.append(title.fit(room, letters.more()));
+        let mut line = Line::of(Tone::Dim, &format!("{} ", sign(tool.tool)));
+        line.append(title.fit(room));
         line.and(Tone::Dim, &tail)
     }
 
@@ -191,13 +182,13 @@ impl Board {
         let Some(RunningCheck { name, since, .. }) = &self.check else {
             return Line::of(Tone::Plain, "makes a clean checkout");
         };
-        let tail = format!("{}{}", canvas.letters.between(), ticking(*since, canvas.now));
+        let tail = format!("{BETWEEN}{}", ticking(*since, canvas.now));
         let check = self.goal.checks.iter().find(|check| check.name == *name);
         let what = check.map(|check| check.describe()).filter(|what| !what.contains(name.as_str()));
         let what = what.map(|what| format!(": {what}")).unwrap_or_default();
         let room = canvas.width.saturating_sub(Line::of(Tone::Dim, &tail).width());
         let line = Line::of(Tone::Plain, &format!("check {name}")).and(Tone::Dim, &what);
-        line.fit(room, canvas.letters.more()).and(Tone::Dim, &tail)
+        line.fit(room).and(Tone::Dim, &tail)
     }
 
     /// The end of the message that the agent is writing.
@@ -232,7 +223,7 @@ impl Board {
                 |default| format!("then it takes `{default}`"),
             );
             let rest = ticking(canvas.now, *until);
-            how.push(Tone::Dim, &format!("{}{rest} left, {otherwise}", canvas.letters.between()));
+            how.push(Tone::Dim, &format!("{BETWEEN}{rest} left, {otherwise}"));
         }
         vec![Line::of(Tone::Warn, &format!("? {title}")), how]
     }
@@ -246,7 +237,7 @@ impl Board {
         for (place, check) in self.goal.checks.iter().enumerate() {
             let left = self.goal.checks.len() - place;
             let more = format!("  +{left} more");
-            let cell = self.check_cell(&check.name, canvas);
+            let cell = self.check_cell(&check.name);
             let reserve = if left == 1 { 0 } else { more.len() };
             if place > 0 && line.width() + 2 + cell.width() + reserve > canvas.width {
                 line.push(Tone::Dim, &more);
@@ -258,16 +249,15 @@ impl Board {
         line
     }
 
-    fn check_cell(&self, name: &str, canvas: &Canvas) -> Line {
-        let letters = canvas.letters;
-        let mut cell = Line::of(Tone::Plain, name).fit(NAME, letters.more()).and(Tone::Plain, " ");
+    fn check_cell(&self, name: &str) -> Line {
+        let mut cell = Line::of(Tone::Plain, name).fit(NAME).and(Tone::Plain, " ");
         let history = self.history(name);
         if history.len() > HISTORY {
-            cell.push(Tone::Dim, &letters.more().to_string());
+            cell.push(Tone::Dim, "…");
         }
         for met in history.iter().skip(history.len().saturating_sub(HISTORY)) {
-            let (tone, sign) = if *met { (Tone::Good, letters.met()) } else { (Tone::Bad, letters.missed()) };
-            cell.push(tone, &sign.to_string());
+            let (tone, sign) = if *met { (Tone::Good, "✓") } else { (Tone::Bad, "✗") };
+            cell.push(tone, sign);
         }
         let runs = self.check.as_ref().is_some_and(|running| running.name == name);
         let word = match history.last() {

@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use towline_core::{
     AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, CheckResult, Commit,
     EscalationReason, FailureReason, MicroUsd, Origin, PlanEntry, Question, QuestionNo, SessionId,
-    SessionStarted, Source, StopWhy, Stopping, Timeout, Tokens, ToolStatus, Usage, Verdict, WorkspaceBinding,
-    WorkspaceSpec,
+    SessionStarted, Source, StopWhy, Stopping, Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
+    Verdict, WorkspaceBinding, WorkspaceSpec,
 };
 
 use super::*;
 use crate::view::Paint;
 use crate::view::letters::Letters;
 
-fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).expect("in range")
 }
 
@@ -99,7 +99,7 @@ fn verdict(met: [bool; 2]) -> Verdict {
 }
 
 /// A goal in its third attempt: twice its tests failed, the lint once.
-fn record() -> GoalRecord {
+pub(crate) fn record() -> GoalRecord {
     let goal = goal();
     let mut state = GoalState::new(&goal);
     state.first_started_at = Some(at(0));
@@ -179,7 +179,7 @@ const SMALL: Canvas = canvas(80, 24);
 
 const fn canvas(width: usize, height: usize) -> Canvas {
     // A minute and a quarter after the phase began.
-    Canvas { width, height, now: Timestamp::constant(1_800_000_135, 0), letters: Letters::Unicode }
+    Canvas { width, height, now: Timestamp::constant(1_800_000_135, 0) }
 }
 
 fn running() -> Scene {
@@ -283,7 +283,7 @@ fn every_phase_on_a_narrow_screen() {
 
 #[test]
 fn every_phase_without_fine_signs() {
-    insta::assert_snapshot!(all_on(&Canvas { letters: Letters::Ascii, ..SMALL }));
+    insta::assert_snapshot!(Letters::Ascii.shown(&all_on(&SMALL)));
 }
 
 #[test]
