@@ -24,7 +24,7 @@ async fn baseline(engine: &mut PlayedEngine) -> Work {
     work
 }
 
-fn job_of(work: &Work) -> &baseline::Job {
+fn job_of(work: &Work) -> &baseline::BaselineJob {
     let Job::Baseline(job) = &work.job else { panic!("not a baseline") };
     job
 }

@@ -235,7 +235,7 @@ pub(super) async fn cancel(handle: &Handle) {
 }
 
 /// What an attempt is to do.
-pub(super) fn attempt_of(work: &Work) -> &attempt::Job {
+pub(super) fn attempt_of(work: &Work) -> &attempt::AttemptJob {
     let Job::Attempt(job) = &work.job else { panic!("not an attempt") };
     job
 }
@@ -333,7 +333,7 @@ impl Executors for Played {
 }
 
 /// What whoever started the agent left beside its output.
-fn keep_opening(shared: &Shared, job: &attempt::Job) {
+fn keep_opening(shared: &Shared, job: &attempt::AttemptJob) {
     let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
     let Some(settings) = job.resolved.agents.get(&job.launch.agent).cloned() else { return };
     let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
